@@ -46,7 +46,7 @@ test-servers: $(SERVERS) ## the tests with brokers, stores, HDFS and clusters, a
 test-all: EXAMPLES = full
 test-all: export TRAILGATE_EVERY = 1
 test-all: export TRAILGATE_KILLS = 20
-test-all: test test-servers ## all tests, with faults at every place in place of some (an hour)
+test-all: test test-servers ## all tests, with faults at every place and 5,000 histories of each class (a night)
 
 test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast

@@ -19,11 +19,11 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target, fastest
 
 from trailgate import TrailAppender, apply_trail
-from trailgate.apply.collisions import Collisions
-from trailgate.apply.nets import net_effects
-from trailgate.apply.operations import Operations, operations_on
-from trailgate.apply.replay import Replay
-from trailgate.apply.tables import target_table
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.nets import net_effects
+from trailgate.apply.effects.operations import Operations, operations_on
+from trailgate.apply.effects.replay import Replay
+from trailgate.apply.effects.tables import target_table
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,

@@ -26,14 +26,14 @@ from deltalake import DeltaTable, write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from apply import postgresql_server
-from trailgate.apply.batch import effects_of
-from trailgate.apply.operations import Operations, operations_on
-from trailgate.apply.tables import target_table
+from trailgate.apply.effects.batch import effects_of
+from trailgate.apply.effects.operations import Operations, operations_on
+from trailgate.apply.effects.tables import target_table
+from trailgate.apply.targets.target import Position, open_target
+from trailgate.apply.targets.target import Target as ApplyTarget
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import ABSENT, DELETE, INSERT, UPDATE, ChangeBlock, Image, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.targets.target import Position, open_target
-from trailgate.targets.target import Target as ApplyTarget
 
 TEXTS: Final = 7
 LOGGED: Final = 3  # columns of an update

@@ -26,7 +26,7 @@ from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.jobs.parquet import prepare_parquet
 from trailgate.jobs.record_files import CopybookOptions
 from trailgate.spark import read_records, session
-from trailgate.spark.jobs import run_parquet
+from trailgate.spark.record_jobs import run_parquet
 
 ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
 SPARK: Final = "pyspark==3.5.3"

@@ -1,5 +1,5 @@
 """Lets Spark find the format ``trailgate_apply`` by its name alone (Spark imports every ``pyspark_*``)."""
 
-from trailgate.spark.apply_sink import ApplySink as DefaultSource
+from trailgate.apply.spark.writer import ApplySink as DefaultSource
 
 __all__ = ["DefaultSource"]

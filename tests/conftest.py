@@ -46,6 +46,12 @@ os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
 
 
+def _no_wait(_: int) -> None:
+    """Do not wait for the disk: no test cuts the power, and a sync takes a millisecond or more. Which steps last is tried on ``failing_disk.py``."""
+
+
+setattr(os, "fsync", _no_wait)  # noqa: B010  a function to all but tests
+
 SERVERS = frozenset(
     {"one_broker", "bucket", "s3_server", "azure_server", "gs_server", "hdfs_server"}
 )

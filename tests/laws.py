@@ -1,6 +1,6 @@
 """How deep laws are tried: as many examples as a law names under the profile ``full``, and faults at places that chance draws.
 
-``TRAILGATE_EVERY=1`` tries faults at every place, ``TRAILGATE_KILLS=20`` kills so often what is killed at any moment, and ``TRAILGATE_SEED`` draws
+``TRAILGATE_EVERY=1`` tries faults at every place and thousands of histories of each class, ``TRAILGATE_KILLS=20`` kills so often what is killed at any moment, and ``TRAILGATE_SEED`` draws
 as a run before did: a run that fails states its seed. The seed is another one in each run, and one a day in continuous integration, so that
 runs together try all places.
 """
@@ -14,15 +14,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
 
+import pytest
 from hypothesis import settings
 
 FULL: Final = 100
 HALF: Final = 50
 FAST: Final = 10
 WHOLE: Final = "TRAILGATE_EVERY" in os.environ
+HISTORIES: Final = 5000  # of a class, with TRAILGATE_EVERY
 DAY: Final = 86_400
 KILLS: Final = int(os.environ.get("TRAILGATE_KILLS", "0"))
 SEED_NAME: Final = "TRAILGATE_SEED"
+
+LONG: Final = pytest.mark.timeout(0 if WHOLE else 300)
 
 Place = TypeVar("Place")
 
@@ -38,6 +42,14 @@ def seed() -> int:
     """Return the seed of this run, which its other processes have too: they inherit it in the environment."""
     drawn = int(time.time()) // DAY if "CI" in os.environ else random.randrange(1 << 32)
     return int(os.environ.setdefault(SEED_NAME, str(drawn)))
+
+
+def histories(usual: int, *, tests: int = 1, full: int = HISTORIES) -> int:
+    """Return the number of histories that a test tries: ``usual``, or with TRAILGATE_EVERY its part of the ``full`` that all ``tests`` of its class try.
+
+    Such a test has the mark ``LONG``.
+    """
+    return -(-full // tests) if WHOLE else usual
 
 
 def chance(name: str) -> random.Random:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from typer.models import OptionInfo
 
+from trailgate.cli.main import import_command
 from trailgate.options import Options
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -35,7 +35,7 @@ class CommandOption(NamedTuple):
 
 def command_options(command: str) -> list[CommandOption]:
     """Return the options of a command, without ``--help``."""
-    function = import_module(f"trailgate.cli.commands.{command}").command
+    function = import_command(command).command
     found = []
     for one in signature(function).parameters.values():
         _, info = get_args(one.annotation)

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 from document_commands import blocks
+from parsed_sources import SOURCES_GROUP, nodes
 from trailgate.cli.main import ALIASES, _rename, program_for
 
 ROOT: Final = Path(__file__).parents[1]
@@ -76,15 +78,12 @@ def test_a_wrong_command_line_is_noticed() -> None:
 def strings_of_sources() -> tuple[str, ...]:
     """Return the strings of the sources; each replacement field of an f-string is a NUL."""
     found = []
-    for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.JoinedStr):
-                parts = (
-                    one.value if isinstance(one, ast.Constant) else "\0" for one in node.values
-                )
-                found.append("".join(map(str, parts)))
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(node.value)
+    for node in chain(*nodes()):
+        if isinstance(node, ast.JoinedStr):
+            parts = (one.value if isinstance(one, ast.Constant) else "\0" for one in node.values)
+            found.append("".join(map(str, parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
     return tuple(found)
 
 
@@ -94,6 +93,7 @@ def quoted_errors() -> list[str]:
     return [one for one in quoted if " " in one and not one.startswith("trailgate ")]
 
 
+@SOURCES_GROUP
 @pytest.mark.parametrize("quoted", quoted_errors())
 def test_a_quoted_error_is_in_the_sources(quoted: str) -> None:
     if quoted in FOREIGN:

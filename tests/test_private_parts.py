@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
@@ -18,8 +18,9 @@ from typing import Any, Final
 import pytest
 from packaging.requirements import Requirement
 
+from parsed_sources import SOURCES_GROUP, nodes
+
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 # Names of modules that their package does not document for others: package, module, names.
 NAMES: Final = {
@@ -112,9 +113,9 @@ def test_a_package_whose_private_parts_are_used_has_an_upper_bound(package: str)
         assert any(part.operator == "<" for part in requirement.specifier), requirement
 
 
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _imported(tree: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """Yield the modules and names of other packages that are imported."""
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Import):
             yield from ((name.name, "") for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -131,13 +132,11 @@ def _is_private(module: str, name: str) -> bool:
     )
 
 
+@SOURCES_GROUP
 def test_no_other_private_name_is_imported() -> None:
     """``from numba.core import ir`` and ``import cproton`` take all that they name from there: see the module's own test."""
     found = {
-        (module, name)
-        for path in SOURCES
-        for module, name in _imported(ast.parse(path.read_text()))
-        if _is_private(module, name)
+        (module, name) for module, name in _imported(chain(*nodes())) if _is_private(module, name)
     }
     named = {(module, name) for (_, module), names in NAMES.items() for name in names}
     whole = {("numba.core", "ir"), ("cproton", "")}
@@ -145,9 +144,9 @@ def test_no_other_private_name_is_imported() -> None:
     assert found - named == whole
 
 
-def _own(tree: ast.AST) -> Iterator[str]:
+def _own(tree: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the names that a module defines, as functions, classes, fields or attributes of ``self``."""
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -161,12 +160,10 @@ def _own(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
+@SOURCES_GROUP
 def test_no_other_private_attribute_is_used() -> None:
-    trees = [ast.parse(path.read_text()) for path in SOURCES]
-    own = {name for tree in trees for name in _own(tree)}
-    used = {
-        node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)
-    }
+    own = set(_own(chain(*nodes())))
+    used = {node.attr for node in chain(*nodes()) if isinstance(node, ast.Attribute)}
     private = {name for name in used if name.startswith("_") and not name.startswith("__")}
 
     named = {name for _, path in ATTRIBUTES for name in path.split(".")}

@@ -82,7 +82,7 @@ class Trace:
         hop = hop_of(frame) if event == "call" else None
         if hop is None:
             return
-        if hop.file.startswith("cli/") and JOB in callers(frame.f_back):
+        if hop.file.startswith(("cli/", "terminal/")) and JOB in callers(frame.f_back):
             self.back.add(hop)
         if hop not in WALK[len(self.reached) : len(self.reached) + 1]:
             return

@@ -1,7 +1,7 @@
-"""Database changes from text messages to GoldenGate trails and back, in columns.
+"""Capture database changes from text messages into GoldenGate trails, read trails, and apply them.
 
-The names here, and those of ``trailgate.spark``, are public; everything else may move. Importing this loads neither pyarrow nor
-numpy: each name is loaded when it is first used.
+The names here and in ``trailgate.spark`` are public; everything else may move. Importing this
+module loads neither pyarrow nor numpy: each name is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ from trailgate.errors import (
 )
 
 if TYPE_CHECKING:
+    from trailgate.apply.jobs.apply import apply_trail
+    from trailgate.apply.jobs.repaired import apply_repaired
+    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.verify import VerifyReport, verify_tables
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.expressions.selection import CaptureRules
-    from trailgate.jobs.apply import apply_trail
-    from trailgate.jobs.apply_repaired import apply_repaired
-    from trailgate.jobs.apply_tables import ApplyReport
-    from trailgate.jobs.apply_verify import VerifyReport, verify_tables
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
-    from trailgate.jobs.query import query
     from trailgate.jobs.record_files import read_records
     from trailgate.jobs.record_verify import RecordsReport, verify_records
     from trailgate.jobs.record_writing import write_records
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from trailgate.messages.messages import MessageBatch
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
+    from trailgate.sql.job import query
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
     from trailgate.storage.live.appender import TrailAppender
     from trailgate.storage.live.live_trail import AppendOptions, Recovery
@@ -121,11 +121,11 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
-        "ApplyReport": "trailgate.jobs.apply_tables",
-        "apply_repaired": "trailgate.jobs.apply_repaired",
-        "apply_trail": "trailgate.jobs.apply",
-        "VerifyReport": "trailgate.jobs.apply_verify",
-        "verify_tables": "trailgate.jobs.apply_verify",
+        "ApplyReport": "trailgate.apply.jobs.tables",
+        "apply_repaired": "trailgate.apply.jobs.repaired",
+        "apply_trail": "trailgate.apply.jobs.apply",
+        "VerifyReport": "trailgate.apply.jobs.verify",
+        "verify_tables": "trailgate.apply.jobs.verify",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
         "CaptureRules": "trailgate.expressions.selection",
@@ -152,7 +152,7 @@ _MODULES = MappingProxyType(
         "publish_trail": "trailgate.jobs.publishing",
         "RedactSummary": "trailgate.jobs.redacting",
         "redact_trail": "trailgate.jobs.redacting",
-        "query": "trailgate.jobs.query",
+        "query": "trailgate.sql.job",
         "read_records": "trailgate.jobs.record_files",
         "RecordsReport": "trailgate.jobs.record_verify",
         "verify_records": "trailgate.jobs.record_verify",

@@ -11,22 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from apply.naive_batches import transaction_indicators
 from oracles.apply_naive import COLUMNS, Operation, Source, damaged, renumbered
 from trailgate import TrailAppender, read_trail
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
-    BEGIN,
-    END,
-    MIDDLE,
-    WHOLE,
     ChangeBatch,
     ChangeBlock,
     Image,
@@ -70,16 +67,24 @@ class Shape:
 
     def read_row(self, row: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
         """Return the number of a target's row's key, None for NULLs, and those of its values."""
-        key = tuple(row[one.name.lower()] for one in self.key)
-        known = {tuple(self._read(one) for one in own): at for at, own in enumerate(self.keys)}
+        key = tuple(_comparable(one, row[one.name.lower()]) for one in self.key)
+        known = {self._read_key(own): at for at, own in enumerate(self.keys)}
         values: dict[str, Any] = {}
         for name, (column, own) in zip(self.names, self.columns, strict=True):
-            numbers = {self._read(one): at for at, one in enumerate(own)} | {None: None}
-            values[name] = numbers[row[column.name.lower()]]
+            numbers = {self._read(column, one): at for at, one in enumerate(own)} | {None: None}
+            values[name] = numbers[_comparable(column, row[column.name.lower()])]
         return known.get(key), values
 
-    def _read(self, value: Any) -> Any:
-        return self.read.get(value, value)
+    def _read_key(self, own: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(self._read(*one) for one in zip(self.key, own, strict=True))
+
+    def _read(self, column: Column, value: Any) -> Any:
+        return _comparable(column, self.read.get(value, value))
+
+
+def _comparable(column: Column, value: Any) -> Any:
+    """Return a value of a target or a trail as both have it: numbers as text are numbers in some databases."""
+    return Decimal(value) if column.sub_type == NUMBER and value is not None else value
 
 
 def _key(name: str, kind: int, length: int, *, sub: int = 0, key: bool = True) -> Column:
@@ -170,18 +175,17 @@ def history(
 
 def write(prefix: Path, made: History, log: Sequence[Operation] | None = None) -> None:
     """Append a log, or all of the history, to a trail, which is begun where there is none."""
+    operations = made.log if log is None else log
+    indicators = transaction_indicators(operations)
+    blocks = []
+    for name, shape in made.shapes.items():
+        rows = [at for at, one in enumerate(operations) if one.table == name]
+        if rows:
+            blocks.append(_block(shape.table(name), shape, rows, operations, indicators))
     with TrailAppender(str(prefix), made.definitions) as trail:
-        for number, grouped in groupby(
-            made.log if log is None else log, key=lambda one: one.transaction
-        ):
-            own = list(grouped)
-            blocks = []
-            for name, shape in made.shapes.items():
-                rows = [at for at, one in enumerate(own) if one.table == name]
-                if rows:
-                    blocks.append(_block(shape.table(name), shape, rows, own))
-            trail.append(ChangeBatch(blocks, len(own)))
-            trail.commit(str(number))
+        if operations:
+            trail.append(ChangeBatch(blocks, len(operations)))
+            trail.commit(str(operations[-1].transaction))
 
 
 def time_of(transaction: int) -> int:
@@ -190,22 +194,22 @@ def time_of(transaction: int) -> int:
 
 
 def _block(
-    table: Table, shape: Shape, rows: Sequence[int], own: Sequence[Operation]
+    table: Table,
+    shape: Shape,
+    rows: Sequence[int],
+    log: Sequence[Operation],
+    indicators: NDArray[np.uint8],
 ) -> ChangeBlock:
-    chosen = [own[at] for at in rows]
+    chosen = [log[at] for at in rows]
     before = [shape.image(one.old, one.earlier) if one.kind in "UKD" else None for one in chosen]
     after = [shape.image(one.key, one.logged) if one.kind in "IUK" else None for one in chosen]
-    indicators = np.full(len(own), MIDDLE)
-    indicators[0], indicators[-1] = BEGIN, END
-    if len(own) == 1:
-        indicators[0] = WHOLE
     texts = pa.array([str(one.transaction) for one in chosen])
     return ChangeBlock(
         table=table,
         order=np.array(rows),
         op_type=np.array([ord(one.kind) for one in chosen], np.uint8),
         op_ts=np.array([time_of(one.transaction) for one in chosen]),
-        tx_ind=indicators[rows].astype(np.uint8),
+        tx_ind=indicators[rows],
         tx_id=texts,
         csn=texts,
         seq_id=None,

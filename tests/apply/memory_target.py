@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from trailgate.apply.batch import Effects
-from trailgate.apply.nets import Effect
-from trailgate.apply.tables import TargetTable
-from trailgate.targets.target import Position, TablePosition, Target
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.targets.target import Position, TablePosition, Target
 
 Name = tuple[str, ...]
 Row = tuple[Any, ...]

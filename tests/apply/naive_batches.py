@@ -7,16 +7,26 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate.apply.batch import Effects, effects_of
-from trailgate.apply.collisions import Collisions
-from trailgate.apply.faults import Faults
-from trailgate.apply.nets import Effect
-from trailgate.apply.operations import Operations, operations_on
-from trailgate.apply.tables import target_table
+from trailgate.apply.effects.batch import Effects, effects_of
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.operations import Operations, operations_on
+from trailgate.apply.effects.tables import target_table
 from trailgate.columnar.digits import format_positions
-from trailgate.model.changes import ABSENT, ChangeBlock, Image, StateColumn
+from trailgate.model.changes import (
+    ABSENT,
+    BEGIN,
+    END,
+    MIDDLE,
+    WHOLE,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
 from trailgate.model.tables import Column, Table
 
 BIN64 = 134
@@ -62,6 +72,15 @@ def block_of(log: Sequence[Operation], first: int = 0) -> ChangeBlock:
         before=image(before, [one.earlier for one in log]),
         after=image(after, [one.logged for one in log]),
     )
+
+
+def transaction_indicators(log: Sequence[Operation]) -> NDArray[np.uint8]:
+    """Return the place of each operation in its transaction, which is what follows one another with its number."""
+    numbers = np.array([one.transaction for one in log])
+    others = np.diff(numbers) != 0
+    first, last = np.concatenate(([True], others)), np.concatenate((others, [True]))
+    kinds = np.where(first, np.where(last, WHOLE, BEGIN), np.where(last, END, MIDDLE))
+    return kinds[: len(log)].astype(np.uint8)
 
 
 def operations_of(log: Sequence[Operation]) -> Operations:

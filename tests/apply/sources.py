@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from apply.naive_batches import TABLE, block_of
+from apply.naive_batches import TABLE, block_of, transaction_indicators
 from oracles.apply_naive import COLUMNS, Operation
 from trailgate import TrailAppender
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.live_trail import AppendOptions
 
@@ -24,16 +24,11 @@ Rows = dict[int, dict[str, Any]]
 
 def write_log(prefix: Path, log: Sequence[Operation], *, new_file: bool = False) -> None:
     """Append a log to a trail, which is begun where there is none; in a new file if it is to be."""
+    block = replace(block_of(log), tx_ind=transaction_indicators(log))
     with TrailAppender(str(prefix), DEFINITIONS, AppendOptions(new_file=new_file)) as trail:
-        for number, (_, own) in enumerate(groupby(log, key=lambda one: one.transaction)):
-            operations = list(own)
-            block = block_of(operations)
-            block.tx_ind[:] = MIDDLE
-            block.tx_ind[0], block.tx_ind[-1] = BEGIN, END
-            if len(operations) == 1:
-                block.tx_ind[0] = WHOLE
+        if log:
             trail.append(ChangeBatch([block], len(block)))
-            trail.commit(str(number))
+            trail.commit(str(log[-1].transaction))
 
 
 def duckdb_rows(folder: Path) -> Rows:

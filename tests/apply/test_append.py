@@ -16,7 +16,7 @@ from apply.test_net_effects import history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation
 from trailgate import DefinitionError, OptionError, StorageError, apply_trail
-from trailgate.targets.target import table_rows
+from trailgate.apply.targets.target import table_rows
 
 TABLES = {
     "delta": ("delta:{}/lake", "delta:{}/lake/hr/t"),

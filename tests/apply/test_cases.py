@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from trailgate import ApplyError, TrailAppender, apply_trail
-from trailgate.apply.batch import Effects, effects_of
-from trailgate.apply.collisions import Collisions
-from trailgate.apply.nets import Effect
-from trailgate.apply.operations import Operations, operations_on
-from trailgate.apply.tables import target_table
+from trailgate.apply.effects.batch import Effects, effects_of
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.operations import Operations, operations_on
+from trailgate.apply.effects.tables import target_table
 from trailgate.arrays import Longs
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (

@@ -20,17 +20,17 @@ from hypothesis import strategies as st
 from apply.postgresql_server import running
 from apply.test_redefinition import EVOLVED, write
 from apply.test_redefinition import rows as rows_of_t
-from laws import WHOLE, examples, one_of
+from laws import LONG, examples, histories, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
-from trailgate.cli import apply_follow
+from trailgate.apply.commands import follow as apply_follow
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.targets.sql import ADDED_COLUMNS
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.checking import check_trail
-from trailgate.targets.sql import ADDED_COLUMNS
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
 TARGETS: Final = ("duckdb:{}/x.duckdb", "delta:{}/lake")
@@ -196,7 +196,7 @@ class Case:
     notice: str = ""
 
 
-OTHER_FILE: Final = "the header states file number {}, and the name {}: another file of the trail was copied or renamed to this name"
+OTHER_FILE: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 NOTHING: Sequence[Sequence[bytes]] = ()
 LONGER = [flat(0, 10), flat(10, 20), [*flat(20, 30), *flat(30, 34)]]
 OTHER_CSNS = [[r.replace(b"10%02d" % n, b"20%02d" % n) for n in range(12) for r in transaction(n)]]
@@ -496,7 +496,7 @@ def test_a_file_that_existed_when_the_trail_was_read_last_is_named(tmp_path: Pat
     remove(2)(prefix)
 
     (notice,) = apply_trail(prefix, to).notices
-    assert notice == "file number 2 existed when the trail was read last, and is missing now"
+    assert notice == "file number 2 existed when the trail was last read, but is missing now"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -603,7 +603,7 @@ def test_every_view_names_the_bytes_of_an_unfinished_record(
         capsys.readouterr()
     assert run(["show", str(prefix)]) == 0
     logged = "".join(record.getMessage() for record in caplog.records)
-    assert f"which is left out ({torn} bytes)" in logged
+    assert f"which is skipped ({torn} bytes)" in logged
 
 
 def test_a_position_of_another_trail_is_named_by_status(
@@ -614,7 +614,7 @@ def test_a_position_of_another_trail_is_named_by_status(
     other = write_trail(tmp_path / "o2", [flat(0, 10)])
 
     assert run(["apply", str(other), "--to", to, "--status"]) == 0
-    assert f"note: these are positions in {prefix}, and not in {other}" in capsys.readouterr().out
+    assert f"note: these positions are for {prefix}, not for {other}" in capsys.readouterr().out
     remove(0)(prefix)
     assert run(["apply", str(prefix), "--to", to, "--status"]) == 1
     printed = capsys.readouterr()
@@ -631,7 +631,7 @@ FOLLOWED: Final = {
         "",
     ),
     "the last file is removed": (append(1, *flat(20, 22)), remove(1), keys(range(22)), "cut back"),
-    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was written anew"),
+    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was rewritten"),
     "a file between is removed": (append(1, *flat(20, 22)), both(rewrite([*THREE, flat(30, 40)]), remove(2)), None, "files are missing"),
     "files are removed before they are read": (append(1, *flat(20, 22)), rewrite(THREE[2:], 2), None, "removed before it was read"),
 }  # fmt: skip
@@ -775,7 +775,8 @@ def _nothing(rng: random.Random, files: Files, trail: Drawn) -> None:
 CHANGES: Final = (_nothing, _nothing, _purge, _lose_one, _cut, _blank, _break_length, _break_frame)
 
 
-@settings(max_examples=examples(600 if WHOLE else 24))
+@LONG
+@settings(max_examples=histories(examples(24), full=1000))
 @given(st.integers(0, 1 << 32))
 def test_no_run_ends_well_without_a_word_and_rows_missing(
     tmp_path_factory: pytest.TempPathFactory, seed: int

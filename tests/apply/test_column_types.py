@@ -11,9 +11,9 @@ from apply.sources import TARGETS, write_log
 from apply.test_soft_delete import READ
 from oracles.apply_naive import Operation
 from trailgate import DecodeError, OptionError, apply_trail
-from trailgate.apply.column_types import ColumnTypes
-from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.jobs.apply_options import split_types
+from trailgate.apply.effects.column_types import ColumnTypes
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.jobs.options import split_types
 
 LOG = [Operation("I", 1, 1, {"a": 7, "b": 2, "c": 3}, 1), Operation("U", 1, 1, {"a": 812}, 2)]
 

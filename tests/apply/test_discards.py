@@ -22,12 +22,12 @@ from trailgate import (
     apply_repaired,
     apply_trail,
 )
-from trailgate.apply.batch import Effects
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.jobs.options import OnError
+from trailgate.apply.targets.duckdb import TableTarget
+from trailgate.apply.targets.target import Position
 from trailgate.cli.main import run
-from trailgate.jobs.apply_options import OnError
 from trailgate.model.tables import Column
-from trailgate.targets.duckdb import TableTarget
-from trailgate.targets.target import Position
 
 # Of transaction 2 the update does not fit.
 LOG = [

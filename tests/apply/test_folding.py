@@ -14,10 +14,10 @@ from apply.naive_batches import Memory, operations_of
 from apply.test_net_effects import cut, history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, damaged, replayed
-from trailgate.apply.batch import effects_of
-from trailgate.apply.collisions import Collisions
-from trailgate.apply.folding import fold
-from trailgate.apply.operations import Operations, join_operations
+from trailgate.apply.effects.batch import effects_of
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.folding import fold
+from trailgate.apply.effects.operations import Operations, join_operations
 from trailgate.errors import ApplyError
 
 HISTORIES = 120

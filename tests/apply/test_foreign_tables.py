@@ -16,7 +16,7 @@ from apply.foreign_types import COLUMN_TYPES, ENTIRE, is_same
 from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
 from apply.value_table import VALUES, Values
-from laws import WHOLE, chance, examples
+from laws import LONG, WHOLE, chance, examples
 from trailgate import DefinitionError, TrailAppender, apply_trail, verify_tables
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -112,6 +112,7 @@ def discarded(path: Path) -> set[tuple[int, str]]:
     return {(int((one.get("after") or one["before"])["K"]), one["op_type"]) for one in lines}
 
 
+@LONG
 @pytest.mark.parametrize("name", NAMES)
 def test_a_value_is_stored_as_it_is_or_refused(name: str, tmp_path: Path, request: Any) -> None:
     database = DATABASES[name](request, tmp_path)

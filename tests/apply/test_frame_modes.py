@@ -12,14 +12,15 @@ import pyarrow as pa
 import pytest
 
 from apply.memory_target import KilledError, KilledTarget
-from apply.test_modes import CASES, EVERY, SHARES, Case, Place, check
-from laws import WHOLE, chance, sampled
+from apply.mode_places import SHARES, Place
+from apply.test_modes import CASES, Case, check
+from laws import LONG, chance, histories, sampled
 from trailgate import ApplyError, read_trail
-from trailgate.jobs import apply_tables
-from trailgate.jobs.apply_frames import FrameOperations
+from trailgate.apply.jobs import tables as apply_tables
+from trailgate.apply.jobs.frames import FrameOperations
+from trailgate.apply.targets.target import Target
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.writing.table_writing import to_changes
-from trailgate.targets.target import Target
 
 CHOSEN: Final = [case for case in CASES if case.on_error != "ignore"]
 
@@ -59,11 +60,12 @@ def delivered(own: random.Random, folder: Path, case: Case, where: Place) -> App
     return None
 
 
+@LONG
 @pytest.mark.parametrize("case", sampled(CHOSEN, 12, "frames"), ids=str)
 def test_frames_give_what_the_trail_gives(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 2):
+    for number in range(histories(2, tests=case.among(CHOSEN))):
         own = chance(f"frames {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
-        check(own, folder, case, own.choice(SHARES), delivered)
+        check(own, folder, case, case.place(own.choice(SHARES), folder), delivered)
         shutil.rmtree(folder)

@@ -13,14 +13,14 @@ from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
 from apply.value_histories import FORMS, SHOWN, History, run_histories
 from apply.value_table import TARGETS, VALUES
-from laws import WHOLE, chance, examples
+from laws import LONG, chance, examples, histories
 from trailgate import TrailAppender, apply_trail
 from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import INTERVAL_TYPES, TYPES, Family
 
 TABLES = 6  # of a trail
-HISTORIES = 5_000 if WHOLE else 12
+HISTORIES = 12
 EMBEDDED = ("delta", "duckdb")
 Run = Callable[[str, str], None]
 
@@ -31,7 +31,7 @@ def test_every_type_has_values() -> None:
     assert readable - known < INTERVAL_TYPES
 
 
-@pytest.mark.timeout(0 if WHOLE else 300)
+@LONG
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_a_table_has_the_sources_rows(name: str, form: str, tmp_path: Path) -> None:
@@ -40,19 +40,19 @@ def test_a_table_has_the_sources_rows(name: str, form: str, tmp_path: Path) -> N
 
 
 @pytest.mark.servers
-@pytest.mark.timeout(0 if WHOLE else 300)
+@LONG
 @pytest.mark.parametrize("form", FORMS)
 def test_so_has_one_of_a_server(server: str, form: str, tmp_path: Path) -> None:
     _run("postgresql", form, tmp_path, server)
 
 
-@pytest.mark.timeout(0 if WHOLE else 300)
+@LONG
 @pytest.mark.parametrize("name", ["delta", "duckdb", "parquet"])
 def test_a_table_of_operations_has_each_with_its_values(name: str, tmp_path: Path) -> None:
     _run(name, "pair", tmp_path, mode="append")
 
 
-@pytest.mark.timeout(0 if WHOLE else 300)
+@LONG
 @pytest.mark.parametrize("mode", ["soft-delete", "history"])
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_rows_that_are_current_in_other_modes_are_the_sources(
@@ -69,17 +69,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _run(name: str, form: str, tmp_path: Path, server: str = "", mode: str = "current") -> None:
     target, own = TARGETS[name], chance(f"values {name} {form} {mode}")
-    count = HISTORIES if WHOLE else examples(HISTORIES)
+    count = histories(examples(HISTORIES))
     for number in range(-(-count // TABLES)):
         folder = tmp_path / str(number)
         folder.mkdir()
         types = own.sample(VALUES, TABLES)
-        histories = [
+        drawn = [
             History.drawn(own, f"T{at}", form, target, key, many=at == 0)
             for at, key in enumerate(types)
         ]
-        address = _database(server, f"{form}{number}") if server else ""
-        run_histories(folder, histories, target, _applied(mode), own, address=address, mode=mode)
+        address = _database(server, form) if server else ""
+        run_histories(folder, drawn, target, _applied(mode), own, address=address, mode=mode)
 
 
 def _applied(mode: str) -> Callable[[Path, str, int], object]:
@@ -87,7 +87,9 @@ def _applied(mode: str) -> Callable[[Path, str, int], object]:
 
 
 def _database(server: str, name: str) -> str:
+    """Return the address of an empty database, in place of the one of that name."""
     with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
         connection.execute(f"CREATE DATABASE {name}".encode())
     return f"{server.rpartition('/')[0]}/{name}"
 

@@ -52,11 +52,11 @@ def test_a_killed_run_that_is_started_again_applies_each_change_once(
     address, rows = TARGETS[name]
     own = chance(f"killed {name}")
     source = Source(own, keys=40)
-    for _ in range(TRANSACTIONS):
+    for _ in range(TRANSACTIONS // 2):
         source.transaction()
     write_log(tmp_path / "ot", source.log)
 
-    killed(own, tmp_path, address.format(tmp_path), kills(3))
+    killed(own, tmp_path, address.format(tmp_path), kills(2))
 
     assert rows(tmp_path) == source.rows
 

@@ -13,7 +13,7 @@ import duckdb
 
 from apply.naive_batches import TABLE
 from apply.test_net_effects import history
-from laws import chance, examples
+from laws import LONG, chance, examples, histories
 from oracles.apply_naive import COLUMNS, Operation, replayed
 from trail.batches import batch_of
 from trailgate import TrailAppender, apply_trail, verify_tables
@@ -207,25 +207,27 @@ def write(prefix: Path, operations: Sequence[Logged], first: int) -> None:
     groups: dict[int, list[Logged]] = defaultdict(list)
     for one in operations:
         groups[one.transaction].append(one)
+    rows = []
+    for number, own in enumerate(groups.values(), first):
+        indicators = ["B", *("M" * (len(own) - 2)), "E"] if len(own) > 1 else ["W"]
+        rows += [
+            {
+                "table": TABLE.name, "op_type": one.kind, "op_ts": 0, "tx_ind": indicator,
+                "tx_id": str(number), "csn": str(number),
+                "before": {name.upper(): value for name, value in one.before.items()},
+                "after": {name.upper(): value for name, value in one.after.items()},
+            }
+            for one, indicator in zip(own, indicators, strict=True)
+        ]  # fmt: skip
     with TrailAppender(str(prefix), DEFINITIONS) as trail:
-        for number, own in enumerate(groups.values(), first):
-            indicators = ["B", *("M" * (len(own) - 2)), "E"] if len(own) > 1 else ["W"]
-            rows = [
-                {
-                    "table": TABLE.name, "op_type": one.kind, "op_ts": 0, "tx_ind": indicator,
-                    "tx_id": str(number), "csn": str(number),
-                    "before": {name.upper(): value for name, value in one.before.items()},
-                    "after": {name.upper(): value for name, value in one.after.items()},
-                }
-                for one, indicator in zip(own, indicators, strict=True)
-            ]  # fmt: skip
-            trail.append(batch_of(DEFINITIONS, rows))
+        trail.append(batch_of(DEFINITIONS, rows))
         trail.commit(str(first))
 
 
+@LONG
 def test_statements_are_obeyed_row_by_row(tmp_path: Path) -> None:
     tried = Counter[str]()
-    for number in range(examples(16)):
+    for number in range(histories(examples(16))):
         own = chance(f"map conditions {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from apply.memory_target import KilledError, KilledTarget
+from apply.mode_places import SHARES, Place, place
 from apply.sources import write_log
-from apply.test_modes import EVERY, SHARES, Place, place
-from laws import WHOLE, chance, examples
+from laws import LONG, chance, examples, histories
 from oracles.apply_naive import COLUMNS, Operation, Source
 from oracles.modes_naive import CurrentRows, carry_out
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import GROUP, ApplyOptions
+from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
 Row = Mapping[str, Any]
 
@@ -123,8 +123,9 @@ def applied(own: random.Random, folder: Path, where: Place) -> None:
         return
 
 
+@LONG
 def test_statements_take_the_operations_that_they_name(tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else examples(20)):
+    for number in range(histories(examples(20))):
         own = chance(f"mapped {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,65 +13,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import pytest
-from deltalake import DeltaTable
 
 from apply.histories import SHAPES, History, Shape, history, positions, time_of, write
-from apply.memory_target import KilledError, KilledTarget, MemoryTarget
-from laws import WHOLE, chance
+from apply.memory_target import KilledError, KilledTarget
+from apply.mode_places import SHARES, Place, Rows, place
+from apply.postgresql_server import running
+from laws import LONG, WHOLE, chance, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
 from trailgate import ApplyError
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import GROUP, ApplyOptions
-from trailgate.targets.target import Target, open_target
+from trailgate.apply.effects.tables import target_table
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
-Rows = Sequence[Mapping[str, Any]]
-EVERY: Final = 5000  # histories of a class, with TRAILGATE_EVERY
 EPOCH: Final = datetime.fromtimestamp(time_of(0) // 1_000_000, UTC).replace(tzinfo=None)
 WIDE: Final = (3, 4)  # values of column a that do not fit a narrow one
-SHARES: Final = ("memory", "lake in memory") * 3 + ("duckdb", "delta")
-
-
-@dataclass(frozen=True)
-class Place:
-    """A target of a test: its address, how it is opened, and how the rows of a table are read."""
-
-    to: str
-    open: Callable[[str], Target]
-    rows: Callable[[str], Rows]
-
-
-def place(name: str, folder: Path, mode: str) -> Place:
-    """Return a new target of a kind in a folder."""
-    if name in ("memory", "lake in memory"):
-        memory = MemoryTarget(each_alone=name != "memory")
-        return Place(
-            "memory:", memory.opened, lambda table: memory.table(tuple(table.lower().split(".")))
-        )
-    to = f"duckdb:{folder}/x.duckdb" if name == "duckdb" else f"delta:{folder}/lake"
-    rows = partial(_duckdb_rows if name == "duckdb" else _delta_rows, folder)
-    return Place(to, lambda group: open_target(to, group, mode), rows)
-
-
-def _duckdb_rows(folder: Path, table: str) -> Rows:
-    with duckdb.connect(str(folder / "x.duckdb")) as connection:
-        tables = "SELECT count(*) FROM duckdb_tables() WHERE schema_name || '.' || table_name = ?"
-        if connection.execute(tables, [table.lower()]).fetchall() == [(0,)]:
-            return []
-        found: Rows = (
-            connection.sql(f"SELECT * FROM x.{table.lower()}").to_arrow_table().to_pylist()
-        )
-        return found
-
-
-def _delta_rows(folder: Path, table: str) -> Rows:
-    path = folder / "lake" / table.lower().replace(".", "/")
-    if not path.exists():
-        return []
-    found: Rows = DeltaTable(path).to_pyarrow_table().to_pylist()
-    return found
 
 
 def read_state(
@@ -156,6 +113,14 @@ class Case:
         stored = one.earlier if one.kind == "D" and self.mode == "append" else one.logged
         return self.narrow and stored.get("a") in WIDE
 
+    def among(self, cases: Sequence[Case]) -> int:
+        """Return how many of some cases are of this one's mode, and so of its class."""
+        return sum(one.mode == self.mode for one in cases)
+
+    def place(self, kind: str, folder: Path, needed: Any = None) -> Place:
+        """Return a new target of a kind."""
+        return place(kind, folder, self.options(folder, 1).mode, needed)
+
     def options(self, folder: Path, batch_bytes: int) -> ApplyOptions:
         """Return the options of a run."""
         return ApplyOptions(
@@ -216,7 +181,7 @@ def applied(own: random.Random, folder: Path, case: Case, where: Place) -> Apply
     """Apply what the trail has in runs of which some are killed; return the error of an operation that stopped the last one."""
     while True:
         options = case.options(folder, own.choice((1, 300, 1 << 20)))
-        reading = Reading(1, split_bytes=own.choice((300, 1 << 20)))
+        reading = where.reading(split_bytes=own.choice((300, 1 << 20)))
         target = where.open(GROUP)
         if own.random() < 0.4:
             target = KilledTarget(target, own.randrange(5))
@@ -253,15 +218,14 @@ def check(
     own: random.Random,
     folder: Path,
     case: Case,
-    kind: str,
+    where: Place,
     apply: Apply = applied,
     made: History | None = None,
 ) -> Tried:
-    """Try one history, by default a random one, which ``apply`` applies part by part."""
+    """Try one history, by default a random one, which ``apply`` applies to a target part by part."""
     if made is None:
         size = 20 if case.tangled else 8
         made = history(own, size, damage=case.damage, tangled=case.tangled)
-    where = place(kind, folder, case.options(folder, 1).mode)
     make = {
         name: partial(KEPT[case.mode], case.policy, shape.names)
         for name, shape in made.shapes.items()
@@ -281,15 +245,17 @@ def check(
 
     assert (errors[-1] is None) == fits, (errors, made.log)
     numbers = positions(folder / "ot")
+    target = where.open(GROUP)
     if not fits:  # each table has what was applied before the operation
-        target = where.open(GROUP)
         done = target.position(None)
-        alone = {one.table: one.position for one in target.positions()}
-        target.close()
-        for name in made.shapes:
-            at = max("" if done is None else done.position, alone.get(name.lower(), ""))
+        for name, shape in made.shapes.items():
+            alone = target.position(target_table(shape.table(name)))
+            at = max("" if one is None else one.position for one in (done, alone))
             end = (numbers[at] or 0) + 1 if at else 0
             tables[name] = kept(made.log[:end], make)[0][name]
+    applied_to = {one.table.upper() for one in target.positions()}
+    target.close()
+    assert applied_to >= {name for name, one in tables.items() if one.state()} or not fits
     tried = Tried(made, where, tables, dropped, numbers)
     tried.check(case)
     file = folder / "discards.jsonl"
@@ -330,33 +296,66 @@ def followed(own: random.Random, folder: Path, case: Case, where: Place) -> Appl
     return None
 
 
+@LONG
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 2):
+    for number in range(histories(2, tests=case.among(CASES))):
         own = chance(f"modes {case} {number}")
         kind = own.choice(SHARES)
         folder = tmp_path / str(number)
         folder.mkdir()
-        check(own, folder, case, kind)
+        check(own, folder, case, case.place(kind, folder))
         shutil.rmtree(folder)
 
 
+def try_mode(kind: str, mode: str, count: int, folder: Path, needed: Any = None) -> None:
+    """Try histories of a mode on a target of a kind."""
+    cases = [one for one in CASES if one.mode == mode]
+    for number in range(count):
+        own = chance(f"{kind} {mode} {number}")
+        case, inner = own.choice(cases), folder / f"{mode}{number}"
+        inner.mkdir()
+        check(own, inner, case, case.place(kind, inner, needed))
+        shutil.rmtree(inner)
+
+
+@LONG
+def test_so_does_a_target_of_appended_rows(tmp_path: Path) -> None:
+    try_mode("parquet", "append", histories(2), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("postgresql")) as address:
+        yield address
+
+
+@LONG
+@pytest.mark.servers
+@pytest.mark.parametrize("mode", KEPT)
+def test_so_does_postgresql(mode: str, server: str, tmp_path: Path) -> None:
+    try_mode("postgresql", mode, histories(20, full=1000), tmp_path, server)
+
+
+@LONG
 @pytest.mark.parametrize("case", CASES[:: 1 if WHOLE else 4], ids=str)
 def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 2):
+    for number in range(histories(2, tests=case.among(CASES))):
         own = chance(f"followed {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
-        check(own, folder, case, own.choice(SHARES), followed)
+        check(own, folder, case, case.place(own.choice(SHARES), folder), followed)
         shutil.rmtree(folder)
 
 
+@LONG
 @pytest.mark.parametrize("case", TANGLED, ids=str)
 def test_a_discarded_transaction_has_never_been_in_any_table(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 4):
+    for number in range(histories(4, tests=case.among(TANGLED))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        check(chance(f"tangled {case} {number}"), folder, case, "memory", at_once)
+        own = chance(f"tangled {case} {number}")
+        check(own, folder, case, case.place("memory", folder), at_once)
         shutil.rmtree(folder)
 
 
@@ -424,4 +423,4 @@ def test_without_a_discarded_transaction_others_fit_or_fail(
     for kind, apply in (("memory", at_once), ("lake in memory", applied)):
         folder = tmp_path / kind
         folder.mkdir()
-        check(random.Random(4), folder, case, kind, apply, made)
+        check(random.Random(4), folder, case, case.place(kind, folder), apply, made)

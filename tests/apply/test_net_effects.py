@@ -11,7 +11,7 @@ import pytest
 from apply.naive_batches import Memory
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, Source, damaged, replayed
-from trailgate.apply.faults import Faults
+from trailgate.apply.effects.faults import Faults
 from trailgate.errors import ApplyError
 
 HISTORIES = 120

@@ -26,23 +26,19 @@ from trailgate import (
     apply_trail,
     find_trail,
 )
-from trailgate.cli.apply_follow import AppliedBeside, labels_of
+from trailgate.apply.commands.follow import labels_of
+from trailgate.apply.jobs.metrics import ApplyStatistics, as_text, bytes_after, place_after
+from trailgate.apply.jobs.retries import LOG, Retries, retried
+from trailgate.apply.jobs.tables import ApplyReport, TableReport
+from trailgate.apply.targets.delta_errors import SIGNS as OF_DELTA
+from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
+from trailgate.apply.targets.faults import SQLSTATES, fault_of, fault_of_state
+from trailgate.apply.targets.target import Position
+from trailgate.cli.applied_beside import AppliedBeside
 from trailgate.cli.live import LiveOutput
 from trailgate.cli.main import run
-from trailgate.jobs.apply_metrics import (
-    ApplyStatistics,
-    as_text,
-    bytes_after,
-    place_after,
-)
-from trailgate.jobs.apply_retries import LOG, Retries, retried
-from trailgate.jobs.apply_tables import ApplyReport, TableReport
 from trailgate.jobs.receive.metrics import ReportOptions
 from trailgate.storage.files.trail_files import TrailPlace
-from trailgate.targets.delta_errors import SIGNS as OF_DELTA
-from trailgate.targets.duckdb import SIGNS as OF_DUCKDB
-from trailgate.targets.faults import SQLSTATES, fault_of, fault_of_state
-from trailgate.targets.target import Position
 
 STATUS = {
     "delta": ("delta:lake", "current"),
@@ -116,7 +112,7 @@ def test_all_groups_of_a_target_are_listed_unless_one_is_named(
     assert [one["group"] for one in named["groups"]] == ["other"]
     capsys.readouterr()
     assert run(["apply", "ot", "--to", to, "--status"]) == 0
-    assert "these are positions in" in capsys.readouterr().out
+    assert "these positions are for" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", STATUS)
@@ -328,7 +324,7 @@ def beside(folder: Path) -> AppliedBeside:
 def test_a_live_capture_goes_on_while_its_tables_are_locked(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.cli.apply_follow.PAUSE", 0.0)
+    monkeypatch.setattr("trailgate.cli.applied_beside.PAUSE", 0.0)
     apply = beside(folder)
     write_log(folder / "ot", inserts(1, 4))
     apply.published(True)

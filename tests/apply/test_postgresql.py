@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from psycopg.rows import dict_row
 
+from apply.naive_batches import BIN64, block_of_images
 from apply.postgresql_server import running
 from apply.sources import rows_by_id, write_log
 from apply.test_history import stored, versions
@@ -21,9 +22,20 @@ from apply.test_net_effects import FULL, history
 from apply.test_soft_delete import marked, soft_deleted
 from laws import chance, examples, kills
 from oracles.apply_naive import COLUMNS, Operation, Source
-from trailgate import ApplyError, OptionError, TrailgateError, apply_trail, verify_tables
-from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.targets.target import Position, open_target
+from trailgate import (
+    ApplyError,
+    OptionError,
+    TrailAppender,
+    TrailgateError,
+    apply_trail,
+    verify_tables,
+)
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.targets.postgresql import TableTarget
+from trailgate.apply.targets.target import Position, open_target
+from trailgate.model.changes import INSERT, ChangeBatch
+from trailgate.model.tables import Column, Definitions, Table
 
 pytestmark = pytest.mark.servers
 
@@ -212,7 +224,133 @@ def test_rows_that_the_database_refuses_are_found(
 
 
 def test_a_name_that_would_be_cut_off_is_refused() -> None:
-    from trailgate.targets.postgresql import TableTarget  # noqa: PLC0415
-
     with pytest.raises(OptionError, match="has names of at most 63 bytes"):
         TableTarget.create(object.__new__(TableTarget), TargetTable(("s", "t" * 64), (), ()))
+
+
+CASTS = {
+    "enum": ("hr.color", "red", "invalid input value for enum"),
+    "inet": ("inet", "10.0.0.1", "invalid input syntax for type inet"),
+    "time": ("time", "12:00:00", "invalid input syntax for type time"),
+    "interval": ("interval", "01:00:00", "invalid input syntax for type interval"),
+    "int4range": ("int4range", "[1,5)", "malformed range literal"),
+    "xml": ("xml", "<a/>", "invalid XML"),
+    "point": ("point", "(1,2)", "invalid input syntax for type point"),
+    "array": ("bigint[]", "{1,2}", "malformed array literal"),
+    "domain": ("hr.address", "10.0.0.1", "invalid input syntax for type inet"),
+    "tsvector": ("tsvector", "'a' 'b'", "syntax error in tsvector"),
+}
+WRONG = ("'", "<", "12:99", 'r"ed\\', "", "é")
+
+
+KEYS = ("enum", "inet", "time", "domain")  # whose values can be a key
+
+
+@pytest.mark.parametrize(
+    ("name", "as_key"), [(one, False) for one in CASTS] + [(one, True) for one in KEYS]
+)
+def test_all_values_that_a_type_refuses_are_found_at_once(
+    database: str, tmp_path: Path, name: str, as_key: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each value is refused with PostgreSQL's own reason, and the batch is written twice and not once for each."""
+    kind, good, problem = CASTS[name]
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute("CREATE TYPE hr.color AS ENUM ('red', 'green')")
+        connection.execute("CREATE DOMAIN hr.address AS inet")
+        connection.execute(f"CREATE TABLE hr.t (id bigint, a {kind}, b bigint)".encode())
+    table = Table(
+        "HR.T",
+        (
+            Column("ID", BIN64, 8, key=not as_key),
+            Column("A", 64, 30, key=as_key),
+            Column("B", BIN64, 8),
+        ),
+    )
+    texts = [good, *(f"{one}{number}" for number in range(20) for one in WRONG)]
+    changes = [(INSERT, None, {"ID": at, "A": text, "B": 0}) for at, text in enumerate(texts)]
+    with TrailAppender(str(tmp_path / "ot"), Definitions((table,))) as trail:
+        trail.append(ChangeBatch([block_of_images(table, changes)], len(changes)))
+        trail.commit("1")
+    written: list[int] = []
+    write = TableTarget.write
+
+    def counted(self: TableTarget, effects: Effects, at: Position) -> None:
+        written.append(len(effects.nets))
+        write(self, effects, at)
+
+    monkeypatch.setattr(TableTarget, "write", counted)
+    discards = tmp_path / "d.jsonl"
+    apply_trail(tmp_path / "ot", database, on_error="discard", discards=str(discards))
+
+    lines = [json.loads(line) for line in discards.read_text().splitlines()]
+    with psycopg.connect(database) as connection:
+        found = [row for (row,) in connection.execute("SELECT id FROM hr.t ORDER BY 1")]
+    assert len(found) + len(lines) == len(texts)
+    assert 0 in found
+    assert sorted({*found, *(int(line["after"]["ID"]) for line in lines)}) == list(
+        range(len(texts))
+    )
+    assert any(problem in line["reason"] for line in lines)
+    assert len(written) <= 3
+
+
+TRIGGERS = {
+    "changes a value": ("BEFORE INSERT OR UPDATE", "NEW.b := 7; RETURN NEW;", "field b"),
+    "changes an update": ("BEFORE UPDATE", "NEW.b := 7; RETURN NEW;", "field b"),
+    "changes a key": ("BEFORE INSERT", "NEW.id := NEW.id + 100; RETURN NEW;", "not there after"),
+    "leaves a row out": ("BEFORE INSERT", "RETURN NULL;", "rows changed where"),
+    "changes it later": ("AFTER INSERT", "UPDATE hr.t SET b = 7; RETURN NEW;", "field b"),
+}
+HARMLESS = {
+    "sets its own column": ("BEFORE INSERT OR UPDATE", "NEW.more := 7; RETURN NEW;"),
+    "writes elsewhere": ("AFTER INSERT", "INSERT INTO hr.log VALUES (NEW.id); RETURN NEW;"),
+    "is of other writers": (
+        "BEFORE INSERT OR UPDATE",
+        "IF current_setting('application_name') NOT LIKE 'trailgate%' THEN NEW.b := 7; END IF; RETURN NEW;",
+    ),
+}
+
+
+def with_trigger(database: str, when: str, body: str) -> None:
+    with psycopg.connect(database) as connection:
+        for text in (
+            "CREATE SCHEMA hr",
+            "CREATE TABLE hr.log (id bigint)",
+            "CREATE TABLE hr.t (id bigint PRIMARY KEY, a varchar(9), b bigint, c json, more bigint)",
+            f"CREATE FUNCTION hr.f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$",
+            f"CREATE TRIGGER own {when} ON hr.t FOR EACH ROW EXECUTE FUNCTION hr.f()",
+        ):
+            connection.execute(text.encode())
+
+
+WRITTEN = [
+    Operation("I", 1, 1, FULL, 1),
+    Operation("I", 2, 2, FULL, 2),
+    Operation("U", 1, 1, {"a": 9}, 3),
+    Operation("U", 2, 2, {"b": 8}, 4),
+]
+
+
+@pytest.mark.parametrize("name", TRIGGERS)
+def test_a_trigger_that_changes_what_is_written_is_an_error(
+    database: str, tmp_path: Path, name: str
+) -> None:
+    when, body, says = TRIGGERS[name]
+    with_trigger(database, when, body)
+    write_log(tmp_path / "ot", WRITTEN[:2])
+    if name == "changes an update":
+        apply_trail(tmp_path / "ot", database)
+    write_log(tmp_path / "ot", WRITTEN[2:])
+    with pytest.raises(ApplyError, match=says):
+        apply_trail(tmp_path / "ot", database)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_triggers_are_none(database: str, tmp_path: Path, name: str) -> None:
+    with_trigger(database, *HARMLESS[name])
+    write_log(tmp_path / "ot", WRITTEN[:2])
+    apply_trail(tmp_path / "ot", database)
+    write_log(tmp_path / "ot", WRITTEN[2:])
+    apply_trail(tmp_path / "ot", database)
+    assert verify_tables(tmp_path / "ot", database).is_equal

@@ -26,10 +26,10 @@ from brokers.real_brokers import free_ports
 from laws import chance
 from oracles.apply_naive import Source
 from trailgate import ApplyError, StorageError, TargetUnavailableError, apply_trail
+from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.retries import Retries
 from trailgate.cli.main import run
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.jobs.apply_retries import Retries
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 SMALL = Reading(threads=1, batch_bytes=400)
@@ -56,6 +56,8 @@ def source(own: Random, folder: Path, transactions: int = TRANSACTIONS) -> Sourc
     """Return a source whose trail is in a folder."""
     made = Source(own, keys=40)
     for _ in range(transactions):
+        made.transaction()
+    while not made.log:  # each of them may have been rolled back or empty
         made.transaction()
     write_log(folder / "ot", made.log)
     return made

@@ -13,8 +13,9 @@ from typing import Final
 import pytest
 
 from apply.histories import SHAPES, positions, time_of
-from apply.test_modes import EVERY, SHARES, Case, applied, expected_state, place, read_state
-from laws import WHOLE, chance, examples
+from apply.mode_places import SHARES, place
+from apply.test_modes import Case, applied, expected_state, read_state
+from laws import LONG, chance, examples, histories
 from oracles.apply_naive import COLUMNS, Operation, Source
 from oracles.modes_naive import KEPT, kept
 from raw_trail import BIG, write_files
@@ -71,10 +72,11 @@ def write(prefix: Path, parts: Sequence[Part]) -> None:
     write_files(prefix, [records], level=5, definitions=False)
 
 
+@LONG
 @pytest.mark.parametrize("mode", ["current", "meta", "soft-delete", "history"])
 def test_columns_come_and_go(mode: str, tmp_path: Path) -> None:
     case = Case(mode)
-    for number in range(EVERY if WHOLE else examples(10)):
+    for number in range(histories(examples(10))):
         own = chance(f"redefined {mode} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

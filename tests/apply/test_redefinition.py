@@ -22,10 +22,10 @@ from trailgate import (
     read_trail,
     verify_tables,
 )
-from trailgate.apply.redefinition import check_redefinition
-from trailgate.apply.tables import target_table
-from trailgate.jobs.apply_frames import FrameOperations
-from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.apply.effects.redefinition import check_redefinition
+from trailgate.apply.effects.tables import target_table
+from trailgate.apply.jobs.frames import FrameOperations
+from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.model.tables import Column, Table
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions

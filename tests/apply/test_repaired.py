@@ -14,13 +14,14 @@ import pytest
 
 from apply.histories import KEYS, Shape
 from apply.memory_target import KilledError, KilledTarget
-from apply.test_modes import EVERY, SHARES, Case, Tried, check
-from laws import WHOLE, chance, examples
+from apply.mode_places import SHARES
+from apply.test_modes import Case, Tried, check
+from laws import LONG, WHOLE, chance, examples, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import LAST, carry_out
 from trailgate import ApplyError, DecodeError, OptionError, apply_repaired
-from trailgate.jobs import apply_tables
-from trailgate.targets.target import Target
+from trailgate.apply.jobs import tables as apply_tables
+from trailgate.apply.targets.target import Target
 
 CASES: Final = (
     Case("current", "stop", "discard", 4),
@@ -103,14 +104,15 @@ def apply(own: random.Random, tried: Tried, folder: Path, case: Case, force: boo
             return True
 
 
+@LONG
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_repaired_operations_are_applied_once_or_refused(case: Case, tmp_path: Path) -> None:
     taken = refused = 0
-    for number in range(EVERY if WHOLE else examples(10)):
+    for number in range(histories(examples(10), tests=case.among(CASES))):
         own = chance(f"repaired {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
-        tried = check(own, folder, case, own.choice(SHARES))
+        tried = check(own, folder, case, case.place(own.choice(SHARES), folder))
         operations = repaired(own, tried)
         if operations:
             force = case.mode != "meta" or own.random() < 0.3

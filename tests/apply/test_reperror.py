@@ -16,8 +16,8 @@ from apply.test_replicat import applied, inserted, rows
 from laws import chance, examples
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, DecodeError, OptionError, apply_trail
-from trailgate.apply.faults import NUMBERS, Responses
-from trailgate.apply.replicat_files import POLICIES, parse_replicat
+from trailgate.apply.effects.faults import NUMBERS, Responses
+from trailgate.apply.replicat.replicat_files import POLICIES, parse_replicat
 
 MAP = "MAP hr.t, TARGET hr.t;"
 COLUMNS = "id BIGINT PRIMARY KEY, a TINYINT CHECK (a >= 0), b BIGINT NOT NULL, c DECIMAL(4,1)"

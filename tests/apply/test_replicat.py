@@ -22,10 +22,10 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.mapping import Mapping
-from trailgate.apply.replicat_files import parse_replicat
+from trailgate.apply.jobs import parameters as apply_parameters
+from trailgate.apply.replicat.mapping import Mapping
+from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.cli.main import run
-from trailgate.jobs import apply_parameters
 
 FULL = {"a": 1, "b": 2, "c": 3}
 WAYS = {
@@ -85,7 +85,16 @@ def test_a_whole_file_as_production_has_it(tmp_path: Path) -> None:
 @pytest.mark.assumed
 @pytest.mark.parametrize(
     ("source", "target", "name"),
-    [("hr.*", "copy.x_*", "copy.x_t"), ("hr.t*", "copy.*", "copy.t"), ("h*.t*", "z*.n*", "zr.n")],
+    [
+        ("hr.*", "copy.x_*", "copy.x_t"),
+        ("hr.*", "COPY.X_*", "copy.x_t"),
+        ("HR.*", "copy.*_raw", "copy.t_raw"),
+        ("HR.*", "copy.*_RAW", "copy.t_raw"),
+        ("hr.*", 'copy."x_*"', "copy.x_t"),
+        ("hr.*", 'copy."a.*"', 'copy."a.t"'),
+        ("hr.t*", "copy.*", "copy.t"),
+        ("h*.t*", "z*.n*", "zr.n"),
+    ],
 )
 def test_a_target_is_named_by_what_a_star_stands_for(
     tmp_path: Path, source: str, target: str, name: str

@@ -12,7 +12,7 @@ import pytest
 from apply.bank import DEFINITIONS, HISTORY, rows_of, write_bank
 from trail.building import DDL_RECORD, record
 from trailgate import OptionError, apply_trail, verify_tables
-from trailgate.apply.replicat_files import parse_replicat
+from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.parameter_includes import reader_of
 

@@ -9,12 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.apply.replicat_files import (
-    MAP_OBEYED,
-    OBEYED,
-    parse_replicat,
-)
-from trailgate.apply.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
+from trailgate.apply.replicat.replicat_files import MAP_OBEYED, OBEYED, parse_replicat
+from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.errors import OptionError
 from trailgate.expressions import extract_files, extract_parameters
 from trailgate.expressions.extract_files import parse_extract
@@ -95,7 +91,7 @@ def test_a_function_is_computed_or_refused(name: str) -> None:
     images = ("BEFORE", "AFTER", "BEFOREAFTER")
     assert (name in FUNCTIONS) + (name in REFUSED_FUNCTIONS) + (name in images) == 1
     if name in REFUSED_FUNCTIONS:
-        with pytest.raises(OptionError, match=re.escape(f"@{name} is not computed: ")):
+        with pytest.raises(OptionError, match=re.escape(f"@{name} is not supported: ")):
             parse_value(f"@{name} (x)")
 
 

@@ -278,3 +278,20 @@ def test_a_table_without_a_key_says_so(name: str, tmp_path: Path, request: Any) 
     append(tmp_path / "b", table, (UPDATE, {"K": 5, "A": 5}, {"K": 5, "A": 6}))
     with pytest.raises(TrailgateError, match=r"no key.*KEYCOLS"):
         apply_trail(twice, database.address, group="b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "value", "says"),
+    [
+        ("bigint", Column("V", 64, 4, sub_type=4), "00FF", "type for bytes"),
+        ("bytea", Column("V", NUMBER, 8), 1, "type for a number"),
+    ],
+)
+def test_a_column_of_another_type_is_refused_with_what_to_do(
+    kind: str, column: Column, value: Any, says: str, tmp_path: Path, request: Any
+) -> None:
+    database = DATABASES["duckdb"](request, tmp_path)
+    database.run(f"CREATE TABLE hr.t (k bigint, v {kind})")
+    prefix = append(tmp_path / "a", table_of(K, column), (INSERT, None, {"K": 1, "V": value}))
+    with pytest.raises(DefinitionError, match=f"ALTER the target's column to a {says}.*COLMAP"):
+        apply_trail(prefix, database.address)

@@ -22,9 +22,9 @@ from apply.test_net_effects import FULL as FULL_ROW
 from laws import chance, examples
 from oracles.apply_naive import Operation, Source
 from trailgate import TargetLockedError, apply_trail
+from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.cli.main import run
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import ApplyOptions
 
 HOLD = """
 import duckdb, sys, time

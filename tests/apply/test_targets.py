@@ -10,8 +10,8 @@ from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from trailgate import StorageError, apply_trail
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.options import ApplyOptions
 
 
 @pytest.mark.parametrize("name", TARGETS)

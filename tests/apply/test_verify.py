@@ -14,7 +14,15 @@ from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from oracles.apply_naive import Operation
-from trailgate import ApplyError, OptionError, StorageError, apply_trail, verify_tables
+from trailgate import (
+    ApplyError,
+    OptionError,
+    StorageError,
+    apply_repaired,
+    apply_trail,
+    verify_tables,
+)
+from trailgate.apply.jobs.options import OnCollision, OnError
 from trailgate.cli.main import run
 
 FULL = {"a": 1, "b": 2, "c": 3}
@@ -288,3 +296,87 @@ def test_the_command_shows_what_differs_and_exits_with_1(
     found = json.loads(capsys.readouterr().out)["tables"]["hr.t"]
     assert (found["different"], found["rows"][0]["columns"]) == (1, {"a": [9, 0]})
     assert run([*command, "--verify", "--follow"]) == 2
+
+
+REFUSED = [
+    Operation("I", 1, 1, FULL, 1),
+    Operation("I", 2, 2, {**FULL, "a": -1}, 2),
+    Operation("U", 2, 2, {"b": 7}, 3),
+    Operation("I", 3, 3, FULL, 4),
+    Operation("U", 1, 1, {"a": -5}, 5),
+    Operation("U", 3, 3, {"c": 9}, 6),
+    Operation("U", 1, 1, {"b": 8}, 7),
+]
+CONSTRAINTS = {
+    "check": "id BIGINT, a BIGINT CHECK (a >= 0), b BIGINT, c BIGINT",
+    "not null": "id BIGINT, a BIGINT, b BIGINT, c BIGINT NOT NULL",
+    "foreign key": "id BIGINT, a BIGINT REFERENCES known (a), b BIGINT, c BIGINT",
+}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "on_error", "on_collision"),
+    [
+        ("check", "discard", "stop"),
+        ("not null", "discard-transaction", "overlay"),
+        ("foreign key", "discard", "overlay"),
+    ],
+)
+def test_operations_that_were_discarded_make_no_difference(
+    constraint: str, on_error: OnError, on_collision: OnCollision, tmp_path: Path
+) -> None:
+    """The comparison cannot know what a constraint refused; the discard file states it."""
+    to, prefix = TARGETS["duckdb"][0].format(tmp_path), tmp_path / "ot"
+    with duckdb.connect(str(tmp_path / "hr.duckdb")) as connection:
+        connection.execute("CREATE SCHEMA hr.hr")
+        connection.execute("USE hr.hr")
+        connection.execute("CREATE TABLE known (a BIGINT PRIMARY KEY)")
+        connection.execute("INSERT INTO known VALUES (1), (9)")
+        connection.execute(f"CREATE TABLE t ({CONSTRAINTS[constraint]})")
+    bad = {"not null": ("c", None)}.get(constraint, ("a", -1))
+    log = [
+        one._replace(logged={**one.logged, bad[0]: bad[1]})
+        if one.logged.get("a", 0) and one.logged["a"] < 0
+        else one
+        for one in REFUSED
+    ]
+    if constraint == "not null":
+        log = [
+            one._replace(logged={**one.logged, "a": 1}) if "a" in one.logged else one for one in log
+        ]
+    write_log(prefix, log)
+    discards = str(tmp_path / "d.jsonl")
+    given: dict[str, Any] = {"on_error": on_error, "on_collision": on_collision}
+    report = apply_trail(prefix, to, discards=discards, **given)
+    lines = len(Path(discards).read_text().splitlines())
+    assert report.tables["hr.t"].discarded == lines > 0
+
+    found = verify_tables(prefix, to, discards=discards, **given)
+    assert found.is_equal, found.tables["hr.t"].rows
+    assert (
+        f"operations that are in the discard file {discards} were left out: {lines}"
+        in found.notices
+    )
+    # Nothing is known of row 1 of a loaded table after its update was discarded.
+    own = found.tables["hr.t"]
+    assert (own.equal, own.untouched) == ((2, 0) if on_collision == "stop" else (1, 1))
+
+    lost = verify_tables(prefix, to, discards=str(tmp_path / "other.jsonl"), **given)
+    assert not lost.is_equal
+    assert any("there is no discard file" in notice for notice in lost.notices)
+    changed(tmp_path, "UPDATE hr.hr.t SET b = 0 WHERE id = 3")
+    (row,) = verify_tables(prefix, to, discards=discards, **given).tables["hr.t"].rows
+    assert (row.kind, row.key) == ("different", {"id": 3})
+
+
+def test_discarded_operations_that_were_applied_later_are_compared(tmp_path: Path) -> None:
+    to, prefix = TARGETS["duckdb"][0].format(tmp_path), tmp_path / "ot"
+    discards = str(tmp_path / "d.jsonl")
+    write_log(prefix, [*LOG, Operation("U", 40, 40, {"a": 1}, 8)])
+    apply_trail(prefix, to, on_error="discard", discards=discards)
+    changed(tmp_path, "INSERT INTO hr.hr.t VALUES (40, 0, 0, 0)")
+    apply_repaired(prefix, to, discards, force=True)
+    found = verify_tables(prefix, to, on_error="discard", on_collision="overlay", discards=discards)
+    assert found.is_equal
+    assert found.tables["hr.t"].equal == 6
+    assert not found.notices

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from trailgate.apply.tables import held_type
+from trailgate.apply.effects.tables import held_type
 from trailgate.model.tables import Column
 from trailgate.model.types import NUMBER_SUB_TYPES, TYPES, Family
 

@@ -153,4 +153,4 @@ def test_xml_properties_without_tables_are_an_error(
 
 def test_a_missing_copybook_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert written(folder, OF_COPYBOOK.replace("account", "other"))[0] == 2
-    assert "the copybook file is not there" in capsys.readouterr().err
+    assert "the copybook file does not exist" in capsys.readouterr().err

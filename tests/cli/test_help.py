@@ -1,21 +1,18 @@
 """The help of commands: its examples can be typed as they are printed."""
 
-import importlib
 import re
 import shlex
 from collections.abc import Iterator
 
 import pytest
 
-from trailgate.cli.main import COMMANDS, run
+from trailgate.cli.main import COMMANDS, import_command, run
 
 
 def examples() -> Iterator[str]:
     """Yield the examples of all commands."""
     for name in COMMANDS:
-        yield from getattr(
-            importlib.import_module(f"trailgate.cli.commands.{name}"), "EXAMPLES", ()
-        )
+        yield from getattr(import_command(name), "EXAMPLES", ())
 
 
 @pytest.mark.parametrize("example", [*examples()])

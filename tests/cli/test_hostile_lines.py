@@ -5,7 +5,6 @@ Each argument and option that takes a value is given each hostile value in turn;
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from trailgate.cli.commands.demo import unpack
-from trailgate.cli.main import COMMANDS, run
+from trailgate.cli.main import COMMANDS, import_command, run
 from trailgate.messages.messages import RECEIVED
 from trailgate.storage.live.journal import Journal
 
@@ -111,7 +110,7 @@ def _here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def parameters() -> Iterator[tuple[str, str]]:
     """Yield each command's parameters that take a value, by name."""
     for name in COMMANDS.keys() - SERVING:
-        module = importlib.import_module(f"trailgate.cli.commands.{name}")
+        module = import_command(name)
         program = typer.Typer(add_completion=False)
         program.command(name)(module.command)
         for parameter in typer.main.get_command(program).params:

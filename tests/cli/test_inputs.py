@@ -89,7 +89,7 @@ def test_a_quarantined_message_of_a_compressed_file_is_kept(
     [
         (
             "dirdat",
-            "dirdat is a folder, not a prefix of a trail. Name a prefix in it, as dirdat/ot",
+            "dirdat is a folder, not a prefix of a trail. Name a prefix in it, such as dirdat/ot",
         ),
         ("dirdat/", "is a folder"),
         ("new/", "is a folder"),

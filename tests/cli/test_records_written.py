@@ -62,8 +62,8 @@ def test_json_lines_become_the_records_that_they_were_printed_from(
     ("text", "problem"),
     [
         ('{"NUM": 12345}', "more than 4 digits: 12345 (new, record 1, field NUM)"),
-        ('{"NUM": 1}', "NULL has no bytes in such a field (new, record 1, field SUM_1)"),
-        ('{"NUM": 1, "HELD": {"SUM": ["1.00"]}}', "an array of 1 elements where OCCURS states 2"),
+        ('{"NUM": 1}', "NULL cannot be written in such a field (new, record 1, field SUM_1)"),
+        ('{"NUM": 1, "HELD": {"SUM": ["1.00"]}}', "an array of 1 elements, but OCCURS states 2"),
         ('{"NUMB": 1}', "no item for the column NUMB"),
         ('{"NUM": "x"}', "not JSON lines"),
         ("{", "not JSON lines"),

@@ -17,11 +17,11 @@ from rich.cells import cell_len
 
 from laws import examples
 from trailgate.cli import trail_output
-from trailgate.cli.columns import DOUBLE, NARROW, sizes_of
-from trailgate.cli.options import Format
-from trailgate.cli.output import printable
-from trailgate.cli.rows import RowForm, print_batches, rows
 from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.terminal.columns import DOUBLE, NARROW, sizes_of
+from trailgate.terminal.options import Format
+from trailgate.terminal.output import printable
+from trailgate.terminal.rows import RowForm, print_batches, rows
 
 LETTERS = "aB7 =\t\n\x00\x7fé\xad\u0301µЖλ漢カ한\uff21😀"
 PLAIN = st.text("aB7 =", max_size=9) | st.integers(0, 45).map("x".__mul__)

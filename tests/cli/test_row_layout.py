@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.cli.layout import GAP, Part, RowLayout, Shown, flow, width_of
 from trailgate.columnar.kernels.strings import GAP as GAP_SIZE
+from trailgate.terminal.layout import GAP, Part, RowLayout, Shown, flow, width_of
 
 STRINGS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
 PARTS = st.lists(STRINGS, min_size=1, max_size=8).map(lambda strings: [Part(t, t) for t in strings])

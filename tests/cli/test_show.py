@@ -252,7 +252,7 @@ def test_rows_go_to_a_new_file(
         form = "json" if ending == "jsonl" else ending
         assert target.read_text() == shown(capsys, prefix, "--format", form, "--limit", "4")
     assert run(["show", prefix, "--to", str(target)]) == 1
-    assert "the file is there already" in capsys.readouterr().err
+    assert "the file exists already" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir() if "rows" in path.name) == [target.name]
 
 
@@ -275,7 +275,7 @@ def test_a_damaged_trail_names_the_command_that_saves_the_rest(
     damaged.write_bytes(damaged.read_bytes().replace(b"[bold]", b"\xff[bold"))
     assert run(["show", prefix]) == 1
     assert (
-        f"trailgate check {prefix} lists what is damaged, and --salvage OUT saves"
+        f"trailgate check {prefix} lists the damage, and --salvage OUT saves"
         in capsys.readouterr().err
     )
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.cli.commands.sql import split_statements
 from trailgate.cli.main import run
+from trailgate.sql.command import split_statements
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from capture_place import Place, row
 from sample_trail import Op, write_trail
-from trailgate.cli.capture_output import age_text
 from trailgate.cli.main import run
+from trailgate.terminal.counts import age_text
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_bad_messages_are_counted_in_a_sentence(
         (["show", "x", "--limit", "all"], "'all' is not a whole number"),
         (["show", "x", "--limit", "1.5"], "'1.5' is not a whole number"),
         (["show", "x", "--limit", "-3"], "'-3' is below 0"),
-        (["show", "http://h/x"], "http:// is not the protocol of a store. Known are abfs://"),
-        (["show", "ftp://h/x"], "ftp:// is not the protocol of a store"),
+        (["show", "http://h/x"], "http:// is not the scheme of a known store. Known: abfs://"),
+        (["show", "ftp://h/x"], "ftp:// is not the scheme of a known store"),
         (["capture", "--from", "http://localhost/orders"], "http:// is neither the protocol of a broker nor that of a store. Known are stomp://"),
         (["capture", "--from", "kafak://h/t"], "Did you mean kafka"),
     ],
@@ -77,6 +77,6 @@ def test_a_trail_without_a_journal_says_that_kafka_keeps_none(
     prefix = write_trail(tmp_path / "ot", [[[Op("I", 1)]]])
 
     assert run(["journal", "list", str(prefix)]) != 0
-    assert "a capture from Kafka keeps none" in capsys.readouterr().err
+    assert "a capture from Kafka needs none" in capsys.readouterr().err
     assert run(["journal", "list", str(tmp_path / "no")]) != 0
     assert "or the prefix of the trail" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.apply.replicat_files import parse_replicat
+from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.definitions.parameter_files import statements
 from trailgate.errors import OptionError
 
@@ -102,8 +102,8 @@ def test_a_macro_stands_for_its_text(name: str) -> None:
 
 
 ERRORS = {
-    "MACRO #a BEGIN #b END;\nMACRO #b BEGIN #a END;\nX #a": "a macro stands for itself: #A in #B in #A",
-    "MACRO #a BEGIN #a END;\n#a": "a macro stands for itself",
+    "MACRO #a BEGIN #b END;\nMACRO #b BEGIN #a END;\nX #a": "a macro contains itself: #A in #B in #A",
+    "MACRO #a BEGIN #a END;\n#a": "a macro contains itself",
     MACRO + "#two (a)": "the macro #TWO takes 2 values, not 1",
     MACRO + "#tow (a, b)": "the macro #tow is not defined",
     MACRO + "MACROCHAR $": "MACROCHAR follows a macro",
@@ -113,7 +113,7 @@ ERRORS = {
     "MACRO a BEGIN x END;": "expected the name of a macro",
     "MACRO #a BEGIN x END; LIST": "expected a new line after END;",
     MACRO + "X #two (a,": "expected ')', found the end of the file",
-    "INCLUDE one": "a file names itself: one names two names one",
+    "INCLUDE one": "a file includes itself: one includes two includes one",
     "INCLUDE none.inc": "there is no file none.inc",
     "OBEY": "expected one file name",
     "OBEY a b": "expected one file name",
@@ -135,7 +135,7 @@ def test_a_macro_of_macros_has_a_limit() -> None:
     """Each macro doubles the one before: 2**30 times a line."""
     lines = ["MACRO #m0 BEGIN LISTLISTLIST END;"]
     lines += [f"MACRO #m{n} BEGIN #m{n - 1} #m{n - 1} END;" for n in range(1, 19)]
-    with pytest.raises(OptionError, match="stands for more than"):
+    with pytest.raises(OptionError, match="expands to more than"):
         texts("\n".join([*lines, "#m18"]))
 
 
@@ -175,5 +175,7 @@ def test_any_text_gives_lines_or_our_error(words: list[str]) -> None:
 
 def test_a_file_is_not_read_within_a_macro() -> None:
     text = "MACRO #m BEGIN INCLUDE x END;\n#m\nMAP a.b, TARGET c.d;"
-    with pytest.raises(OptionError, match="INCLUDE x is not obeyed: it is not read within a macro"):
+    with pytest.raises(
+        OptionError, match="INCLUDE x is not obeyed: it is not obeyed inside a macro"
+    ):
         parse_replicat(text)

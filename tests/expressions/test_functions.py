@@ -137,24 +137,28 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "says", "place"),
     [
-        ("NAME = 5", "the column NAME (text) and a number are not compared", 5),
+        ("NAME = 5", "the column NAME (text) and a number cannot be compared", 5),
         ("ID = 'x'", "'x' is not a number", 3),
         ("DAY = 'soon'", "'soon' is not a value of the column DAY", 4),
-        ("NAME = DAY", "not compared", 5),
+        ("NAME = DAY", "cannot be compared", 5),
         ("RAW = 'xyz'", "'xyz' is not hexadecimal", 4),
-        ("ID / 2 > 1", "division is not computed", 3),
-        ("ID * NAME > 1", "the column NAME is not a number to compute with", 3),
-        ("RATE * 2 > 1", "the column RATE is not a number to compute with", 5),
-        ("(ID = 1) + 1 = 2", "a condition is not a number to compute with", 4),
-        ("ID \\ 0 = 2", "the remainder of a division by 0", 3),
-        ("PRICE \\ 2 = 1", "the remainder of numbers that are not whole", 6),
+        ("ID / 2 > 1", "division is not supported", 3),
+        ("ID * NAME > 1", "the column NAME is not a number", 3),
+        ("RATE * 2 > 1", "the column RATE is not a number", 5),
+        ("(ID = 1) + 1 = 2", "a condition is not a number", 4),
+        ("ID \\ 0 = 2", "remainder of a division by 0", 3),
+        ("PRICE \\ 2 = 1", "a remainder needs two integers", 6),
         ("BIG * BIG > 1", "more than 17", 4),
-        ("ID * 99999999999999999 > 1", "a result of more than 17 digits", 3),
+        ("ID * 99999999999999999 > 1", "a result has more than 17 digits", 3),
         ("@DATE ('YYYY', 'YYYY') = 'x'", "@DATE takes at least 3", 0),
         ("@DATE ('YYYY', DAY, DAY) = 'x'", "@DATE takes a descriptor", 15),
-        ("@DATE ('JTS', 'YYYY', DAY) = 1", "@DATE does not read or write JTS", 7),
-        ("@DATE ('YYYY', 'DOWA', DAY) = 1", "DOWA is what @DATE writes", 15),
-        ("@DATE ('HH', 'YYYY-MM-DD', DAY) = '1'", "HH is not in what @DATE reads", 0),
+        ("@DATE ('JTS', 'YYYY', DAY) = 1", "@DATE does not support JTS", 7),
+        ("@DATE ('YYYY', 'DOWA', DAY) = 1", "@DATE can write DOWA but not read it", 15),
+        (
+            "@DATE ('HH', 'YYYY-MM-DD', DAY) = '1'",
+            "HH does not follow from the parts that @DATE reads",
+            0,
+        ),
         ("@DATE ('YYYY', 'YYYYMMDD', DAY) = '1'", "'2026-01-05' is not YYYYMMDD", 0),
         ("@DATE ('DD', 'YYYYMMDD', '20260230') = '1'", "'20260230' is not a day", 0),
         ("@DATE ('SS', 'HHMISS', '120061') = '1'", "'120061' is not a time with SS", 0),
@@ -163,27 +167,31 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
         ("@DATEDIFF ('DD', '2026-02-30', DAY) = 1", "'2026-02-30' is not a day", 0),
         ("@DATEDIFF ('SS', '2026-02-03 24:00', DAY) = 1", "a time with HH up to 23", 0),
         ("@DATEDIFF ('SS', '26-01-05', DAY) = 1", "'26-01-05' is not YYYY-MM-DD[ HH:MI[:SS]]", 0),
-        ("@DATEDIFF ('DD', '2026-01-04 23:00', DAY) = 1", "how many days 1 hours are", 0),
+        (
+            "@DATEDIFF ('DD', '2026-01-04 23:00', DAY) = 1",
+            "how many days 1 hours between two dates are",
+            0,
+        ),
         ("@DATENOW () = '2026-01-05'", "@DATENOW would differ from run to run", 0),
         ("@DATENOW (DAY) = '2026-01-05'", "@DATENOW takes 0 arguments, not 1", 0),
         ("(ID = 1) = 1", "a condition cannot be compared", 4),
-        ("S.NAME = 'x'", "a column is named without its table", 0),
+        ("S.NAME = 'x'", "a column must be named without its table", 0),
         ("@RANGE (4, 3)", "range 4 is not one of 3", 8),
         ("@STRFIND (NAME, CITY)", "expected a literal", 16),
         ("@STRFOUND (NAME, 'x')", "unknown function @STRFOUND", 0),
-        ("@GETVAL (lookup.name) = 'x'", "@GETVAL is not computed: there are no procedures", 0),
+        ("@GETVAL (lookup.name) = 'x'", "@GETVAL is not supported: stored procedures", 0),
         ("@BINTOHEX (NAME) = 'x'", "@BINTOHEX takes a column of bytes", 0),
         ("@STRNCAT (NAME, 2, CITY) = 'x'", "@STRNCAT takes pairs", 0),
         ('NAME = "JOE"', "no column JOE", 7),
         ("@GETENV ('TRANSACTION', 'USRNAME') = 'x'", "@GETENV does not know 'USRNAME'", 0),
-        ("@GETENV ('LAG', 'SEC') = 'x'", "@GETENV does not give LAG", 0),
+        ("@GETENV ('LAG', 'SEC') = 'x'", "@GETENV does not support LAG", 0),
         (
             "@GETENV ('GGFILEHEADER', 'COMPATIBILITY') = '4'",
-            "it describes a file and not an operation",
+            "it describes a file, not an operation",
             0,
         ),
         ("@COLTEST (NAME, EMPTY)", "expected one of PRESENT, NULL, MISSING, INVALID", 16),
-        ("NAME < @NULL", "@NULL is compared by = or <>", 5),
+        ("NAME < @NULL", "@NULL can only be compared by = or <>", 5),
         ("ID = 1" + "0" * 40, "more than 38 digits", 3),
     ],
 )
@@ -339,4 +347,27 @@ def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
     assert np.flatnonzero(found.selected).tolist() == [0]
     with pytest.raises(OptionError) as caught:
         select_rows(parse_condition('NAME = "JOE"'), BLOCK)
-    assert "A literal is in single quotes, 'JOE', unless NOUSEANSISQLQUOTES" in caught.value.hint
+    assert "Write a literal in single quotes, 'JOE', or NOUSEANSISQLQUOTES" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            "@DATE ('DD', 'YYYY-MM-DD HH:MI:SS', AT) = '1'",
+            "YYYY-MM-DD HH:MI:SS.FFFFFF reads its fraction of a second, and @STREXT (..., 1, 19) leaves it out",
+        ),
+        ("@DATE ('DD', 'YYYY-MM-DD', AT) = '1'", "@STREXT (..., 1, 10) takes as much of it"),
+        (
+            "@DATE ('DD', 'YYYY-MM-DD HH:MI:SS', '2026-01-05 10:00:00.123456789') = '1'",
+            "@STREXT (..., 1, 19) takes as much of it",
+        ),
+        ("@DATE ('DD', 'YYYY-MM-DD.FFFFFF', DAY) = '1'", "As many F as the value has digits"),
+        ("@DATE ('SS.FFFFFFFFF', 'YYYY-MM-DD', DAY) = '1'", "F to FFFFFF are digits of a second"),
+    ],
+)
+def test_an_error_of_dates_states_what_reads_the_value(text: str, hint: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        select_rows(parse_condition(text), BLOCK)
+
+    assert hint in caught.value.hint

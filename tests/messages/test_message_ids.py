@@ -88,7 +88,7 @@ def test_an_id_of_another_length_is_an_error_that_names_both() -> None:
 
     assert problem.message == 1
     assert (
-        problem.error.problem == "the message id 00010 has 5 characters, and 0009 before it has 4"
+        problem.error.problem == "the message id 00010 has 5 characters, but 0009 before it has 4"
     )
 
 

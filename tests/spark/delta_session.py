@@ -19,22 +19,26 @@ import trailgate.spark
 from apply import value_table
 from apply.deletion_vectors import vectors
 from apply.sources import delta_rows, write_log
+from apply.test_modes import try_mode
 from apply.test_net_effects import history
 from apply.value_histories import counted, mixed_histories, run_histories
 from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
+from oracles.modes_naive import KEPT
 from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, StorageError, apply_trail
-from trailgate.spark import session_delta, session_merge
+from trailgate.apply.spark import delta as session_delta
+from trailgate.apply.spark import merge as session_merge
+from trailgate.apply.spark.delta import SessionTarget
+from trailgate.apply.targets.target import Position
 from trailgate.spark.local_session import session
-from trailgate.spark.session_delta import SessionTarget
-from trailgate.targets.target import Position
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 APPLICATION = "trailgate:trailgate"
 
 TYPES = 24 if WHOLE else 4
+HISTORIES = 12 if WHOLE else 1
 PLACES = ("between tables", "after the merge", "before the position")
 ENDS = one_of(PLACES, "ends delta")
 
@@ -239,6 +243,11 @@ def _noting(method: Callable[..., None], given: list[Any]) -> Callable[..., None
         method(self, *arguments)
 
     return noting
+
+
+@pytest.mark.parametrize("mode", KEPT)
+def test_a_mode_keeps_what_its_oracle_keeps(mode: str, spark: SparkSession, tmp_path: Path) -> None:
+    try_mode("delta by the session", mode, HISTORIES, tmp_path, spark)
 
 
 @pytest.mark.parametrize("where", ENDS)

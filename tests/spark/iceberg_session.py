@@ -18,22 +18,24 @@ import trailgate.spark
 from apply import value_table
 from apply.naive_batches import TARGET
 from apply.sources import rows_by_id, write_log
+from apply.test_modes import try_mode
 from apply.test_net_effects import history
 from apply.value_histories import mixed_histories, run_histories
 from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, OptionError, StorageError, apply_trail
-from trailgate.apply.batch import Effects
-from trailgate.spark import session_iceberg
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.spark import iceberg as session_iceberg
+from trailgate.apply.spark.iceberg import SessionTarget
+from trailgate.apply.targets.target import Position
 from trailgate.spark.local_session import session
-from trailgate.spark.session_iceberg import SessionTarget
-from trailgate.targets.target import Position
 
 CATALOG = "spark.sql.catalog.lake"
 FULL = {"a": 1, "b": 2, "c": 3}
 
 TYPES = 24 if WHOLE else 4
+HISTORIES = 12 if WHOLE else 2
 PLACES = ("between tables", "after the merge", "before the position")
 ENDS = one_of(PLACES, "ends iceberg")
 
@@ -117,6 +119,11 @@ def test_keys_and_values_of_every_type_are_merged(place: Place, tmp_path: Path) 
         place.apply()
 
     run_histories(tmp_path, mixed_histories(own, target, TYPES), target, apply, own)
+
+
+@pytest.mark.parametrize("mode", ["current", "history", "append"])
+def test_a_mode_keeps_what_its_oracle_keeps(mode: str, spark: SparkSession, tmp_path: Path) -> None:
+    try_mode("iceberg", mode, HISTORIES, tmp_path, spark)
 
 
 @pytest.mark.parametrize("where", ENDS)

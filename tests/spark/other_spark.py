@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from brokers.real_brokers import FETCH_SECONDS, copied_jars, unpacked
+from laws import WHOLE
 
 ROOT: Final = Path(__file__).parents[2]
 OWN: Final = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
@@ -70,6 +71,6 @@ def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=3600 if WHOLE else 600,
     )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

@@ -15,9 +15,9 @@ from apply.value_histories import mixed_histories, run_histories
 from laws import chance, examples
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, apply_trail
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.spark.apply_trail import TaskReading
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.spark.trail import TaskReading
 
 pytestmark = pytest.mark.spark
 

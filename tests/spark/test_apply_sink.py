@@ -14,8 +14,8 @@ from apply.test_net_effects import history
 from laws import chance
 from oracles.apply_naive import Source
 from trailgate import OptionError, apply_trail
+from trailgate.apply.spark.writer import plan
 from trailgate.model.changes import OPERATIONS_SCHEMA
-from trailgate.spark.apply_sink import plan
 
 pytestmark = pytest.mark.spark
 ADDRESS, ROWS = TARGETS["delta"]

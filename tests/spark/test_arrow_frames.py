@@ -17,8 +17,9 @@ from trailgate.errors import OptionError
 from trailgate.options import Options
 from trailgate.spark import capture
 from trailgate.spark.copybook import ON_SPARK
-from trailgate.spark.frames import read_messages, read_records, read_trail
+from trailgate.spark.frames import read_messages, read_trail
 from trailgate.spark.messages import OPTIONS as MESSAGES
+from trailgate.spark.record_frames import read_records
 from trailgate.spark.trail import READING
 
 FILES = [

@@ -21,7 +21,7 @@ from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.parquet import prepare_parquet
 from trailgate.jobs.record_files import CopybookOptions
 from trailgate.spark import decode_copybook, read_records, record_counts
-from trailgate.spark.jobs import run_parquet
+from trailgate.spark.record_jobs import run_parquet
 
 COPYBOOK = """
        01  ACCOUNT.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from targets.test_ddl import TABLE
-from trailgate.targets.ddl import DELTA
+from trailgate.apply.targets.ddl import DELTA
 
 
 @pytest.mark.spark

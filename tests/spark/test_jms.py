@@ -104,5 +104,5 @@ def test_messages_that_were_removed_before_they_were_read_are_an_error(
             journal.append(messages(number))
         journal.release(3)
 
-        with pytest.raises(PySparkException, match="messages 1 to 2 were removed from the journal"):
+        with pytest.raises(PySparkException, match="messages 1 to 2 were deleted from the journal"):
             run()

@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 import trailgate.spark
 from apply.sources import delta_rows, write_log
-from laws import one_of
+from laws import WHOLE, one_of
 from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
-from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.spark.session_merge import match
-from trailgate.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.spark.merge import match
+from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 
 DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 ICEBERG = ("4.1.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0")
@@ -28,14 +28,14 @@ LOG = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)]
 
 @pytest.mark.servers
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(0 if WHOLE else 900)
 def test_a_session_with_delta_merges() -> None:
     run_tests("delta_session.py", *DELTA)
 
 
 @pytest.mark.servers
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(0 if WHOLE else 900)
 @pytest.mark.parametrize("merged", one_of(["Connect", "Iceberg"], "sessions that merge"))
 def test_so_does_one_over_connect_or_with_iceberg(merged: str) -> None:
     if merged == "Iceberg":
@@ -83,7 +83,9 @@ def test_a_session_without_delta_is_an_error_of_ours(spark: SparkSession, tmp_pa
 
 def test_other_targets_have_no_merge_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
-    with pytest.raises(OptionError, match=r"is about Delta tables, as delta:lake/, and not duckdb"):
+    with pytest.raises(
+        OptionError, match=r"supports only Delta tables such as delta:lake/, not duckdb"
+    ):
         trailgate.spark.apply(spark, tmp_path / "ot", f"duckdb:{tmp_path}/x", merge="session")
     with pytest.raises(OptionError, match="merge must be 'library' or 'session', not 'sql'"):
         trailgate.spark.apply(spark, tmp_path / "ot", f"delta:{tmp_path}", merge="sql")  # type: ignore[arg-type]

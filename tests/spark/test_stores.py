@@ -18,7 +18,7 @@ from trailgate.cli.main import run
 from trailgate.jobs.parquet import prepare_parquet
 from trailgate.jobs.record_files import CopybookOptions
 from trailgate.spark import capture_runner, register
-from trailgate.spark.jobs import run_parquet
+from trailgate.spark.record_jobs import run_parquet
 from trailgate.storage.files.addresses import locate
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]

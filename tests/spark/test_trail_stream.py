@@ -181,7 +181,7 @@ def test_a_trail_that_was_cut_back_stops_the_stream(spark: SparkSession, tmp_pat
     started(frame, tmp_path, availableNow=True).awaitTermination()
     write_files(prefix, [TRANSACTIONS[1]])
 
-    with pytest.raises(PySparkException, match=r"was cut back to byte \d+.*another checkpoint"):
+    with pytest.raises(PySparkException, match=r"was shortened to byte \d+.*new checkpoint"):
         started(frame, tmp_path, availableNow=True).awaitTermination()
 
 

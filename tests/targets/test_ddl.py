@@ -8,11 +8,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.targets.ddl import DATABASES, DUCKDB, HELD, ORACLE, Database
+from trailgate.apply.targets.duckdb import TableTarget
+from trailgate.apply.targets.target import Position
 from trailgate.errors import OptionError
-from trailgate.targets.ddl import DATABASES, DUCKDB, HELD, ORACLE, Database
-from trailgate.targets.duckdb import TableTarget
-from trailgate.targets.target import Position
 
 COLUMNS = (
     TargetColumn("id", pa.int64()),

@@ -1,1 +1,1 @@
-"""Which rows of tables change, decided from operations without touching a table."""
+"""Apply the operations of a trail to tables."""

@@ -1,1 +1,1 @@
-"""Messages to operations, and operations to messages: what formats and transactions make together."""
+"""The capture engine: parses messages of any format into operations, and knows all formats by name."""

@@ -1,7 +1,18 @@
-"""Messages to operations: one object that parses batches of messages by given properties.
+"""Parse batches of messages into operations.
 
-Parsing is all or nothing for a message: the good ones of a batch keep their speed, each bad one its own error. Where a check finds all bad
-messages at once they are left out, and the rest is parsed again. Only for an error of one place is the batch halved, until the bad message is alone.
+One `Capture` object does it for one set of properties.
+
+A message is parsed completely or not at all. The parser works on the whole batch and raises at the
+first sign of trouble, so bad messages are removed step by step (`isolate_bad`):
+
+- If one check finds several bad messages at once (`BadMessagesError`), they are removed and the
+  rest of the batch is parsed again.
+- If an error names only one record, the batch is halved until the bad message is alone.
+
+The good messages therefore keep the speed of a batch. Each bad message gets its own error.
+
+After parsing, `chain` or `chain_by_id` groups the operations into transactions. `TransactionState`
+carries an open transaction from one batch to the next.
 """
 
 from __future__ import annotations
@@ -52,7 +63,10 @@ from trailgate.model.values import parser_for
 def isolate_bad(
     parser: MessageParser, messages: MessageBatch
 ) -> tuple[list[RawOperations], list[Problem]]:
-    """Return the operations of a batch's good messages, in order, and the problems of the bad ones."""
+    """Parse a batch.
+
+    Return the operations of its good messages, in order, and the problems of its bad ones.
+    """
     parts: list[RawOperations] = []
     bad: dict[int, TrailgateError] = {}
     isolation = Isolation(len(messages))
@@ -70,13 +84,19 @@ def isolate_bad(
 def _parse_good(
     parser: MessageParser, messages: MessageBatch, rows: range, bad: dict[int, TrailgateError]
 ) -> list[RawOperations]:
-    """Return the operations of the messages of a part that are not ``bad``; those that one check finds to be are added to these."""
+    """Parse the messages of a row range that are not in `bad`.
+
+    Bad messages found on the way are added to it.
+    """
     numbers = np.arange(rows.start, rows.stop)
     if bad:
         numbers = numbers[~np.isin(numbers, list(bad))]
     while len(numbers):
         part = messages.slice(rows.start, rows.stop)
         if len(numbers) < len(part):
+            # Message i of the remaining batch was `numbers[i]` before, so `numbers[i] - i` messages
+            # were removed ahead of it. Example: of 0, 1, 2, 3 message 1 is bad: numbers = [0, 2,
+            # 3], left_out = [0, 1, 1].
             left_out = numbers - np.arange(len(numbers))
             part = replace(messages.only(numbers), left_out=left_out)
         try:
@@ -94,14 +114,16 @@ __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The operations of a batch of messages, with their transactions worked out.
+    """The operations of a batch of messages, grouped into transactions.
 
-    ``message`` is each operation's message (an index into the batch); -1 is a message before the batch, whose operation
-    was held until it was known whether another one of its transaction is captured. ``opens`` marks the messages
-    that begin a transaction, ``starts_unit`` those that begin a unit. Operations of messages with a problem are not
-    in ``batch``; those of other messages of the same unit are: dropping a unit is the caller's
-    part. A problem's message is -1 where it lies in the unit that was open before this batch. ``notes`` are what a
-    run notes once about its messages.
+    `message` is the index in the batch of each operation's message. It is -1 for an operation of an
+    earlier batch that was held back until it was known whether its transaction has another captured
+    operation. `opens` marks the messages that begin a transaction, and `starts_unit` the messages
+    that begin a unit (messages that are captured or refused together).
+
+    `batch` excludes the operations of bad messages, but still has those of other messages of the
+    same unit: the caller drops incomplete units. A problem with message -1 belongs to the unit that
+    was open before this batch. `notes` are warnings that a run reports once.
     """
 
     batch: ChangeBatch
@@ -113,7 +135,7 @@ class Parsed:
     notes: frozenset[str] = frozenset()
 
     def operations(self) -> pa.RecordBatch:
-        """Return the operations as rows of the operations table.
+        """Convert the operations to rows of the operations table.
 
         A token whose value is known only when its record is written (RECORDLENGTH) is null.
         """
@@ -134,9 +156,11 @@ def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
 
 @dataclass(frozen=True)
 class Capture:
-    """What is needed to parse messages: options, definitions and rules; it travels to workers.
+    """Options, definitions and rules: everything a worker needs to parse messages.
 
-    ``now`` is what ``*ts`` gives, in microseconds since 1970 UTC. ``first_file`` is added to the
+    It can be pickled.
+
+    `now` is the value of `*ts`, in microseconds since 1970 UTC. `first_file` is added to the
     numbers of source files, so that generated ids continue where an earlier run ended.
     """
 
@@ -163,22 +187,26 @@ class Capture:
 
     @cached_property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages."""
+        """Whether a transaction may span several messages."""
         return self.options.spans_messages
 
     @property
     def cutter(self) -> MessageCutter | None:
-        """Return what cuts messages that are too long for memory, None where there are none such."""
+        """The cutter for messages that are too large for memory, or None if the format has no cutter."""
         return row_of(self.options).cutter(self.options)
 
     @property
     def tables(self) -> Definitions:
-        """Return the definitions of the tables that are captured."""
+        """The definitions of the captured tables."""
         wanted = (table for table in self.definitions if self.rules.wants(table.name))
         return Definitions(tuple(wanted), self.definitions.database)
 
     def check(self) -> None:
-        """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
+        """Check the types of all captured columns, and the rules.
+
+        Raises DefinitionError if a column has a type that cannot be captured, OptionError if
+        transactions are excluded by an owner or a name that the messages do not have.
+        """
         selections = TableSelections(self.rules)
         for table in self.definitions:
             if selections.of(table) is not None:
@@ -189,19 +217,20 @@ class Capture:
             ("txowner", "txname"), given, (self.rules.users, self.rules.transactions), strict=True
         ):
             if left_out and source is None:
-                problem = f"transactions are left out by {name}, which the properties do not have"
+                problem = f"transactions are excluded by {name}, which the properties do not set"
                 hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
                 raise OptionError(problem, hint=hint)
 
     def state_after(
         self, csn: str | None, *, broken: bool = False, bad: str | None = None
     ) -> TransactionState:
-        """Return the state with which messages follow a trail's last transaction.
+        """Return the state in which new messages follow the last transaction of a trail.
 
-        ``broken``: they may continue a bad unit; ``bad`` is the id of the transaction that it ends with, where that is known.
+        With `broken` the messages may continue a bad unit. `bad` is the id of the transaction at
+        the end of that unit, if it is known.
         """
         length = None
-        if self.options.gives_ids and csn:
+        if self.options.has_sequence_ids and csn:
             length = ordered_length(csn, by_id=self.options.by_id)
         return TransactionState(tx_id=bad, csn=bad, broken=broken, id_length=length)
 
@@ -211,10 +240,14 @@ class Capture:
         state: TransactionState | None = None,
         unreadable: tuple[Problem, ...] = (),
     ) -> Parsed:
-        """Return the operations of the messages, transactions chained on from ``state``.
+        """Parse messages into operations, continuing the open transaction of `state`.
 
-        Never raises for a bad message: it is in ``problems``, with those that are known to
-        be ``unreadable`` already and have empty bodies. Tombstones are none of these if the format has them.
+        Never raises for a bad message: its error is in `problems`. `unreadable` are the problems of
+        messages that are already known to be bad (their bodies are empty); they are included.
+        Tombstones are not problems if the format supports them.
+
+        If messages may have to wait for later ones, for example for the rest of a large object, the
+        waiting messages are kept in the returned state.
         """
         if self.options.has_tombstones:
             unreadable = tuple(one for one in unreadable if one.error.problem != TOMBSTONE)
@@ -222,13 +255,17 @@ class Capture:
         if not isinstance(holding, Holding):
             return self._parse(messages, state, unreadable)
         waiting = state.waiting
+        # `before` messages wait from earlier batches; this batch's messages are numbered after
+        # them.
         before = sum(map(len, waiting))
-        unreadable = (*state.unreadable, *_move(unreadable, before))
+        unreadable = (*state.unreadable, *_renumber(unreadable, before))
+        # For example, parts of a large object arrived, but it is not complete yet: parse nothing.
         if waiting and holding.continues(messages):
             waits = replace(state, waiting=(*waiting, messages), unreadable=unreadable)
-            return _nothing(messages, waits)
+            return _all_waiting(messages, waits)
         every = MessageBatch.join((*waiting, messages))
         complete = holding.complete(every)
+        # Messages [0, count) are parsed now, the others wait. `later` describes the waiting ones.
         count, later = complete.count, complete.later
         parsed = self._parse(
             every.slice(0, count),
@@ -236,17 +273,19 @@ class Capture:
             tuple(problem for problem in unreadable if problem.message < count),
             later.of_first(count),
         )
-        found = _of_batch(parsed, every, before)
+        result = _of_this_batch(parsed, every, before)
         if count == len(every):
-            return found
+            return result
         after, following = parsed.state, later.following
-        if after.tx_id is None and after.broken:  # what waits is of the same unit
+        if after.tx_id is None and after.broken:  # the waiting messages belong to that unit
             after = replace(after, tx_id=following, csn=following)
         elif count >= before and following not in (None, after.tx_id):
-            found.opens[count - before] = found.starts_unit[count - before] = True
+            # The first waiting message has another transaction id than the last parsed one, so it
+            # begins a transaction and a unit. `count - before` is its index in this batch.
+            result.opens[count - before] = result.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
-        still_bad = _move([p for p in unreadable if p.message >= count], -count)
-        return replace(found, state=replace(after, waiting=waiting, unreadable=still_bad))
+        still_bad = _renumber([p for p in unreadable if p.message >= count], -count)
+        return replace(result, state=replace(after, waiting=waiting, unreadable=still_bad))
 
     def _parse(
         self,
@@ -264,6 +303,9 @@ class Capture:
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
         else:
             done = chain(raw, len(messages), problems, state)
+        # The last operation of an open transaction is held back if its indicator may still change:
+        # because the transaction's end is unknown (by id), or because later operations may be
+        # excluded.
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
         return self._finish(raw, done, remaining(raw, done, state, hold=hold), messages)
 
@@ -271,12 +313,16 @@ class Capture:
         self, raw: RawOperations, done: Transactions, rest: Remaining, messages: MessageBatch
     ) -> Parsed:
         blocks: list[ChangeBlock] = []
+        # `numbers` maps a row of `raw` to its row among the captured ones: [1, 0, 1] becomes [0, 0,
+        # 1].
         message, numbers, after = (
             raw.message[rest.captured],
             np.cumsum(rest.captured) - 1,
             rest.state,
         )
         every = bool(rest.captured.all())
+        # The released operation comes first and belongs to an earlier message (-1); all others move
+        # by one.
         if rest.released is not None:
             blocks.extend(self._shape(rest.released))
             message, numbers = np.append(-1, message), numbers + 1
@@ -284,58 +330,64 @@ class Capture:
             picked = block if every else block.take(np.flatnonzero(rest.captured[block.order]))
             if len(picked):
                 order = numbers[picked.order]
-                blocks.extend(self._shape(_place(picked, raw, done, rest, order)))
+                blocks.extend(self._shape(_with_transactions(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
-                own = block.take(held)
-                one = _place(own, raw, done, rest, own.order)
+                held_block = block.take(held)
+                one = _with_transactions(held_block, raw, done, rest, held_block.order)
                 after = replace(after, held=Held(one, int(one.tx_ind[0]) == BEGIN))
-        problems = tuple(_source(problem, messages) for problem in done.problems)
+        problems = tuple(_with_source(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
         return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
 
     def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
-        """Yield what the trail gets of operations of one type."""
+        """Apply the rules of the table (TABLE statements, COLS, TOKENS ...) to a block of one operation type."""
         selection = self._parser.selections.of(block.table)
         assert selection is not None
+        # TOKENS may depend on the operation type, so key updates are marked for them. The block
+        # itself stays unmarked, because `shape` marks key updates later.
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
         with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
         return shape(selection.without_columns(with_tokens), self.rules)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all that it parsed."""
+        """Turn the notes that all batches collected into the warnings that a run prints at its end."""
         return self._parser.format.warnings(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
-        """Return the error of what the input's end leaves open, if anything is: a transaction, or messages that wait for others."""
+        """Return the error of input that ends with an open transaction or waiting messages, or None."""
         problems = self.at_end(state).problems
         return problems[0].error if problems else None
 
     def at_end(self, state: TransactionState) -> Parsed:
-        """Return what the end of the input ends, as of a batch without messages, or the error of what it leaves open.
+        """Complete the input: parse waiting messages and release a held operation.
 
-        Where transactions are known by their ids alone it ends the last one.
+        The result is that of a batch without messages.
+
+        If transactions are known only by their ids, the end of the input ends the last one, and its
+        last operation is released. Problems are the errors of input that ends too early.
         """
         nothing = MessageBatch(pa.py_buffer(b""), *np.zeros((4, 0), np.int64))
         if not self.options.by_id:
             error = open_at_end(state)
             problems = () if error is None else (Problem(-1, error),)
-            return replace(_nothing(nothing, state), problems=problems)
-        parsed, waiting = _nothing(nothing, state), state.waiting
+            return replace(_all_waiting(nothing, state), problems=problems)
+        parsed, waiting = _all_waiting(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
             assert isinstance(self._parser.format, Holding)
             later = replace(self._parser.format.complete(every).later, following=None)
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, state.unreadable, later)
-            parsed = _of_batch(parsed, every, len(every))
+            parsed = _of_this_batch(parsed, every, len(every))
         open_still = unended_problem(parsed.state)
         if open_still is not None:
             return replace(parsed, problems=(*parsed.problems, open_still))
         held = parsed.state.held
         if held is None or parsed.state.broken:
             return parsed
+        # The held operation is the last one of its transaction: release it with that indicator.
         batch, after = parsed.batch, replace(parsed.state, held=None)
         last = self._shape(held.release(last=True))
         blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
@@ -347,10 +399,10 @@ class Capture:
         )
 
 
-def _place(
+def _with_transactions(
     block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
 ) -> ChangeBlock:
-    """Return operations with what is known of their transactions, and their places in the batch."""
+    """Fill in the transaction columns of a block, and its row numbers (`order`) in the batch."""
     own_csn = done.csn is raw.seq_id
     given = block.seq_id
     return replace(
@@ -363,25 +415,32 @@ def _place(
     )
 
 
-def _move(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
-    """Return problems of messages that have so many more before them."""
+def _renumber(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
+    """Add `by` to the message numbers of problems."""
     return tuple(replace(problem, message=problem.message + by) for problem in problems)
 
 
-def _nothing(messages: MessageBatch, state: TransactionState) -> Parsed:
-    """Return what messages give that wait: no operations yet."""
+def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
+    """Return the result for messages that all wait: no operations yet."""
     none = np.zeros(len(messages), bool)
     return Parsed(ChangeBatch((), 0), np.zeros(0, np.int64), none, none, (), state)
 
 
-def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
-    """Return what was parsed of messages, of which the first are ``before`` the batch, and of the last none may have been parsed."""
+def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
+    """Renumber a result so that message 0 is the first message of this batch.
+
+    `parsed` covers `messages`, of which the first `before` waited from earlier batches. The last
+    ones may not be parsed yet. A problem in an earlier message gets number -1 and remembers its
+    file and offset.
+    """
     if not before and len(parsed.opens) == len(messages):
         return parsed
     opens, starts = np.zeros(len(messages), bool), np.zeros(len(messages), bool)
     opens[: len(parsed.opens)], starts[: len(parsed.opens)] = parsed.opens, parsed.starts_unit
     problems = tuple(
         replace(problem, message=max(problem.message - before, -1))
+        # Problems in earlier messages [0, before) keep their position; others are only renumbered,
+        # and -1 stays -1.
         if not 0 <= problem.message < before
         else replace(
             problem,
@@ -399,7 +458,7 @@ def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     )
 
 
-def _source(problem: Problem, messages: MessageBatch) -> Problem:
+def _with_source(problem: Problem, messages: MessageBatch) -> Problem:
     if problem.message >= 0:
         source, place = messages.place(problem.message)
         problem.error.with_place(source=source, message=place)

@@ -1,7 +1,9 @@
-"""The formats of messages: one row each for parsers, by the name that ``parser.type`` gives, and one for publications.
+"""The registry of message formats.
 
-A row names what it needs as ``module:name`` below ``formats``, so that only the format in use is imported. The row of a publication
-has the parser that reads it back.
+`PARSERS` has one row for each value of `parser.type`, `PUBLICATIONS` one row for each format that
+`publish` writes. Rows name their classes as `module:name` below `trailgate.formats`, so that only
+the format in use is imported. A row of PUBLICATIONS also names the parser that reads its messages
+back.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from trailgate.options import Field, Options, field_options
 
 
 class ParserType(NamedTuple):
-    """One parser: its options, what makes these of properties and the files they name, and its format.
+    """One value of `parser.type`: where its options, its reader and its helpers are defined.
 
-    Each is ``module:name`` below this package, so that only the parser in use is imported. ``tables_at`` gives the definitions
-    alone, where they do not need the other properties. ``cutter_at`` gives what cuts messages that are too long for memory,
-    ``inference_at`` what infers the tables of messages that describe them.
+    Each `*_at` field is `module:name` below `trailgate.formats`. `setup_at` is a function from
+    properties (and the files they name) to options and definitions. `tables_at` returns only the
+    definitions, if they do not need the other properties. `cutter_at` cuts messages that are too
+    large for memory. `inference_at` infers tables from messages that describe them.
     """
 
     name: str
@@ -39,38 +42,42 @@ class ParserType(NamedTuple):
     def setup(
         self, properties: Properties, files: DefinitionFiles
     ) -> tuple[MetadataOptions, Definitions]:
-        """Return the options and the definitions that properties state; raises OptionError."""
+        """Parse the options and read the definitions. Raises OptionError if a property is wrong."""
         found: tuple[MetadataOptions, Definitions] = import_name(self.setup_at)(properties, files)
         return found
 
     def tables(self, properties: Properties, files: DefinitionFiles) -> Definitions:
-        """Return the definitions alone; raises OptionError."""
+        """Read only the definitions. Raises OptionError if a property is wrong."""
         if not self.tables_at:
             return self.setup(properties, files)[1]
         found: Definitions = import_name(self.tables_at)(properties, files)
         return found
 
     def format(self, options: MetadataOptions) -> MessageFormat[Any]:
-        """Return what reads messages by these options."""
+        """Create the reader of messages for these options."""
         found: MessageFormat[Any] = import_name(self.format_at)(options)
         return found
 
     def cutter(self, options: MetadataOptions) -> MessageCutter | None:
-        """Return what cuts messages that are too long for memory, None where there are none such."""
+        """Create the cutter for messages that are too large for memory.
+
+        None if the format has no cutter.
+        """
         found: MessageCutter | None = (
             import_name(self.cutter_at)(options) if self.cutter_at else None
         )
         return found
 
     def inference(self, options: MetadataOptions) -> TableInference:
-        """Return what infers the tables of messages, for options that say so."""
+        """Create the object that infers tables from messages, for options that ask for it."""
         found: TableInference = import_name(self.inference_at)(options)
         return found
 
 
-def import_name(place: str) -> Any:
-    """Return what ``module:name`` below this package means."""
-    module, _, name = place.partition(":")
+def import_name(address: str) -> Any:
+    """Import `module:name` below `trailgate.formats`, for example `json.reader:JsonFormat`."""
+    # Imported on first use only.
+    module, _, name = address.partition(":")
     return getattr(import_module(f"trailgate.formats.{module}"), name)
 
 
@@ -122,7 +129,7 @@ _NAMES: Final = ", ".join(row.name for row in PARSERS)
 
 
 def parser_of(properties: Properties) -> ParserType:
-    """Return the parser that ``parser.type`` names; raises OptionError."""
+    """Return the row that `parser.type` names. Raises OptionError if it is missing or unknown."""
     entry = properties.get("parser.type")
     if entry is None:
         raise properties.error("parser.type is required", hint=f"This version parses {_NAMES}")
@@ -133,15 +140,17 @@ def parser_of(properties: Properties) -> ParserType:
 
 
 def row_of(options: MetadataOptions) -> ParserType:
-    """Return the parser whose options these are."""
-    place = f"{type(options).__module__}:{type(options).__qualname__}"
-    return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == place)
+    """Return the row whose options class is that of `options`."""
+    # The rows name classes as strings; compare the class's own address with them.
+    address = f"{type(options).__module__}:{type(options).__qualname__}"
+    return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == address)
 
 
 class Publication(NamedTuple):
-    """One format: the ``parser.type`` of what reads its messages, its options and its writer.
+    """One format that messages are written in.
 
-    The latter are ``module:name``, as for parsers, so that only the format in use is imported.
+    `parser` is the `parser.type` that reads its messages back. `options_at` and `writer_at` are
+    `module:name`, as in `ParserType`.
     """
 
     name: str
@@ -151,7 +160,7 @@ class Publication(NamedTuple):
 
     @property
     def options(self) -> Options:
-        """Return the rows of the format's options."""
+        """The table of the format's options."""
         return Options(self.name, field_options(import_name(self.options_at), Field))
 
 
@@ -179,7 +188,7 @@ PUBLICATIONS: Final = (
 
 
 def publication(name: str) -> Publication:
-    """Return the row of a format; raises OptionError for one that is not known."""
+    """Look up a format by name. Raises OptionError if it is unknown."""
     word = str(name)  # callers of the library may pass None
     for row in PUBLICATIONS:
         if row.name == word.casefold():
@@ -190,13 +199,16 @@ def publication(name: str) -> Publication:
 
 
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
-    """Return a format's options, of values or their strings; raises OptionError for one that it does not have."""
+    """Build a format's options from values or strings.
+
+    Raises OptionError for an unknown name or a bad value.
+    """
     row = publication(name)
     options: PublishOptions = import_name(row.options_at)(**row.options.match_names(given))
     return options
 
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:
-    """Return a writer of a format's messages."""
+    """Create a writer of messages in the named format."""
     writer: MessageWriter = import_name(publication(name).writer_at)(options)
     return writer

@@ -1,1 +1,1 @@
-"""COBOL: copybooks, the values of their items, and the records that they lay out."""
+"""COBOL support: parse copybooks, convert the values of items, and read and write records."""

@@ -1,1 +1,1 @@
-"""Bytes to Arrow and back, knowing no format: gather, join, numbers, times and maps."""
+"""Convert between bytes and Arrow columns without knowing a file format: strings, numbers, times, code pages, maps."""

@@ -1,11 +1,19 @@
-"""Code pages by name: those of Python, and those of the mainframe that Python lacks.
+"""Code pages by name: those of Python, and the mainframe's that Python lacks.
 
-``code_page`` returns a page of one of five kinds. A page of one byte a character decodes a whole column in one translation. Pages
-of two bytes a character are alone, or between shift-out and shift-in among single bytes. Pages of Python's own codecs
-that are not one byte a character (Shift-JIS, ...) decode value by value, UTF-8 in bulk. National text is UTF-16 in either
-byte order. Every page decodes to a string column and the rows whose bytes are not characters, which are null there.
+`code_page` accepts names such as ``cp037``, ``IBM-930`` and ``utf-16-be``, and returns a page of
+one of these types:
 
-The tables that Python lacks are data in ``reference/code_pages``, written by ``tools/code_pages.py``.
+- `SingleBytePage`: one byte per character. A complete column is decoded in one translation.
+- `DoubleBytePage`: two bytes per character, for DBCS fields.
+- `MixedPage`: single bytes, and double bytes between shift-out (0E) and shift-in (0F).
+- `NationalPage`: UTF-16 in either byte order.
+- `Utf8Page`: UTF-8, which Arrow checks.
+- `CodecPage`: any other codec of Python (such as Shift-JIS), which decodes each distinct value
+  once.
+
+Every page decodes to a string column and a mask of the bad rows, whose bytes are not characters of
+the page; these are null. The tables that Python lacks are data in ``reference/code_pages``, written
+by ``tools/code_pages.py``.
 """
 
 from __future__ import annotations
@@ -33,194 +41,11 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import byte_view, flat_rows
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
-
-class Text(NamedTuple):
-    """Decoded text: null in the rows of ``bad``, whose bytes are not characters of the page."""
-
-    values: pa.Array
-    bad: Mask | None = None
-
-
-class CodePage(Protocol):
-    """Bytes to characters and back; ``blank`` is what pads a field."""
-
-    @property
-    def name(self) -> str:
-        """Return what it is called in messages."""
-        ...
-
-    @property
-    def blank(self) -> bytes:
-        """Return the bytes of a blank."""
-        ...
-
-    def decode(self, matrix: Octets) -> Text:
-        """Return the text of each row of bytes."""
-        ...
-
-    def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text; raises EncodeError with its row as the record."""
-        ...
-
-
-def page_text(raw: bytes, page: CodePage) -> str:
-    """Return bytes as text; empty where they are not characters of the page."""
-    return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
-
-
-def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
-    """Return values that follow each other in UTF-8 ``data``."""
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
-
-
-def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Return a text for each row: its UTF-16 codes where ``kept``. A code of half a pair stands for the sequence of its number."""
-    sizes = np.ones(codes.shape, np.int8)
-    sizes += codes > 0x7F
-    sizes += codes > 0x7FF
-    units = codes[kept]
-    double = (units & 0xF800) == FIRST_SEQUENCE
-    if double.any():
-        found = sequences()
-        number = units[double] - FIRST_SEQUENCE
-        sizes[kept & ((codes & 0xF800) == FIRST_SEQUENCE)] = found.sizes[number]
-        last = np.cumsum(1 + double)[double] - 1
-        units = np.repeat(units, 1 + double)
-        units[last - 1], units[last] = found.units[number].T
-    lengths = np.where(kept, sizes, 0).sum(axis=1, dtype=np.int64)
-    return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
-
-
-def without(values: pa.Array, nulls: Mask | None) -> pa.Array:
-    """Return the values with null in the rows of ``nulls``."""
-    if nulls is None or not nulls.any():
-        return values
-    return values.take(pa.array(np.arange(len(values)), mask=nulls))
-
-
-def some(mask: Mask) -> Mask | None:
-    """Return the mask, or None where no row is in it."""
-    return mask if mask.any() else None
-
-
-def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> Text:
-    """Return the text of each row by a function of one value, called once a distinct value."""
-    return decode_distinct(fixed_rows(matrix), decode)
-
-
-def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Text:
-    """Return the text of each value, of which none is null, called once a distinct value."""
-    found = raws.dictionary_encode()
-    rows: list[str | None] = []
-    for raw in found.dictionary.to_pylist():
-        try:
-            text = decode(raw)
-            text.encode()  # half a surrogate pair is not text
-        except UnicodeError:
-            rows.append(None)
-        else:
-            rows.append(text)
-    values = pa.array(rows, pa.string()).take(found.indices)
-    bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    return Text(values, bad)
-
-
-def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
-    """Return the bytes of each text by a function of one value, called once a distinct value."""
-    found = values.dictionary_encode()
-    made: list[bytes] = []
-    for number, text in enumerate(found.dictionary.to_pylist()):
-        try:
-            made.append(encode(text))
-        except UnicodeError:
-            row = found.indices.to_pylist().index(number)
-            raise not_in_page(page, text, row) from None
-    return pa.array(made, pa.binary()).take(found.indices)
-
-
-def not_in_page(page: str, text: str, row: int) -> EncodeError:
-    """Return the error of a text that a page cannot hold."""
-    return EncodeError(f"{text!r} has no form in the code page {page}", where=Where(record=row))
-
-
-NONE: Final = "\ufffe"  # a byte without a character; Python's charmap codecs mean the same by it
-
-
-@dataclass(frozen=True, slots=True)
-class SingleBytePage:
-    """A page of 256 characters."""
-
-    name: str
-    characters: str
-    unwritten: bytes = b""  # whose characters are written as other bytes
-    _ascii: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
-    _utf8: Longs = field(init=False, repr=False, compare=False)
-    sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        ascii_of = [min(ord(c), 0x80) for c in self.characters]
-        utf8 = [b"" if c == NONE else c.encode() for c in self.characters]
-        sizes = [len(text) for text in utf8]
-        units = [int.from_bytes(text, "little") + len(text) * ONE_BYTE for text in utf8]
-        object.__setattr__(self, "_ascii", np.array(ascii_of, np.uint8))
-        object.__setattr__(self, "_utf8", np.array(units, np.int64))
-        object.__setattr__(self, "sizes", np.array(sizes, np.uint8))
-
-    @property
-    def blank(self) -> bytes:
-        """Return the byte that pads."""
-        return bytes([self.characters.index(" ")])
-
-    @property
-    def codes(self) -> npt.NDArray[np.uint16]:
-        """Return the code of each byte's character."""
-        return np.array([ord(c) for c in self.characters], np.uint16)
-
-    def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
-        """Return the text of each row of bytes, without blanks at its left or right; None where a byte is not a character."""
-        rows, size = matrix.shape
-        data, step = flat_rows(matrix)
-        table = (self._ascii, self._utf8, self.blank[0], left, right)
-        offsets = np.empty(rows + 1, np.int32)
-        for most in (1, int(self.sizes.max())):
-            out = np.empty(rows * size * most + 2 * SPARE, np.uint8)
-            done = translate_rows(data, step, size, *table, offsets, out)
-            if done != NO_ROOM:
-                break
-        if done == NO_CHARACTER:
-            return None
-        text = out[:done] if 2 * done >= len(out) else out[:done].copy()
-        return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
-
-    def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> Text:
-        """Return the text of each row of bytes, without blanks at its left or right."""
-        values = self.plain(matrix, left=left, right=right)
-        if values is not None:
-            return Text(values)
-        bad = (self.sizes[matrix] == 0).any(axis=1)
-        filled = np.where(bad[:, None], self.blank[0], matrix)
-        return Text(without(self.plain(filled, left=left, right=right), bad), bad)
-
-    def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text; raises EncodeError with its row as the record."""
-        offsets, data = byte_view(values)
-        text = data[offsets[0] : offsets[-1]].tobytes().decode()
-        own = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
-        try:
-            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(own))
-        except UnicodeEncodeError as error:
-            ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
-            row = int(np.searchsorted(ends, error.start, "right"))
-            raise not_in_page(self.name, values[row].as_py(), row) from None
-        lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
-        return strings(made, lengths).view(pa.binary())
-
+NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
 
 Codes = npt.NDArray[np.uint16]
 SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
-# Which table a page's double bytes have, and what differs from it.
+# The table of each page's double bytes, and the pairs that differ from it.
 DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
     {
         "300": ("300", MappingProxyType({})),
@@ -236,44 +61,246 @@ DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyT
     }
 )
 
-
-def _table(name: str) -> bytes:
-    """Return a table that ``tools/code_pages.py`` has written."""
-    return resources.files("trailgate").joinpath("reference/code_pages", name).read_bytes()
-
-
-SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
-# Thai tone marks have two bytes; these are the ones that Java and ICU do not write.
+# Each Thai tone mark has two byte values. These are the ones that Java and ICU do not write.
 UNWRITTEN: Final[Mapping[str, bytes]] = MappingProxyType(
     {"838": b"\x51\xca\xe1\xfd\xfe", "1160": b"\x51\xca\xe1\xfd"}
 )
 
+FIRST_SEQUENCE: Final = 0xD800  # the code of sequence 0; surrogates have no other use in the tables
 
-FIRST_SEQUENCE: Final = 0xD800  # codes from here on are numbers of sequences
+# Python's EBCDIC codecs that agree with IBM's tables. Others do not: cp273 has an overline where IBM has a
+# macron, and cp875 decodes bytes without a character as the control character SUB.
+OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
+
+# Matches cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers, all without separators.
+_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
+
+
+class Text(NamedTuple):
+    """Decoded text. Rows marked in ``bad`` are null: their bytes are not characters of the page."""
+
+    values: pa.Array
+    bad: Mask | None = None
+
+
+class CodePage(Protocol):
+    """Converts bytes to characters and back. ``blank`` is the padding of a field."""
+
+    @property
+    def name(self) -> str:
+        """Return the name for messages."""
+        ...
+
+    @property
+    def blank(self) -> bytes:
+        """Return the bytes of a blank."""
+        ...
+
+    def decode(self, matrix: Octets) -> Text:
+        """Return the text of each row of bytes."""
+        ...
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        ...
+
+
+def page_text(raw: bytes, page: CodePage) -> str:
+    """Decode one byte string, or return "" if it is not valid in the page."""
+    return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
+
+
+def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
+    """Return the values that follow each other in UTF-8 ``data``."""
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
+    """Return the text of each row from the UTF-16 codes that are ``kept``.
+
+    A surrogate code stands for a sequence of two units: its number is the code minus 0xD800 (see
+    `Sequences`).
+    """
+    # Bytes in UTF-8: 1 up to 0x7F, 2 up to 0x7FF, else 3. Sequences have their own sizes.
+    sizes = np.ones(codes.shape, np.int8)
+    sizes += codes > 0x7F
+    sizes += codes > 0x7FF
+    units = codes[kept]
+    double = (units & 0xF800) == FIRST_SEQUENCE
+    if double.any():
+        all_sequences = sequences()
+        number = units[double] - FIRST_SEQUENCE
+        sizes[kept & ((codes & 0xF800) == FIRST_SEQUENCE)] = all_sequences.sizes[number]
+        # Repeat the code of each sequence, then overwrite both copies with its two units.
+        last = np.cumsum(1 + double)[double] - 1
+        units = np.repeat(units, 1 + double)
+        units[last - 1], units[last] = all_sequences.units[number].T
+    lengths = np.where(kept, sizes, 0).sum(axis=1, dtype=np.int64)
+    return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
+
+
+def without(values: pa.Array, nulls: Mask | None) -> pa.Array:
+    """Return the values with the rows of ``nulls`` null."""
+    if nulls is None or not nulls.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=nulls))
+
+
+def some(mask: Mask) -> Mask | None:
+    """Return the mask, or None if no row is marked."""
+    return mask if mask.any() else None
+
+
+def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> Text:
+    """Decode each row with a function of one value, which is called once per distinct value."""
+    return decode_distinct(fixed_rows(matrix), decode)
+
+
+def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Text:
+    """Decode values, of which none is null, with a function that is called once per distinct value."""
+    encoded = raws.dictionary_encode()
+    rows: list[str | None] = []
+    for raw in encoded.dictionary.to_pylist():
+        try:
+            text = decode(raw)
+            text.encode()  # half a surrogate pair is not text
+        except UnicodeError:
+            rows.append(None)
+        else:
+            rows.append(text)
+    values = pa.array(rows, pa.string()).take(encoded.indices)
+    bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return Text(values, bad)
+
+
+def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
+    """Encode each text with a function of one value, which is called once per distinct value."""
+    encoded = values.dictionary_encode()
+    results: list[bytes] = []
+    for number, text in enumerate(encoded.dictionary.to_pylist()):
+        try:
+            results.append(encode(text))
+        except UnicodeError:
+            row = encoded.indices.to_pylist().index(number)
+            raise not_in_page(page, text, row) from None
+    return pa.array(results, pa.binary()).take(encoded.indices)
+
+
+def not_in_page(page: str, text: str, row: int) -> EncodeError:
+    """Return the error for a text that a page cannot represent."""
+    return EncodeError(
+        f"{text!r} cannot be encoded in the code page {page}", where=Where(record=row)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SingleBytePage:
+    """A page of 256 characters, one per byte value."""
+
+    name: str
+    characters: str
+    unwritten: bytes = b""  # bytes that are only read: their characters are written as other bytes
+    _ascii: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
+    _utf8: Longs = field(init=False, repr=False, compare=False)
+    sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ascii_of = [min(ord(c), 0x80) for c in self.characters]
+        utf8 = [b"" if c == NONE else c.encode() for c in self.characters]
+        sizes = [len(text) for text in utf8]
+        units = [int.from_bytes(text, "little") + len(text) * ONE_BYTE for text in utf8]
+        object.__setattr__(self, "_ascii", np.array(ascii_of, np.uint8))
+        object.__setattr__(self, "_utf8", np.array(units, np.int64))
+        object.__setattr__(self, "sizes", np.array(sizes, np.uint8))
+
+    @property
+    def blank(self) -> bytes:
+        """Return the byte of a blank."""
+        return bytes([self.characters.index(" ")])
+
+    @property
+    def codes(self) -> npt.NDArray[np.uint16]:
+        """Return the code point of each byte."""
+        return np.array([ord(c) for c in self.characters], np.uint16)
+
+    def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
+        """Decode each row of bytes, trimmed on the left or right, or return None if a byte is not a character."""
+        rows, size = matrix.shape
+        data, step = flat_rows(matrix)
+        table = (self._ascii, self._utf8, self.blank[0], left, right)
+        offsets = np.empty(rows + 1, np.int32)
+        # Usually one byte of UTF-8 per character is enough. If not, try again with the most there can be.
+        for most in (1, int(self.sizes.max())):
+            out = np.empty(rows * size * most + 2 * SPARE, np.uint8)
+            done = translate_rows(data, step, size, *table, offsets, out)
+            if done != NO_ROOM:
+                break
+        if done == NO_CHARACTER:
+            return None
+        # A copy frees an array that is mostly unused.
+        text = out[:done] if 2 * done >= len(out) else out[:done].copy()
+        return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
+
+    def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> Text:
+        """Decode each row of bytes, trimmed on the left or right."""
+        values = self.plain(matrix, left=left, right=right)
+        if values is not None:
+            return Text(values)
+        bad = (self.sizes[matrix] == 0).any(axis=1)
+        # Decode bad rows as blanks, and make them null afterwards.
+        filled = np.where(bad[:, None], self.blank[0], matrix)
+        return Text(without(self.plain(filled, left=left, right=right), bad), bad)
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        offsets, data = byte_view(values)
+        text = data[offsets[0] : offsets[-1]].tobytes().decode()
+        written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
+        try:
+            encoded, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
+        except UnicodeEncodeError as error:
+            # error.start is an index into all texts together; find the row that contains it.
+            ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
+            row = int(np.searchsorted(ends, error.start, "right"))
+            raise not_in_page(self.name, values[row].as_py(), row) from None
+        lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
+        return strings(encoded, lengths).view(pa.binary())
+
+
+def _table(name: str) -> bytes:
+    """Read a table that ``tools/code_pages.py`` has written."""
+    return resources.files("trailgate").joinpath("reference/code_pages", name).read_bytes()
+
+
+SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
 
 
 class Sequences(NamedTuple):
-    """What pairs of bytes stand for that has two UTF-16 units: a character above U+FFFF, or a letter and its mark."""
+    """The meanings of byte pairs that take two UTF-16 units: characters above U+FFFF, or letters with a mark."""
 
     strings: tuple[str, ...]
-    units: Codes  # two a row
+    units: Codes  # two per row
     sizes: npt.NDArray[np.int8]  # in UTF-8
 
 
 @cache
 def sequences() -> Sequences:
     """Return the sequences of all pages."""
-    found = tuple(json.loads(_table("sequences.json")))
-    units = np.frombuffer("".join(found).encode("utf-16-le"), "<u2").astype(np.uint16)
-    sizes = np.array([len(text.encode()) for text in found], np.int8)
-    return Sequences(found, units.reshape(-1, 2), sizes)
+    texts = tuple(json.loads(_table("sequences.json")))
+    units = np.frombuffer("".join(texts).encode("utf-16-le"), "<u2").astype(np.uint16)
+    sizes = np.array([len(text.encode()) for text in texts], np.int8)
+    return Sequences(texts, units.reshape(-1, 2), sizes)
 
 
-@cache  # a fact table, read once it is wanted
+@cache  # read when it is first needed
 def double_codes(page: str) -> Codes:
-    """Return the code of the character of each pair of bytes; 0 is none, and from FIRST_SEQUENCE on there are sequences."""
+    """Return the UTF-16 code of each byte pair: 0 for no character, ``FIRST_SEQUENCE`` + n for sequence n."""
     table, changes = DOUBLE_BYTES[page]
     halves = np.frombuffer(zlib.decompress(_table(f"double_{table}.bin")), np.uint8)
+    # The file has the differences between successive codes, which compress well: 65,536 low bytes, then
+    # the high bytes.
     steps = halves[:65536].astype(np.uint16) | halves[65536:].astype(np.uint16) << 8
     codes = np.cumsum(steps, dtype=np.uint16)
     for pair, character in changes.items():
@@ -285,7 +312,7 @@ def double_codes(page: str) -> Codes:
 @cache
 def _pair_of(page: str) -> Mapping[str, bytes]:
     codes = double_codes(page)
-    pairs = np.flatnonzero(codes)[::-1]  # of two pairs for a character the first one stays
+    pairs = np.flatnonzero(codes)[::-1]  # reversed, so that the lowest pair of a character is kept
     numbers = codes[pairs].tolist()
     strings = {FIRST_SEQUENCE + n: text for n, text in enumerate(sequences().strings)}
     return {
@@ -295,7 +322,7 @@ def _pair_of(page: str) -> Mapping[str, bytes]:
 
 
 def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield the characters of a text, with the marks after them where both together have a pair."""
+    """Yield the characters of a text. A character and its mark are one part if they share a pair of bytes."""
     at = 0
     while at < len(text):
         width = 2 if text[at : at + 2] in pairs else 1
@@ -305,17 +332,17 @@ def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class DoubleBytePage:
-    """Two bytes a character, without shifts: DBCS fields."""
+    """Two bytes per character without shifts, for DBCS fields."""
 
     name: str
 
     @property
     def blank(self) -> bytes:
-        """Return the two bytes that pad: the wide blank."""
+        """Return the two bytes of the wide blank."""
         return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
 
     def decode(self, matrix: Octets) -> Text:
-        """Return the text of each row of bytes; an odd byte at its end is not a character."""
+        """Return the text of each row of bytes. All rows are bad if they have an odd number of bytes."""
         rows, width = matrix.shape
         if width % 2:
             return Text(pa.nulls(rows, pa.string()), np.ones(rows, bool))
@@ -324,7 +351,7 @@ class DoubleBytePage:
         return Text(without(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        """Return the bytes of each text. Raises EncodeError with the row as its record."""
         return encode_each(values, self.name, self._encode)
 
     def _encode(self, text: str) -> bytes:
@@ -337,7 +364,7 @@ class DoubleBytePage:
 
 @dataclass(frozen=True, slots=True)
 class MixedPage:
-    """Single bytes, and pairs between shift-out and shift-in."""
+    """Single bytes, and byte pairs between shift-out and shift-in."""
 
     name: str
     single: SingleBytePage
@@ -349,7 +376,7 @@ class MixedPage:
 
     @property
     def blank(self) -> bytes:
-        """Return the byte that pads."""
+        """Return the byte of a blank."""
         return self.single.blank
 
     def decode(self, matrix: Octets) -> Text:
@@ -368,6 +395,10 @@ class MixedPage:
         return Text(values, bad)
 
     def _shift(self, matrix: Octets) -> Text:
+        """Decode rows that have shifts."""
+        # Example: A 0E 42 C1 42 C2 0F B. ``last`` is the column of the last shift at or before each byte:
+        # -1 1 1 1 1 1 6 6. A byte is ``double`` after a shift-out, and the ``first`` of its pair at an odd
+        # distance from it. Kept are single bytes and the first bytes of pairs.
         column = np.arange(matrix.shape[1])
         shift = (matrix == SHIFT_OUT) | (matrix == SHIFT_IN)
         last = np.maximum.accumulate(np.where(shift, column, -1), axis=1)
@@ -385,27 +416,27 @@ class MixedPage:
         return Text(without(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        """Return the bytes of each text. Raises EncodeError with the row as its record."""
         return encode_each(values, self.name, self._encode)
 
     def _encode(self, text: str) -> bytes:
-        made = bytearray()
+        out = bytearray()
         pairs, single = _pair_of(self.double.name), self.single.characters
         wide = False
         for character in _parts(text, pairs):
             narrow = character != NONE and character in single
             if narrow == wide:
-                made.append(SHIFT_IN if wide else SHIFT_OUT)
+                out.append(SHIFT_IN if wide else SHIFT_OUT)
                 wide = not wide
             if narrow:
-                made.append(single.index(character))
+                out.append(single.index(character))
             elif character in pairs:
-                made += pairs[character]
+                out += pairs[character]
             else:
                 raise UnicodeError
         if wide:
-            made.append(SHIFT_IN)
-        return bytes(made)
+            out.append(SHIFT_IN)
+        return bytes(out)
 
 
 def _pairs(matrix: Octets) -> Codes:
@@ -413,27 +444,30 @@ def _pairs(matrix: Octets) -> Codes:
 
 
 def _is_unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -> Mask:
-    """Return the rows whose shifts do not come in turn, or that have half a pair between them."""
+    """Return a mask of the rows whose shifts do not alternate, or that have half a pair between them."""
+    # depth is 1 between shift-out and shift-in; other values mean that they do not alternate.
+    # ``shift_before`` is the column of the shift before each byte: an even distance to a shift-in leaves
+    # an odd number of bytes between.
     depth = np.cumsum(
         np.where(shift, np.where(matrix == SHIFT_OUT, 1, -1), 0), axis=1, dtype=np.int32
     )
-    before = np.full(matrix.shape, -1)
-    before[:, 1:] = np.maximum.accumulate(np.where(shift, column, -1), axis=1)[:, :-1]
-    half = (matrix == SHIFT_IN) & ((column - before) % 2 == 0)
+    shift_before = np.full(matrix.shape, -1)
+    shift_before[:, 1:] = np.maximum.accumulate(np.where(shift, column, -1), axis=1)[:, :-1]
+    half = (matrix == SHIFT_IN) & ((column - shift_before) % 2 == 0)
     turned = (depth < 0) | (depth > 1)
-    found: Mask = turned.any(axis=1) | (depth[:, -1] != 0) | half.any(axis=1)
-    return found
+    unbalanced: Mask = turned.any(axis=1) | (depth[:, -1] != 0) | half.any(axis=1)
+    return unbalanced
 
 
 @dataclass(frozen=True, slots=True)
 class CodecPage:
-    """A page by the name of a Python codec; each distinct value is decoded once."""
+    """A page by the name of a Python codec. Each distinct value is decoded once."""
 
     name: str
 
     @property
     def blank(self) -> bytes:
-        """Return the bytes that pad."""
+        """Return the bytes of a blank."""
         return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> Text:
@@ -441,19 +475,19 @@ class CodecPage:
         return decode_each(matrix, lambda raw: raw.decode(self.name))
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        """Return the bytes of each text. Raises EncodeError with the row as its record."""
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Utf8Page:
-    """UTF-8, which Arrow checks by itself."""
+    """UTF-8, which Arrow checks."""
 
     name: str = "utf-8"
 
     @property
     def blank(self) -> bytes:
-        """Return the byte that pads."""
+        """Return the byte of a blank."""
         return b" "
 
     def decode(self, matrix: Octets) -> Text:
@@ -470,14 +504,14 @@ class Utf8Page:
 
 @dataclass(frozen=True, slots=True)
 class NationalPage:
-    """Two bytes a character, four for those beyond the first 65,536."""
+    """UTF-16: two bytes per character, or four above U+FFFF."""
 
     name: str = "utf-16-be"
     order: str = ">"
 
     @property
     def blank(self) -> bytes:
-        """Return the two bytes that pad."""
+        """Return the two bytes of a blank."""
         return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> Text:
@@ -490,7 +524,7 @@ class NationalPage:
         return Text(from_codes(codes, np.ones(codes.shape, bool)))
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text; raises EncodeError with its row as the record."""
+        """Return the bytes of each text. Raises EncodeError with the row as its record."""
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
@@ -499,53 +533,49 @@ NATIONAL_LITTLE: Final = NationalPage("utf-16-le", "<")
 
 
 def decode_column(page: CodePage, values: pa.BinaryArray) -> Text:
-    """Return the text of each value; null stays null, and is not among the bad rows."""
+    """Decode each value. Null stays null and does not count as bad."""
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     filled = values.fill_null(b"") if values.null_count else values
-    found = _whole(page, filled) if isinstance(page, SingleBytePage) else None
-    if found is None:
-        found = _each(page, filled)
-    return Text(without(found.values, nulls), found.bad)
+    decoded = _decode_together(page, filled) if isinstance(page, SingleBytePage) else None
+    if decoded is None:
+        decoded = _decode_separately(page, filled)
+    return Text(without(decoded.values, nulls), decoded.bad)
 
 
-def _whole(page: SingleBytePage, values: pa.BinaryArray) -> Text | None:
-    """Return the text in one translation; None where a byte is not a character."""
+def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> Text | None:
+    """Decode all values in one translation, or return None if a byte is not a character."""
     offsets, data = byte_view(values)
     flat = data[offsets[0] : offsets[-1]].reshape(1, -1)
     text = page.decode(flat)
     if text.bad is not None:
         return None
     sizes = page.sizes[flat[0]]
+    # ends[i] is the size in UTF-8 of the first i bytes, so it translates offsets of bytes to offsets of text.
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    _, made = byte_view(text.values)
-    return Text(strings(made, np.diff(ends[offsets - offsets[0]])))
+    _, data_of_text = byte_view(text.values)
+    return Text(strings(data_of_text, np.diff(ends[offsets - offsets[0]])))
 
 
-def _each(page: CodePage, values: pa.BinaryArray) -> Text:
-    """Return the text of each distinct value."""
+def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
+    """Decode each distinct value."""
     if isinstance(page, CodecPage):
         return decode_distinct(values, lambda raw: raw.decode(page.name))
-    found = values.dictionary_encode()
+    encoded = values.dictionary_encode()
     rows = []
-    for raw in found.dictionary.to_pylist():
+    for raw in encoded.dictionary.to_pylist():
         row = np.frombuffer(raw, np.uint8).reshape(1, -1)
         rows.append(page.decode(row).values[0].as_py() if raw else "")
-    decoded = pa.array(rows, pa.string()).take(found.indices)
+    decoded = pa.array(rows, pa.string()).take(encoded.indices)
     bad = decoded.is_null().to_numpy(zero_copy_only=False) if decoded.null_count else None
     return Text(decoded, bad)
 
 
-# Those of Python's EBCDIC codecs that agree with IBM's tables. Its cp273 has an overline where IBM has a
-# macron, and its cp875 takes bytes without a character for the control character SUB.
-OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
 PAGES: Final = tuple(sorted({*OF_PYTHON, *SINGLE_BYTE, *DOUBLE_BYTES}, key=int))
-# cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers.
-_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
 @cache
 def code_page(name: str) -> CodePage:
-    """Return the code page of a name; raises OptionError that names near ones."""
+    """Return the code page of a name. Raises OptionError that suggests similar names."""
     number = _NUMBERED.match(re.sub(r"[\s_-]+", "", name.lower()))
     if number and number[1] in PAGES:
         return _mainframe(number[1])
@@ -553,7 +583,7 @@ def code_page(name: str) -> CodePage:
 
 
 def double_byte_page(page: CodePage) -> DoubleBytePage:
-    """Return the double bytes of a page, for DBCS fields; raises OptionError if it has none."""
+    """Return the double bytes of a page, for DBCS fields. Raises OptionError if it has none."""
     if isinstance(page, MixedPage):
         return page.double
     if isinstance(page, DoubleBytePage):
@@ -574,17 +604,17 @@ def _mainframe(number: str) -> CodePage:
     return MixedPage(f"cp{number}", single, DoubleBytePage(number))
 
 
-def _of_python(codec: str, asked: str) -> CodePage:
+def _of_python(codec: str, name: str) -> CodePage:
     try:
         known = codecs.lookup(codec).name
         " 0".encode(known)
     except (LookupError, UnicodeError, ValueError):
-        raise _unknown_error(asked) from None
+        raise _unknown_error(name) from None
     if known in ("utf-8", "utf-8-sig"):
         return Utf8Page()
     if known == "utf-16":
         hint = "Name the order of the bytes: utf-16-be or utf-16-le"
-        raise OptionError(f"the code page {asked} has no byte order", hint=hint)
+        raise OptionError(f"the code page {name} has no byte order", hint=hint)
     for page in (NATIONAL, NATIONAL_LITTLE):
         if known == page.name:
             return page
@@ -593,19 +623,20 @@ def _of_python(codec: str, asked: str) -> CodePage:
 
 
 def _characters(codec: str) -> str | None:
-    """Return the 256 characters of a codec; None where it is not one byte a character."""
-    found = []
+    """Return the 256 characters of a codec, or None if it does not have one byte per character."""
+    characters = []
     for byte in range(256):
         try:
             text = bytes([byte]).decode(codec)
         except UnicodeDecodeError as error:
+            # A codec with several bytes per character. Other reasons mean that the byte has no character.
             if re.search("incomplete|truncated|unexpected end|multibyte", error.reason):
                 return None
             text = NONE
         if len(text) != 1:
             return None
-        found.append(text)
-    return "".join(found) if "0" in found else None
+        characters.append(text)
+    return "".join(characters) if "0" in characters else None
 
 
 def _unknown_error(name: str) -> OptionError:

@@ -1,4 +1,11 @@
-"""Where the fields of delimited text are: delimiters, quotes and record ends, as integer arrays."""
+r"""Find the fields of delimited text: scan for delimiters, quotes and record ends, and return offsets in arrays.
+
+For the body ``1,"a,b"\n2,\n`` with the usual dialect, the fields are the spans of ``1``, ``"a,b"``,
+``2`` and the empty text, in two records of two fields each. Usual dialects (single bytes, doubled
+or escaped quotes) are scanned 64 bytes at a time by ``kernels.regular_fields``. Other dialects, and
+text with errors in its quotes, go to the slower ``kernels.delimited``, which also finds the
+position of each error.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +25,16 @@ from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, Where
 
 SHOWN: Final = 24  # bytes of context in an error
-# Guesses; arrays double where there are more. Memory that is not used is not free: the system clears it in pages of 2 MB.
+# Guesses that size the arrays, which are doubled if they are too short. Larger guesses would cost time: the
+# system clears memory in pages of 2 MB when they are first touched.
 BYTES_A_FIELD, BYTES_A_RECORD = 6, 64
 
-# What is wrong with a body's quotes, and the hint.
+# The problems of quotes, each with its hint.
 PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         kernels.UNCLOSED: (
             "a quoted value is not closed",
-            "Is the message cut off, or is the quote, or its escaped form, another one?",
+            "Is the message truncated, or are the quote or its escaped form configured wrongly?",
         ),
         kernels.TRAILING: (
             "text follows a closing quote",
@@ -37,18 +45,18 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 
 
 class BrokenQuotesError(DecodeError):
-    """The first error of several bodies; ``bodies`` has the error of each broken one."""
+    """Some bodies have wrong quotes. The message is about the first one; ``bodies`` has the error of each."""
 
     bodies: dict[int, DecodeError]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The delimiters, each one or more bytes.
+    """The delimiters, each of one or more bytes.
 
-    ``quote_escaped`` is a quote inside quotes; ``others_escaped`` are the forms in which other delimiters
-    are written in data: a delimiter within one of them is data. With ``returns``, a carriage return before the line
-    feed that ends a record is not data.
+    ``quote_escaped`` is a quote within quotes. ``others_escaped`` are the escaped forms of other
+    delimiters: a delimiter within one of them is data. With ``returns``, a carriage return before
+    the line feed that ends a record is not data.
     """
 
     field: bytes
@@ -60,17 +68,18 @@ class Dialect:
 
     @property
     def escaped(self) -> bytes:
-        """Return a quote as it is written inside quotes: doubled unless configured otherwise."""
+        """Return the form of a quote within quotes: doubled unless configured otherwise."""
         return self.quote_escaped or (self.quote or b"") * 2
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of all records: field i is data[starts[i]:ends[i]], quotes included.
+    """The fields of all records: field i is data[starts[i]:ends[i]], with its quotes.
 
-    Record r has the fields bounds[r] to bounds[r + 1] - 1 and is part of body ``body[r]``. ``flags`` say of each
-    field whether it is quoted and has escaped quotes (``kernels.QUOTED``, ``kernels.ESCAPES``). After ``returned`` records a
-    carriage return was dropped.
+    Record r has the fields bounds[r] to bounds[r + 1] - 1 and belongs to body ``body[r]``.
+    ``flags`` states for each field whether it is quoted and has escaped quotes (``kernels.QUOTED``,
+    ``kernels.ESCAPES``). ``returned`` is the number of records after which a carriage return was
+    dropped.
     """
 
     starts: Offsets
@@ -87,15 +96,15 @@ class Fields:
 
     @property
     def count(self) -> Longs:
-        """Return how many fields each record has."""
+        """Return the number of fields in each record."""
         return np.diff(self.bounds)
 
 
 def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> Fields:
-    """Return the fields of the bodies data[starts[i]:ends[i]]: ascending and apart.
+    """Find the fields of the bodies data[starts[i]:ends[i]], which are ascending and do not overlap.
 
-    A body's end ends its record, with a line delimiter or without; an empty body has no record. Raises
-    BrokenQuotesError where quotes are not closed or are followed by text.
+    The end of a body ends its last record, with or without a line delimiter; an empty body has no
+    records. Raises BrokenQuotesError if quotes are not closed or are followed by text.
     """
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
@@ -105,15 +114,15 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
     while True:
-        places, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
+        spans, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, records_room), np.int64)
-        which, written = (window, len(data), starts, ends), (*places, flags, *records)
+        which, written = (window, len(data), starts, ends), (*spans, flags, *records)
         count, wrong = regular_fields.IRREGULAR, 0
         if regular is not None:
-            count, found = regular_fields.scan_regular(*which, *regular, *written)
+            count, record_count = regular_fields.scan_regular(*which, *regular, *written)
         if count == regular_fields.IRREGULAR:
             regular = None
-            count, found, wrong = kernels.scan(
+            count, record_count, wrong = kernels.scan(
                 *which, *_tokens(dialect), dialect.returns, *written, *broken, problems
             )
         if count != kernels.FULL:
@@ -125,24 +134,24 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         where = zip(*broken[:, :wrong].tolist(), problems[:wrong].tolist(), strict=True)
         raise _broken(
             {
-                body: _error(data, place, (starts[body], ends[body]), kind)
-                for body, place, kind in where
+                body: _error(data, offset, (starts[body], ends[body]), kind)
+                for body, offset, kind in where
             }
         )
-    bounds, body = records[0, : found + 1], records[1, :found]
-    fields = places[0, :count], places[1, :count], flags[:count], bounds, body
+    bounds, body = records[0, : record_count + 1], records[1, :record_count]
+    fields = spans[0, :count], spans[1, :count], flags[:count], bounds, body
     returned = kernels.drop_returns(data, ends, *fields) if dialect.returns else 0
     return Fields(*fields, returned)
 
 
 def _window(data: Octets) -> Octets:
-    """Return the bytes, with zeros after them where they are fewer than the kernels look at together."""
+    """Return the data, padded with zeros to the minimum length that the kernels read at once."""
     missing = kernels.WINDOW - len(data)
     return np.concatenate([data, np.zeros(missing, np.uint8)]) if missing > 0 else data
 
 
 class _Tokens(NamedTuple):
-    """A dialect as the scanner takes it."""
+    """A dialect in the form that ``kernels.scan`` takes."""
 
     tokens: Octets
     bounds: Longs
@@ -152,7 +161,7 @@ class _Tokens(NamedTuple):
 
 
 class _Regular(NamedTuple):
-    """A dialect of bytes as the scanner of regular text takes it; -1: there is none."""
+    """A dialect of single bytes in the form that ``regular_fields.scan_regular`` takes; -1 means none."""
 
     field: int
     line: int
@@ -163,11 +172,14 @@ class _Regular(NamedTuple):
 
 @cache
 def _regular(dialect: Dialect) -> _Regular | None:
-    """Return a usual dialect; None for one with longer tokens, escaped delimiters, or a byte of two meanings."""
+    """Return a dialect in the form for the fast scanner, or None if only the slow one can handle it.
+
+    The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
+    """
     quote = dialect.quote or b""
     escape = dialect.escaped.removesuffix(quote) if quote else b""  # a byte, and a quote after it
-    own = b"" if escape == quote else escape
-    every = dialect.field + dialect.line + quote + own
+    escape_byte = b"" if escape == quote else escape
+    every = dialect.field + dialect.line + quote + escape_byte
     if (
         dialect.others_escaped
         or len(dialect.field) != 1
@@ -196,7 +208,7 @@ def _tokens(dialect: Dialect) -> _Tokens:
 
 
 def _kinds(dialect: Dialect) -> Octets:
-    """Return what begins with each byte value: a delimiter of one byte is known by it alone."""
+    """Return for each byte value what it begins. A delimiter of one byte is identified by that byte alone."""
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
     for token in (dialect.field, dialect.line, *dialect.others_escaped):
@@ -209,25 +221,25 @@ def _firsts(*tokens: bytes) -> Octets:
     return octets(bytes(sorted({token[0] for token in tokens if token})))
 
 
-def _error(data: Octets, place: int, body: tuple[Any, Any], kind: int) -> DecodeError:
-    raw = data[place : min(place + SHOWN, int(body[1]))].tobytes()
+def _error(data: Octets, offset: int, body: tuple[Any, Any], kind: int) -> DecodeError:
+    raw = data[offset : min(offset + SHOWN, int(body[1]))].tobytes()
     problem, hint = PROBLEMS[kind]
-    return DecodeError(problem, where=Where(offset=place - int(body[0]), raw=raw), hint=hint)
+    return DecodeError(problem, where=Where(offset=offset - int(body[0]), raw=raw), hint=hint)
 
 
 def _broken(errors: dict[int, DecodeError]) -> BrokenQuotesError:
     first = next(iter(errors.values()))
-    found = BrokenQuotesError(first.problem, where=first.where, hint=first.hint)
-    found.bodies = errors
-    return found
+    error = BrokenQuotesError(first.problem, where=first.where, hint=first.hint)
+    error.bodies = errors
+    return error
 
 
 def find_all(data: Octets, token: bytes) -> Longs:
-    """Return where ``token`` occurs, from left to right without overlaps."""
+    """Return the offsets of ``token`` in the data, from left to right without overlaps."""
     room = len(data) // BYTES_A_FIELD + 1
     while True:
-        places = np.empty(room, np.int64)
-        count = kernels.find(_window(data), len(data), octets(token), places)
+        offsets = np.empty(room, np.int64)
+        count = kernels.find(_window(data), len(data), octets(token), offsets)
         if count != kernels.FULL:
-            return places[:count]
+            return offsets[:count]
         room *= 2

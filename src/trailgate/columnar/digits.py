@@ -1,6 +1,8 @@
-"""Bytes and numbers as digits, whole columns at once: positions, hexadecimal text, checksums.
+"""Format and parse columns of digits: trail positions, hex text, and checksums.
 
-A position of an operation is 20 digits whose text order is the operations' order; for people it is file:offset.
+A position is 20 digits: 10 of the file number and 10 of the byte offset, so that text order is the
+order of the operations. The short form for people is file:offset: ``00000000020000000679`` is
+``2:679``.
 """
 
 from __future__ import annotations
@@ -22,9 +24,13 @@ from trailgate.errors import DecodeError, OptionError, Where
 
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
+LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
+UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
+_INVALID: Final = 0xFF
+
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
-    """Return 10 digits of file number and 10 of byte offset, one text a row.
+    """Return one position of 20 digits per row from file numbers and byte offsets.
 
     Raises OptionError for a number that is negative or has more than 10 digits.
     """
@@ -38,7 +44,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
 
 
 def with_numbers(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
-    """Return each text, a point, and ten digits of a number; there are no nulls."""
+    """Append a point and a number of ten digits to each string, as in ``a.0000000042``. There must be no nulls."""
     offsets, data = text_view(strings)
     placed = np.empty(len(strings) + 1, np.int32)
     out = np.empty(
@@ -51,30 +57,25 @@ def with_numbers(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
 
 
 def parse_position(text: str) -> tuple[int, int]:
-    """Return (file number, byte offset) of a position, in its long or its short form; raises OptionError."""
+    """Return (file number, byte offset) of a position in either form. Raises OptionError if it is neither."""
     if matched := _SHORT.fullmatch(text):
         return int(matched[1]), int(matched[2])
     if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
         raise OptionError(
             f"{text!r} is not a position",
-            hint=f"A position is file:offset, as 0:679, or {DIGITS} digits of each together",
+            hint=f"A position is file:offset, such as 0:679, or {DIGITS} digits of each together",
         )
     return int(text[:DIGITS]), int(text[DIGITS:])
 
 
 def long_position(number: int, offset: int) -> str:
-    """Return the 20 digits of a position."""
+    """Format a position as 20 digits."""
     return f"{number:0{DIGITS}}{offset:0{DIGITS}}"
 
 
 def short_position(text: str | None) -> str:
-    """Return a position of 20 digits as file:offset, for people; empty for none."""
+    """Convert a position of 20 digits to file:offset; "" for None or an empty text."""
     return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
-
-
-LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
-UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
-_INVALID: Final = 0xFF
 
 
 def _digit_values() -> npt.NDArray[np.uint8]:
@@ -89,7 +90,7 @@ _VALUES: Final = _digit_values()
 
 
 def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.StringArray:
-    """Return two digits a byte; null stays null."""
+    """Return two hex digits per byte. Null stays null."""
     ends, content = _parts(values)
     text = pa.py_buffer(np.ascontiguousarray(digits[content]))
     return pa.StringArray.from_buffers(
@@ -98,9 +99,9 @@ def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.S
 
 
 def from_hex(values: pa.StringArray) -> pa.BinaryArray:
-    """Return the bytes; null stays null.
+    """Return the bytes of hex digits. Null stays null.
 
-    Raises DecodeError, with the row as its record, for what is not pairs of hex digits.
+    Raises DecodeError, with the row as its record, if a value is not pairs of hex digits.
     """
     valid = _validity(values)
     ends, content = _parts(values.fill_null("") if valid is not None else values)
@@ -111,6 +112,7 @@ def from_hex(values: pa.StringArray) -> pa.BinaryArray:
         raw = content[ends[row] : ends[row + 1]].tobytes()
         problem = "not pairs of hexadecimal digits"
         raise DecodeError(problem, where=Where(record=row, raw=raw))
+    # All digits of all values in a row: the even ones are the high halves of bytes.
     data = (digits[0::2] << 4) | digits[1::2]
     return pa.BinaryArray.from_buffers(
         pa.binary(),
@@ -120,7 +122,7 @@ def from_hex(values: pa.StringArray) -> pa.BinaryArray:
 
 
 def _parts(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return the offsets of a column of bytes or text, from 0 on, and its content."""
+    """Return the offsets of a text or binary column, starting from 0, and its bytes."""
     if not len(values):
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
     _, offsets, data = values.buffers()

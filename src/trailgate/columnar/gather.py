@@ -1,6 +1,8 @@
-"""Copy values that lie scattered in a buffer into an Arrow column.
+"""Copy values that are scattered in a buffer into an Arrow column, and join small record batches.
 
-Small record batches as larger ones: what a batch costs, whatever it holds, is paid less often.
+Values are given by their start and end offsets: from ``b"..AB..C"`` the spans (2, 4) and (6, 7)
+make the column "AB", "C". A first loop measures all values and checks that they lie within the
+buffer; a second one copies them in words of 32 bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from trailgate.errors import DecodeError, Where
 
 NO_NULLS = np.zeros(0, np.bool_)
 
+ROWS: Final = 8192
+SIZE: Final = 8 << 20  # bytes of buffers, about
+
 
 def gather(
     buffer: Any,
@@ -29,15 +34,15 @@ def gather(
     text: bool = False,
     checked: bool = False,
 ) -> pa.Array:
-    """Return the values buffer[start:end] as a binary column, or with ``text`` a string column.
+    """Return the values buffer[start:end] as a binary column, or with ``text`` as a string column.
 
-    ``buffer`` is a pa.Buffer, bytes or a flat uint8 array. Starts may come in any order, and
-    values may overlap. A row of ``nulls`` is null, whatever its start and end. Text is checked
-    to be UTF-8 unless it is known to be (``checked``); raises DecodeError with the bytes and offset of
-    the first value that is not.
+    ``buffer`` is a pa.Buffer, bytes or a flat uint8 array. Starts may be in any order, and values
+    may overlap. Rows marked in ``nulls`` are null, whatever their start and end. Text is checked to
+    be UTF-8 unless it is known to be (``checked``). Raises DecodeError, with the bytes and offset
+    of the first value that is not.
     """
     data = octets(buffer)
-    starts, ends = _places(starts, ends)
+    starts, ends = _as_longs(starts, ends)
     missing = NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
     assert len(missing) in {0, len(starts)}
     offsets = np.empty(len(starts) + 1, np.int32)
@@ -56,7 +61,10 @@ def gather_measured(
     text: bool = False,
     checked: bool = False,
 ) -> pa.Array:
-    """Return what ``gather`` does of values that a kernel found within the data, with Arrow's offsets of them."""
+    """Do the same as ``gather`` for values that are already measured and checked.
+
+    ``offsets`` are the Arrow offsets that ``kernels.measure`` or a similar kernel has written.
+    """
     out = np.empty(int(offsets[-1]) + SPARE, np.uint8)
     ascii_only = kernels.copy(data, starts, offsets, out)
     values = column(offsets, out, nulls, text=text)
@@ -66,9 +74,10 @@ def gather_measured(
 
 
 def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
-    """Return a binary or string column of its parts; ``nulls`` may be empty, and the data longer than the values.
+    """Build a binary or string column from its parts.
 
-    Bytes after the values (``SPARE``) are for loops that read words.
+    ``nulls`` may be empty. ``data`` may be longer than the values: the extra bytes (``SPARE``) let
+    loops read complete words at the end.
     """
     valid = None
     if len(nulls) and nulls.any():
@@ -78,7 +87,7 @@ def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Arr
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
-def _places(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
+def _as_longs(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     assert len(starts) == len(ends)
     return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
 
@@ -91,7 +100,7 @@ def unfit(problem: int, size: int) -> DecodeError:
 
 
 def check_text(values: pa.Array, starts: Longs) -> None:
-    """Raise DecodeError with the first value that is not UTF-8."""
+    """Raise DecodeError for the first value that is not UTF-8."""
     raw = values.view(pa.binary())
     try:
         raw.cast(pa.string())
@@ -100,13 +109,13 @@ def check_text(values: pa.Array, starts: Longs) -> None:
             try:
                 (value or b"").decode()
             except UnicodeDecodeError:
-                place = Where(offset=start, raw=value)
-                raise DecodeError("text is not UTF-8", where=place) from None
+                where = Where(offset=start, raw=value)
+                raise DecodeError("text is not UTF-8", where=where) from None
         raise
 
 
 def take_text(values: pa.Array, rows: Longs) -> pa.Array:
-    """Return rows of a string column, as ``take`` does; several times as fast for short strings."""
+    """Return rows of a string column like ``take``, but several times as fast for short strings."""
     if values.null_count or not pa.types.is_string(values.type):
         return values.take(pa.array(rows))
     if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
@@ -128,25 +137,24 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)
 
 
-ROWS: Final = 8192
-SIZE: Final = 8 << 20  # bytes of buffers, about
-
-
 def gather_objects(
     batches: Iterable[pa.RecordBatch], rows: int = ROWS, size: int = SIZE
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches in their order, joined up to so many rows and bytes; a larger batch stays as it is."""
-    held: list[pa.RecordBatch] = []
+    """Join record batches up to ``rows`` rows and about ``size`` bytes each, in their order.
+
+    The cost per batch is then paid less often. A larger batch is passed through unchanged.
+    """
+    buffered: list[pa.RecordBatch] = []
     count = total = 0
     for batch in batches:
         count, total = count + len(batch), total + batch.get_total_buffer_size()
-        if held and (count > rows or total > size or batch.schema != held[0].schema):
-            yield _join(held)
-            held, count, total = [], len(batch), batch.get_total_buffer_size()
-        held.append(batch)
-    if held:
-        yield _join(held)
+        if buffered and (count > rows or total > size or batch.schema != buffered[0].schema):
+            yield _join(buffered)
+            buffered, count, total = [], len(batch), batch.get_total_buffer_size()
+        buffered.append(batch)
+    if buffered:
+        yield _join(buffered)
 
 
-def _join(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return held[0] if len(held) == 1 else pa.concat_batches(held)
+def _join(buffered: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return buffered[0] if len(buffered) == 1 else pa.concat_batches(buffered)

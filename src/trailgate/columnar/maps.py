@@ -1,4 +1,8 @@
-"""Columns to maps and back: one map a row, from column name to value."""
+"""Convert columns to maps and back: one map per row, from column name to value.
+
+The columns A = (1, NULL) and B = (missing, 2) become the maps {A: 1} and {A: NULL, B: 2}: a missing
+column has no key, and NULL has a null value.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +30,10 @@ def state_map(
     missing: Sequence[Mask | None],
     rows: int,
 ) -> pa.MapArray:
-    """Return one map<string, string> a row: missing columns have no key, NULLs a null value.
+    """Return one map<string, string> per row. Missing columns have no key, and NULLs have a null value.
 
-    A column whose values are None is missing in every row. Raises EncodeError where a row is
-    marked missing and has a value, or the values exceed 2 GB.
+    A column whose values are None is missing in every row. Raises EncodeError if a row is marked
+    missing but has a value, or if the values exceed 2 GB.
     """
     present = [i for i, column in enumerate(values) if column is not None]
     if not present or not rows:
@@ -60,7 +64,7 @@ def _empty_maps(rows: int) -> pa.MapArray:
 
 
 def _valid(columns: Sequence[pa.Array], rows: int) -> Mask | None:
-    """Return rows x columns of "has a value", or None where all have."""
+    """Return a matrix (rows x columns) of "has a value", or None if all have."""
     if not any(column.null_count for column in columns):
         return None
     valid = np.ones((rows, len(columns)), bool)
@@ -71,7 +75,7 @@ def _valid(columns: Sequence[pa.Array], rows: int) -> Mask | None:
 
 
 def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
-    """Return rows x columns of "is not missing", or None where nothing is."""
+    """Return a matrix (rows x columns) of "is not missing", or None if none is missing."""
     known = [(i, mark) for i, mark in enumerate(marks) if mark is not None and mark.any()]
     if not known:
         return None
@@ -86,7 +90,7 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
 def _interleave(
     columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
 ) -> pa.StringArray:
-    """Return the values row by row, those of missing columns left out."""
+    """Return the values row by row, without those of missing columns."""
     offsets, data = text_view(pa.concat_arrays(columns))
     kept = _ALL if keep is None else keep.reshape(-1)
     items = np.empty(1 + (np.count_nonzero(kept) if len(kept) else len(offsets) - 1), np.int32)
@@ -100,7 +104,7 @@ def _interleave(
 
 
 def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
-    """Return the names one after the other, ``rows`` times."""
+    """Return all names, repeated ``rows`` times."""
     encoded = [name.encode() for name in names]
     ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
     starts = np.arange(rows, dtype=np.int64)[:, None] * ends[-1]
@@ -113,15 +117,18 @@ def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
 def columns_from_map(
     maps: pa.MapArray, names: Sequence[str]
 ) -> list[tuple[pa.StringArray | None, Mask | None]]:
-    """Return each named column's values and the mask of the rows that miss it.
+    """For each named column, return its values and a boolean mask of the rows in which the column is missing.
 
-    Values are None where every row misses the column, the mask is None where none does. A null
-    map misses every column. Names are compared without case. Raises DecodeError, with the row as
-    its record, for a key that is not among the names or occurs twice in one map.
+    The values are None if the column is missing in every row, and the mask is None if it is missing
+    in none. In a null map every column is missing. Names are compared ignoring case. Raises
+    DecodeError, with the row as its record, for a key that is not among the names or occurs twice
+    in one map.
     """
     rows = len(maps)
     keys, items, row_of = map_entries(maps)
     which = _column_of(keys, names, row_of)
+    # slots[column, row] is the index of the entry, or -1. Two entries for one slot overwrite each other, so
+    # fewer slots than entries are filled.
     slots = np.full((len(names), rows), -1, np.int64)
     slots[which, row_of] = np.arange(len(keys))
     if np.count_nonzero(slots >= 0) != len(keys):
@@ -130,7 +137,7 @@ def columns_from_map(
 
 
 def map_entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
-    """Return the entries' keys and values, and the row of each."""
+    """Return the keys and values of all entries, and the row of each."""
     dense = maps.drop_null() if maps.null_count else maps
     offsets = dense.offsets.to_numpy()
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
@@ -142,24 +149,24 @@ def map_entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
 
 
 def _column_of(keys: pa.Array, names: Sequence[str], row_of: Longs) -> Longs:
-    found = pc.index_in(keys, pa.array(names, pa.string()))
-    if found.null_count:
+    index = pc.index_in(keys, pa.array(names, pa.string()))
+    if index.null_count:
         folded = pa.array([name.casefold() for name in names], pa.string())
         # casefold and lower differ for a few letters only; the exact match above comes first.
-        found = pc.index_in(pc.utf8_lower(keys), folded)
-    if found.null_count:
-        slot = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
+        index = pc.index_in(pc.utf8_lower(keys), folded)
+    if index.null_count:
+        slot = int(np.flatnonzero(index.is_null().to_numpy(zero_copy_only=False))[0])
         error = row_error(f"no column {keys[slot].as_py()} in the table", keys, slot)
         raise DecodeError(error.problem, where=Where(record=int(row_of[slot]), raw=error.where.raw))
-    columns: Longs = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    columns: Longs = index.to_numpy(zero_copy_only=False).astype(np.int64)
     return columns
 
 
 def _twice(which: Longs, row_of: Longs, names: Sequence[str]) -> DecodeError:
     cells = row_of * len(names) + which
     order = np.argsort(cells, kind="stable")
-    again = order[1:][np.diff(cells[order]) == 0]
-    slot = int(again[np.argmin(row_of[again])])
+    repeated = order[1:][np.diff(cells[order]) == 0]
+    slot = int(repeated[np.argmin(row_of[repeated])])
     name = names[int(which[slot])]
     where = Where(record=int(row_of[slot]), field=name, raw=name.encode())
     return DecodeError(f"column {name} occurs twice in one row", where=where)
@@ -175,13 +182,15 @@ def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | 
 
 
 def joined_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
-    """Return each row's entries of both; where both have a key, the second one's. A null map has no entries."""
+    """Merge two maps per row. If both have a key, the second one wins. A null map has no entries."""
     parts = [map_entries(first), map_entries(second)]
     keys = pa.concat_arrays([part[0] for part in parts])
     items = pa.concat_arrays([part[1] for part in parts])
     row_of = np.concatenate([part[2] for part in parts])
     coded = keys.dictionary_encode()
     pairs = row_of * (len(coded.dictionary) + 1) + coded.indices.to_numpy()
+    # np.unique returns the first index of each pair (row, key). In the reversed array that is the
+    # last one, so entries of the second map win.
     _, from_end = np.unique(pairs[::-1], return_index=True)
     kept = np.sort(len(pairs) - 1 - from_end)
     kept = kept[np.argsort(row_of[kept], kind="stable")]

@@ -1,4 +1,10 @@
-"""Numbers from text and back, exactly: nothing rounds, and nothing generous is let through."""
+"""Parse and format numbers exactly: nothing rounds, and doubtful text is refused.
+
+Most columns are plain digits, which one compiled loop reads. Everything else (``1.50``, ``1e3``, ``
+7 ``) goes through Arrow's casts. These accept too much (``0x10``) and are wrong for very long
+digits, so their results are checked. If a column has a bad value, bisection finds its row for the
+error.
+"""
 
 from __future__ import annotations
 
@@ -24,34 +30,34 @@ from trailgate.columnar.rows import (
 from trailgate.errors import DecodeError
 
 MOST: Final = 2**63 - 1
-# One notation of a number: sign, digits with at most one point, exponent of ten.
+# The notation of a number: sign, digits with at most one point, exponent of ten.
 NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-# Zeros without a value: before a number, and after the last digit of a fraction.
+# Zeros that carry no value: at the beginning of a number, and at the end of a fraction.
 _LEADING_ZEROS: Final = r"^([+-]?)0+([0-9])"
 _TRAILING_ZEROS: Final = r"^([+-]?[0-9]*\.[0-9]*?)0+$"
 _ZERO: Final = r"^[+-]?(0+(\.0*)?|\.0+)([eE][+-]?[0-9]+)?$"  # whatever the power of ten
 _NUMBER_BYTES: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE", np.uint8))
-# pyarrow's casts of decimals to text turn to exponents beyond this scale (0.0000001 is 1E-7).
+# Beyond this scale, pyarrow casts decimals to text with exponents (0.0000001 becomes 1E-7).
 _PLAIN_SCALE: Final = 6
 
 
 def limits(width_bytes: int, signed: bool) -> tuple[int, int]:
-    """Return the least and greatest value of a binary integer of that many bytes."""
+    """Return the lowest and highest value of a binary integer of ``width_bytes``."""
     bits = 8 * width_bytes
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
 def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed: bool) -> pa.Array:
-    """Return decimal text as int64 or uint64, or as decimal128(19 or 20, scale) with a scale.
+    """Parse decimal text as int64 or uint64, or with a scale as decimal128(19 or 20, scale).
 
-    The unscaled value must fit a binary integer of ``width_bytes``. Raises DecodeError with the
+    The unscaled value must fit in a binary integer of ``width_bytes``. Raises DecodeError with the
     row as its record.
     """
     low, high = limits(width_bytes, signed)
 
     def parse(dense: pa.Array) -> pa.Array:
-        found = _decimals(dense, scale) if scale else _integers(dense, signed)
-        return _check(found, low, high, scale, signed)
+        numbers = _decimals(dense, scale) if scale else _integers(dense, signed)
+        return _check(numbers, low, high, scale, signed)
 
     def with_place(dense: pa.Array) -> pa.Array:
         try:
@@ -60,28 +66,30 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    found = None if scale else _digits(values, (low, high), signed)
-    return over_nulls(with_place, values) if found is None else found
+    plain = None if scale else _digits(values, (low, high), signed)
+    return over_nulls(with_place, values) if plain is None else plain
 
 
 def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
-    """Return numbers written as digits alone, as most are; None where some are not or are out of bounds."""
+    """Parse numbers that are only digits, which most are. Returns None if one is not, or is out of bounds."""
     if values.offset or values.null_count == len(values):
         return None
     offsets, data = text_view(values)
     bits = values.buffers()[0] if values.null_count else None
-    found = np.empty(len(values), np.int64)
+    numbers = np.empty(len(values), np.int64)
     low, high = bounds
     valid = octets(bits or b"")
-    row = kernels.read_integers(data, offsets, valid, low, min(high, MOST), found)
+    row = kernels.read_integers(data, offsets, valid, low, min(high, MOST), numbers)
     kind = pa.int64() if signed else pa.uint64()
     return (
-        None if row >= 0 else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(found)])
+        None
+        if row >= 0
+        else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(numbers)])
     )
 
 
 def _no_number(values: pa.Array, row: int) -> DecodeError:
-    """Return the error of the first row that is not a number, with all others that are none either."""
+    """Return the error of the first row that is not a number, with all other such rows in ``alike``."""
     error = row_error("not a number", values, row)
     numbers = np.asarray(pc.match_substring_regex(trim(values), NUMBER).fill_null(True))
     error.alike = np.flatnonzero(~numbers).tolist()
@@ -106,52 +114,53 @@ def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: in
 
 
 def _integers(values: pa.Array, signed: bool) -> pa.Array:
-    kind = pa.int64() if signed else pa.uint64()
+    integer_type = pa.int64() if signed else pa.uint64()
     offsets, data = byte_view(values)
-    # Arrow reads 0x10 as 16; every x is refused by the general way below.
-    odd = (data[offsets[0] : offsets[-1]] | 0x20) == ord("x")
-    if not odd.any():
+    # Arrow's cast accepts 0x10 as 16, so text with an x takes the decimal cast below, which refuses it.
+    has_x = (data[offsets[0] : offsets[-1]] | 0x20) == ord("x")
+    if not has_x.any():
         try:
-            return pc.cast(values, kind)
+            return pc.cast(values, integer_type)
         except pa.ArrowInvalid:
             pass
-    return pc.cast(_exact(_plain(values), pa.decimal128(38, 0)), kind)
+    return pc.cast(_exact(_plain(values), pa.decimal128(38, 0)), integer_type)
 
 
 def _decimals(values: pa.Array, scale: int) -> pa.Array:
-    kind = pa.decimal128(38, scale)
+    decimal_type = pa.decimal128(38, scale)
     try:
-        return _exact(values, kind)
+        return _exact(values, decimal_type)
     except pa.ArrowInvalid:
-        return _exact(_plain(values), kind)
+        return _exact(_plain(values), decimal_type)
 
 
-def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return text as decimals; raises ArrowInvalid or DecodeError where that would lose digits."""
-    found = pc.cast(values, kind)
+def _exact(values: pa.Array, decimal_type: pa.DataType) -> pa.Array:
+    """Cast text to decimals. Raises ArrowInvalid or DecodeError if digits would be lost."""
+    decimals = pc.cast(values, decimal_type)
     offsets, data = byte_view(values)
     has_power = ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any()
-    if has_power or most_bytes(values) > kind.precision - kind.scale:
-        _check_found(values, found, has_power=has_power)
+    if has_power or most_bytes(values) > decimal_type.precision - decimal_type.scale:
+        _check_cast(values, decimals, has_power=has_power)
     if not has_power:
-        return found
-    # Arrow takes a value for zero where its power and the scale are 39 digits apart.
-    zero = pc.equal(found, pa.scalar(0).cast(kind))
+        return decimals
+    # pyarrow casts a value to zero if its exponent and the scale are more than 38 digits apart.
+    zero = pc.equal(decimals, pa.scalar(0).cast(decimal_type))
     if pc.any(pc.match_substring_regex(values.filter(zero), "^[^eE]*[1-9]")).as_py():
         raise DecodeError("digits would be lost")
-    return found
+    return decimals
 
 
-def _check_found(values: pa.Array, found: pa.Array, *, has_power: bool) -> None:
-    """Raise DecodeError if text became another number, or one with more digits than the type has.
+def _check_cast(values: pa.Array, decimals: pa.Array, *, has_power: bool) -> None:
+    """Raise DecodeError if a cast changed a number or returned more digits than the type has.
 
-    pyarrow 26 keeps the last 128 bits of long digits, so that 2^128 + 1 would be 1, and takes 10^38 (39 digits, but 127 bits) for a decimal of 38 digits.
+    pyarrow 26 keeps only the low 128 bits of very long numbers, so 2^128 + 1 becomes 1. It also
+    accepts 10^38 (39 digits, but 127 bits) as a decimal of 38 digits.
     """
-    left = found.type.precision - found.type.scale  # digits before the point
+    left = decimals.type.precision - decimals.type.scale  # digits before the point
     chosen = pc.greater(pc.binary_length(values), left)
     if has_power:
         chosen = pc.or_(chosen, pc.match_substring_regex(values, "[eE]"))
-    pairs = zip(values.filter(chosen).to_pylist(), found.filter(chosen).to_pylist(), strict=True)
+    pairs = zip(values.filter(chosen).to_pylist(), decimals.filter(chosen).to_pylist(), strict=True)
     try:
         same = all(
             Decimal(text) == number and (not number or number.adjusted() < left)
@@ -164,30 +173,31 @@ def _check_found(values: pa.Array, found: pa.Array, *, has_power: bool) -> None:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Return numbers without blanks around them and without zeros that carry no value."""
+    """Return numbers without surrounding blanks and without zeros that carry no value."""
     values = pc.replace_substring_regex(trim(values), _LEADING_ZEROS, r"\1\2")
     values = pc.replace_substring_regex(values, _ZERO, "0")
     return pc.replace_substring_regex(values, _TRAILING_ZEROS, r"\1")
 
 
-def _check(found: pa.Array, low: int, high: int, scale: int, signed: bool) -> pa.Array:
+def _check(numbers: pa.Array, low: int, high: int, scale: int, signed: bool) -> pa.Array:
     if scale:
-        words = words_from_decimal(found, signed)
-        sign = np.frombuffer(found.buffers()[1], np.int64)[2 * found.offset :][: 2 * len(found)]
-        above = sign[1::2]
+        words = words_from_decimal(numbers, signed)
+        # The high word of each decimal128 must only extend the sign of its low word.
+        pairs = np.frombuffer(numbers.buffers()[1], np.int64)[2 * numbers.offset :]
+        above = pairs[: 2 * len(numbers)][1::2]
         expected = words >> 63 if signed else np.zeros(len(words), np.int64)
         bad = len(words) and not (above == expected).all()
         if not bad:
-            found = _as_decimal(words, scale, signed)
+            numbers = _as_decimal(words, scale, signed)
     else:
-        words, bad = found.to_numpy(zero_copy_only=False), False
+        words, bad = numbers.to_numpy(zero_copy_only=False), False
     if bad or (len(words) and (int(words.min()) < low or int(words.max()) > high)):
         raise DecodeError("number out of range")
-    return found
+    return numbers
 
 
 def check_number_text(values: pa.StringArray) -> pa.StringArray:
-    """Return the values as they are, without blanks around them, all proved to be numbers.
+    """Return the values trimmed, after checking that all of them are numbers.
 
     Raises DecodeError with the row as its record.
     """
@@ -226,9 +236,9 @@ def _match(values: pa.Array) -> bool:
 def words_from_decimal(
     values: pa.Array, signed: bool = True
 ) -> npt.NDArray[np.int64] | npt.NDArray[np.uint64]:
-    """Return the low words of decimal128 values, the unscaled values, without a copy.
+    """Return the low 64-bit words of decimal128 values (their unscaled values) without a copy.
 
-    Null rows have any word. The values must fit a word; parse_integers sees to that.
+    Null rows have arbitrary words. The values must fit in 64 bits, which parse_integers guarantees.
     """
     words = np.frombuffer(values.buffers()[1] or b"", np.int64)
     words = words[2 * values.offset :][: 2 * len(values) : 2]
@@ -250,15 +260,16 @@ def _as_decimal(
 
 
 def format_integers(values: pa.Array) -> pa.StringArray:
-    """Return int64, uint64 or decimal128 values as plain text that keeps the scale: -0.05."""
+    """Format int64, uint64 or decimal128 values as plain text that keeps the scale, such as -0.05."""
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     if scale <= _PLAIN_SCALE:
         return pc.cast(values, pa.string())
+    # -5 with scale 7: pad the digits to "00000005", then put the point before the last seven.
     text = pc.cast(_unscale(values), pa.string())
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = pc.utf8_lpad(pc.utf8_ltrim(text, "-"), scale + 1, "0")
-    whole = pc.utf8_slice_codeunits(digits, 0, -scale)
-    point = pc.binary_join_element_wise(whole, pc.utf8_slice_codeunits(digits, -scale), ".")
+    integer_part = pc.utf8_slice_codeunits(digits, 0, -scale)
+    point = pc.binary_join_element_wise(integer_part, pc.utf8_slice_codeunits(digits, -scale), ".")
     return pc.binary_join_element_wise(minus, point, "")
 
 
@@ -270,13 +281,13 @@ def _unscale(values: pa.Array) -> pa.Array:
 
 
 def exact_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
-    """Return number text as decimals of a type; raises DecodeError, with its row, for what the type cannot hold."""
+    """Parse number text as decimals of a type. Raises DecodeError, with its row, if the type cannot hold a value."""
 
     def convert(dense: pa.Array) -> pa.Array:
         try:
             return _exact(dense, kind)
         except (pa.ArrowException, DecodeError):
-            pass  # zeros without a value may be what the cast refuses
+            pass  # the cast may have refused only zeros that carry no value
         try:
             return _exact(_plain(dense), kind)
         except (pa.ArrowException, DecodeError):

@@ -1,7 +1,8 @@
-"""Rows of columns: the bytes and offsets of strings, big-endian words at any offset, rows grouped by a key, and bad rows found among many.
+"""Work with the rows of columns: string buffers, words at any offset, rows grouped by key, and bad rows.
 
-``words(data, "u4")[offsets]`` reads the 32-bit words that begin at those offsets, through overlapping views; nothing is copied. ``Isolation`` tries what fails
-as a whole in halves, until each bad row is alone.
+``words(data, "u4")[offsets]`` reads the 32-bit words that begin at these offsets through a view
+with overlapping items, without a copy. `Isolation` processes many rows at once and, if that fails,
+halves them until each bad row is alone.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 BLANKS: Final = " \t\r\n"
 _ALL_VALID: Final = np.zeros(0, np.uint8)
 
+BIG_ENDIAN: Final = ">"
+LITTLE_ENDIAN: Final = "<"
+
+FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
+
 
 def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row that ``check`` refuses, found by bisecting.
+    """Return the index of the first row that ``check`` refuses, by bisection.
 
-    ``check`` raises DecodeError or an Arrow error for a column with a bad row; it is known to
-    refuse ``values`` as a whole.
+    ``check`` raises DecodeError or an Arrow error for a column with a bad row, and it is known to
+    refuse ``values``.
     """
     start, size = 0, len(values)
     while size > 1:
@@ -44,16 +50,16 @@ def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
 
 
 def row_error(problem: str, values: pa.Array, row: int, hint: str = "") -> DecodeError:
-    """Return the error of one row: its index as the record, its bytes as the raw value."""
+    """Return the error of one row, with its index as the record and its bytes as the raw value."""
     raw = values[row].as_buffer()
     where = Where(record=int(row), raw=None if raw is None else raw.to_pybytes())
     return DecodeError(problem, where=where, hint=hint)
 
 
 def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
-    """Return ``convert`` of the rows that are not null, with the nulls back in their places.
+    """Apply ``convert`` to the rows that are not null and put the nulls back.
 
-    Errors of ``convert`` have their record translated to the row of ``values``.
+    Rows in errors of ``convert`` are translated to rows of ``values``.
     """
     if not values.null_count:
         return convert(values)
@@ -64,16 +70,17 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
         record = error.where.record
         rows = np.flatnonzero(valid)
         where = Where(record=int(rows[record or 0]), raw=error.where.raw)
-        found = DecodeError(error.problem, where=where, hint=error.hint)
-        found.alike = rows[error.alike].tolist() if len(error.alike) else ()
-        raise found from None
+        translated = DecodeError(error.problem, where=where, hint=error.hint)
+        translated.alike = rows[error.alike].tolist() if len(error.alike) else ()
+        raise translated from None
+    # valid 1 0 1 takes 0, null, 1.
     slots = np.cumsum(valid) - 1
     return dense.take(pa.array(slots, mask=~valid))
 
 
 def without(values: pa.Array, missing: Mask) -> pa.Array:
-    """Return the values with null in some rows more; what they are is shared and not copied."""
-    if values.offset:
+    """Return the values with more rows null. The buffers of the values are shared, not copied."""
+    if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
     bits = np.packbits(~missing, bitorder="little")
     valid, *parts = values.buffers()
@@ -83,35 +90,35 @@ def without(values: pa.Array, missing: Mask) -> pa.Array:
 
 
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
-    """Return the offsets (one more than rows) and the data bytes of a column, not copied."""
+    """Return the offsets (one more than rows) as int64, and the data bytes of a column without a copy."""
     offsets, data = text_view(values)
     return offsets.astype(np.int64), data
 
 
 def text_view(values: pa.StringArray) -> tuple[Offsets, Octets]:
-    """Return the offsets and data of a column as Arrow holds them."""
+    """Return the offsets and data of a column as Arrow stores them."""
     _, offsets, data = values.buffers()
     if not len(values) or offsets is None:
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
-    own = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
-    return own, np.frombuffer(data or b"", np.uint8)
+    ends = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
+    return ends, np.frombuffer(data or b"", np.uint8)
 
 
 def most_bytes(values: pa.Array) -> int:
-    """Return how many bytes values of a text or binary column have at most."""
-    found: int = longest(text_view(values)[0])
-    return found
+    """Return the size of the longest value in a text or binary column."""
+    size: int = longest(text_view(values)[0])
+    return size
 
 
 def starts_before(values: pa.StringArray, width: int, mark: str) -> int:
-    """Return the first row in which a mark, of one byte, is not after exactly so many other bytes, -1 for none."""
+    """Return the first row in which the first ``mark`` (a single byte) is not at offset ``width``, or -1."""
     offsets, data = text_view(values)
-    found: int = unmarked(data, offsets, width, ord(mark))
-    return found
+    row: int = unmarked(data, offsets, width, ord(mark))
+    return row
 
 
 def pair(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.StringArray:
-    """Return two columns joined row by row, with a character of one byte between; there are no nulls."""
+    """Join two columns row by row with a single-byte character between. There must be no nulls."""
     one, other = text_view(left), text_view(right)
     size = sum(int(offsets[-1]) - int(offsets[0]) for offsets, _ in (one, other)) + len(left)
     placed, out = np.empty(len(left) + 1, np.int32), np.empty(size + SPARE, np.uint8)
@@ -122,7 +129,10 @@ def pair(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.String
 
 
 def flat_rows(matrix: Octets) -> tuple[Octets, int]:
-    """Return the bytes from the first row's first one to the last row's last one, not copied if possible, and the rows' distance."""
+    """Return the bytes of a matrix from its first to its last byte, and the distance between two rows.
+
+    Nothing is copied unless the matrix has gaps between the bytes of a row.
+    """
     rows, size = matrix.shape
     if not rows:
         return np.zeros(0, np.uint8), size
@@ -133,30 +143,30 @@ def flat_rows(matrix: Octets) -> tuple[Octets, int]:
 
 
 def strings_of(matrix: Octets) -> pa.StringArray:
-    """Return a column whose values are the lines of a byte matrix, not copied."""
+    """Return the rows of a byte matrix as a string column without a copy."""
     rows, width = matrix.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32) if width else None
-    if offsets is None:
+    if offsets is None:  # np.arange refuses a step of 0
         offsets = np.zeros(rows + 1, np.int32)
     matrix = np.ascontiguousarray(matrix)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(matrix))
 
 
 def first_other(values: pa.StringArray, rows: Longs) -> int:
-    """Return the first row of a column without nulls whose text is not that of the row it is compared with, or -1."""
-    found: int = kernels.first_other(*text_view(values), rows)
-    return found
+    """Return the first row whose text differs from that of row ``rows[row]``, or -1. There must be no nulls."""
+    row: int = kernels.first_other(*text_view(values), rows)
+    return row
 
 
 def differing(left: pa.StringArray, right: pa.StringArray) -> Mask:
-    """Return the rows where two text columns differ; two nulls are alike."""
-    found = np.empty(len(left), bool)
-    kernels.mark_differing(*_parts(left), *_parts(right), found)
-    return found
+    """Return a mask of the rows in which two text columns differ. Two nulls are equal."""
+    differ = np.empty(len(left), bool)
+    kernels.mark_differing(*_parts(left), *_parts(right), differ)
+    return differ
 
 
 def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
-    """Return the offsets, data and bits of validity of a column, which are empty where all values are valid."""
+    """Return the offsets, data and validity bits of a column; the bits are empty if all values are valid."""
     if values.offset and values.null_count:
         values = pa.concat_arrays([values])
     valid = values.buffers()[0] if values.null_count else None
@@ -164,39 +174,37 @@ def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
 
 
 def trim(values: pa.StringArray) -> pa.StringArray:
-    """Return the values without blanks around them; the same column where there are none."""
+    """Return the values without surrounding blanks, or the same column if there are none."""
     offsets, data = byte_view(values)
     full = offsets[1:] > offsets[:-1]
     if not full.any():
         return values
     firsts, lasts = data[offsets[:-1][full]], data[offsets[1:][full] - 1]
+    # No value begins or ends with a byte up to the blank, so there is nothing to trim.
     if (firsts > 32).all() and (lasts > 32).all():
         return values
     return pc.utf8_trim(values, BLANKS)
 
 
 def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
-    """Return each row's number among the different values, and those values; null is one too."""
+    """Return the index of each row's value among the distinct values, and the distinct values. Null is one of them."""
     coded = values.dictionary_encode("encode")
     return np.asarray(coded.indices), coded.dictionary.to_pylist()
 
 
-BIG_ENDIAN: Final = ">"
-LITTLE_ENDIAN: Final = "<"
-
-
 def octets(data: Any) -> Octets:
-    """Return the bytes of anything with a buffer as a flat array that shares them."""
+    """Return the bytes of a buffer as a flat array that shares them."""
     if isinstance(data, np.ndarray):
         return data
     return np.frombuffer(data, np.uint8)
 
 
 def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
-    """Return one word for every byte offset at which a whole word lies.
+    """Return one word for every byte offset at which a complete word fits.
 
-    ``kind`` is a numpy kind and width in bytes ("u2", "u4", "i8", ...). Data shorter than one
-    word give an empty view. ``data`` must be contiguous.
+    ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
+    "u2" gives 0x0102 and 0x0203. Data shorter than one word give an empty view. ``data`` must be
+    contiguous.
     """
     dtype = np.dtype(order + kind)
     count = max(0, len(data) - dtype.itemsize + 1)
@@ -204,29 +212,27 @@ def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
 
 
 def windows(data: Octets, width: int) -> npt.NDArray[np.void]:
-    """Return the ``width`` bytes at every offset, as one opaque item each."""
+    """Return the ``width`` bytes at every offset as one opaque item each."""
     count = max(0, len(data) - width + 1)
     return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))
 
 
 def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
-    """Return a matrix with the ``width`` bytes at each start; a fresh copy, one row a start."""
+    """Return a matrix with the ``width`` bytes at each start, copied, one row per start."""
     if not len(starts) or not width:
         return np.zeros((len(starts), width), np.uint8)
     return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
-FEW: Final = 64  # keys up to which comparing with each is faster than sorting
-
-
 def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
-    """Yield each key and its rows, by ascending key."""
+    """Yield each key and its rows, in ascending order of the keys."""
     codes = np.empty(len(keys), np.int64)
     known, sizes = np.empty(FEW, np.int64), np.empty(FEW, np.int64)
     count = kernels.code_keys(keys, codes, known, sizes)
     if count == kernels.FULL:
         known, codes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
         count = len(known)
+    # A counting sort: the rows of code c are rows[ends[c] - sizes[c] : ends[c]].
     ends = np.cumsum(sizes[:count])
     rows = np.empty(len(keys), np.int64)
     kernels.order_rows(codes, ends - sizes[:count], rows)
@@ -235,9 +241,9 @@ def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
 
 
 class Isolation:
-    """Rows 0 to ``count`` - 1 in as few parts as have no bad row, in ascending order; ``errors`` are those of the bad rows.
+    """Process rows 0 to ``count`` - 1 in few parts, with each bad row alone. ``errors`` are the bad rows' errors.
 
-    A part in which TrailgateError is raised is tried again in halves, until each bad row is alone:
+    The parts are in ascending order. A part that raises TrailgateError is tried again in halves:
 
         isolation = Isolation(len(values))
         for rows in isolation:
@@ -257,7 +263,7 @@ class Isolation:
                 yield self._rows
 
     def __enter__(self) -> None:
-        """Begin to work on the part that was given last."""
+        """Start processing the part that was yielded last."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, TrailgateError):

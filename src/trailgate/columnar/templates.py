@@ -1,7 +1,10 @@
-"""Rows of text made of columns: the one writer of JSON, XML and delimited messages.
+"""Write rows of text from columns: the common writer of JSON, XML and delimited messages.
 
-A row is pieces in turn. Each piece has forms, of which a row has one: a literal, or a literal, the row's value and another literal. What a format adds is its pieces and its
-``Escapes``, the bytes that it writes otherwise. Rows are measured first, so that a writer can lay out messages, and then written to any places.
+A row is a sequence of pieces. Each piece has several forms, and a row uses one of them: a literal
+alone, or a literal, the row's value and another literal. For example a JSON field is the piece
+``"A":"`` value ``"`` with the second form ``"A":null``. A format provides its pieces and its
+`Escapes`, the bytes that it writes differently in values. Rows are measured first, so that the
+caller can lay out messages, and then written at any offsets.
 """
 
 from __future__ import annotations
@@ -19,21 +22,22 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import octets
 from trailgate.errors import EncodeError, Where
 
-SPECIAL: Final = 5  # bytes that can be special, beside controls
+SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
 
 
 class Form(NamedTuple):
-    """How a row may have a piece: the literal before its value and the one after it; where ``after`` is None, the first literal alone."""
+    """A form of a piece: the literals before and after the value, or only ``before`` if ``after`` is None."""
 
     before: bytes = b""
     after: bytes | None = None
 
 
 class Piece(NamedTuple):
-    """A part of each row: text values, and the forms that they have.
+    """A part of each row: text values, and the forms in which they are written.
 
-    ``states`` is the form of each row, by its number; None: the first one, and the second one where the value is null. ``plain`` values have nothing that is escaped. ``name`` is
-    that of the column, for errors.
+    ``states`` is the index of each row's form. If it is None, rows use the first form, or the
+    second one if the value is null. ``plain`` values contain nothing to escape. ``name`` is the
+    column's name for errors.
     """
 
     values: pa.Array | None
@@ -45,9 +49,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Escapes:
-    """The bytes that a format writes otherwise in values, and those that it cannot hold.
+    """The bytes that a format escapes in values, and those that it cannot contain.
 
-    ``special`` are at most five of them beside controls, ``grown`` the size of each byte's replacement, which are ``replacements`` from ``places`` on.
+    ``special`` are the escaped bytes, at most five in addition to control characters. ``grown`` is
+    the size of each byte's replacement, which begins at its offset ``places`` in ``replacements``.
     """
 
     special: Octets
@@ -66,18 +71,21 @@ class Escapes:
         problem: str = "",
         hint: str = "",
     ) -> Self:
-        """Return the escapes of bytes; ``refused`` bytes are an EncodeError, of 0xEF only U+FFFE and U+FFFF."""
-        grown, places = np.zeros(256, np.uint8), np.zeros(256, np.int64)
+        """Build escapes from the replacement of each byte. ``refused`` bytes raise EncodeError.
+
+        Of the refused byte 0xEF, only the characters U+FFFE and U+FFFF are refused.
+        """
+        grown, offsets = np.zeros(256, np.uint8), np.zeros(256, np.int64)
         strings = b""
         for byte, text in replaced.items():
-            grown[byte], places[byte] = len(text), len(strings)
+            grown[byte], offsets[byte] = len(text), len(strings)
             strings += text
         for byte in refused:
             grown[byte] = kernels.PERHAPS if byte == 0xEF else kernels.FORBIDDEN
         special = [byte for byte in np.flatnonzero(grown).tolist() if byte >= 32]
         assert len(special) <= SPECIAL, "as many bytes are looked for at once"
         filled = [*special, *[special[0] if special else 0] * (SPECIAL - len(special))]
-        return cls(np.array(filled, np.uint8), grown, octets(strings), places, problem, hint)
+        return cls(np.array(filled, np.uint8), grown, octets(strings), offsets, problem, hint)
 
 
 AS_IT_IS: Final = Escapes.of({})
@@ -85,7 +93,7 @@ AS_IT_IS: Final = Escapes.of({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredRows:
-    """Rows that are measured: how many bytes each has, and all that writes them."""
+    """Measured rows: the size of each, and everything that is needed to write them."""
 
     sizes: Longs
     bases: tuple[int, ...]
@@ -94,36 +102,39 @@ class MeasuredRows:
     _data: Octets
 
     def write(self, to: Longs, out: Octets) -> None:
-        """Write each row's bytes from its place in ``to`` on."""
-        own = np.ascontiguousarray(to, np.int64)
-        done = kernels.write_rows(*self._measured, *self._rest, self.sizes, own, out)
+        """Write each row at its offset in ``to``."""
+        offsets = np.ascontiguousarray(to, np.int64)
+        done = kernels.write_rows(*self._measured, *self._rest, self.sizes, offsets, out)
         assert done == 0, "the rows have other bytes than were measured"
 
     def fixed(self, piece: int, width: int) -> Octets:
-        """Return the bytes of a piece whose values all have that many, a row each, to be changed."""
+        """Return the values of a piece as a matrix, which may be modified. They must all have ``width`` bytes."""
         base = self.bases[piece]
         return self._data[base : base + len(self.sizes) * width].reshape(-1, width)
 
 
 def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> MeasuredRows:
-    """Return rows of these pieces.
+    """Measure the rows of these pieces.
 
-    Raises EncodeError, with the row as its record and the column as its field, for a value that the format cannot hold.
+    Raises EncodeError, with the row as its record and the column as its field, for a value that the
+    format cannot contain.
     """
     contents, offsets, states, states_at, escaped, bases = [], [], [], [], [], []
     total = stated = 0
+    # Concatenate the bytes of all pieces, and shift the offsets of each by the bytes before it.
     for piece in pieces:
         begins, content = _content(piece.values, rows)
         offsets.append(begins + (total - int(begins[0])))
         bases.append(total)
         total += len(content)
         contents.append(content)
-        own = _states(piece)
-        states_at.append(-1 if own is None else stated)
-        if own is not None:
-            states.append(own)
+        row_states = _states(piece)
+        states_at.append(-1 if row_states is None else stated)
+        if row_states is not None:
+            states.append(row_states)
             stated += rows
     data = np.concatenate([*contents, np.zeros(SPARE, np.uint8)])
+    # A piece is only escaped if any of its bytes needs it, which is rarely the case.
     for piece, base, content in zip(pieces, bases, contents, strict=True):
         ends = data[base : base + len(content) + SPARE]
         escaped.append(
@@ -156,18 +167,18 @@ def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> 
 
 
 def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:
-    """Return where the values of a text column begin, with the end, and their bytes."""
+    """Return the offsets of a text column's values and their bytes."""
     if values is None or not rows:
         return np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, bounds, data = values.buffers()
     kind, size = (np.int64, 8) if wide else (np.int32, 4)
-    own = np.frombuffer(bounds, kind, rows + 1, size * values.offset).astype(np.int64)
-    return own, octets(data or b"")[own[0] : own[-1]]
+    begins = np.frombuffer(bounds, kind, rows + 1, size * values.offset).astype(np.int64)
+    return begins, octets(data or b"")[begins[0] : begins[-1]]
 
 
 def _states(piece: Piece) -> Octets | None:
-    """Return the number of each row's form, None where all have the first one."""
+    """Return the index of each row's form, or None if all rows use the first one."""
     if piece.states is not None:
         return piece.states
     if piece.values is None or not piece.values.null_count:

@@ -1,6 +1,9 @@
-"""Dates and times from text and back, whole columns at once, by the format language of properties (capture properties §4.1).
+"""Parse and format columns of dates and times in the format language of properties files (capture properties §4.1).
 
-A format is compiled to the place of each part in a value. Text is read to ISO text or to microseconds, and times are written by the same formats.
+A format such as ``YYYY-MM-DD:HH:MI:SS.FFF`` is compiled to layouts. Each layout has one length and
+fixed offsets for its parts; optional digits make several layouts. Compiled loops match each value
+against the layouts and return ISO text or microseconds since 1970. Times are written in ISO form,
+with other marks for Db2.
 """
 
 from __future__ import annotations
@@ -27,9 +30,46 @@ from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import octets, over_nulls, row_error, strings_of, text_view
 from trailgate.errors import EncodeError, OptionError, Where
 
+MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
+
+_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
+_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
+
+__all__ = [
+    "DEFAULT_FORMAT",
+    "DateFormat",
+    "compile_format",
+    "iso_to_timestamp",
+    "parse_datetimes",
+    "parse_timestamps",
+]
+
+# Assumed, since the documentation leaves it open (capture properties §4.1, §13.6 and §13.11): these
+# constants, and that a missing year, month or day is that of 1970-01-01 (see the kernel).
+COMMIT_ZONE: Final = "UTC"  # commit times without a zone
+# A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
+EPOCH_DIGITS: Final = (10, 17)
+UNFORMATTED: Final = (
+    "Unless a format is configured, a date is year, month and day, with an optional time"
+)
+FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
+_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
+
+# A value of one of these lengths ends with a complete part: year, month, day, hour, minute, second.
+_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
+TO_HOUR: Final = len("YYYY-MM-DD HH")
+
+_MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
+_NO_TIMES: Final = np.zeros(0, np.int64)
+_NO_TEXT: Final = np.zeros(0, np.uint8)
+
+DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
+ISO: Final = b" ::."
+ISO_T: Final = b"T::."
+
 
 class Part(Enum):
-    """What a run of digits (or the letters of a month) means."""
+    """The meaning of a run of digits, or of the letters of a month."""
 
     YEAR = "year"
     MONTH = "month"
@@ -41,7 +81,7 @@ class Part(Enum):
 
 
 class Field(NamedTuple):
-    """The place of one part; with ``letters``, three letters."""
+    """The position of one part in a value. With ``letters``, it is the three letters of a month."""
 
     part: Part
     start: int
@@ -50,7 +90,7 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """One way a format's values can look: all of one length, each part at a fixed offset."""
+    """One way in which a format's values can look: of one length, with each part at a fixed offset."""
 
     length: int
     fields: tuple[Field, ...]
@@ -59,9 +99,9 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A compiled format: its text and the layouts of each length, most usual first.
+    """A compiled format: its text, and the layouts of each length, the most usual first.
 
-    ``origin`` is where it was configured, for errors; formats of other origins are the same format.
+    ``origin`` is where it was configured, for errors. Formats that differ only in origin are equal.
     """
 
     text: str
@@ -69,7 +109,7 @@ class DateFormat:
     origin: str = field(default="", compare=False, repr=False)
 
     def __hash__(self) -> int:
-        """Return the hash of its text: tables made of a format are looked up by it."""
+        """Return the hash of the text, since lookups of compiled tables by format must be fast."""
         return hash(self.text)
 
 
@@ -80,7 +120,6 @@ class _Token(NamedTuple):
     letters: bool = False
 
 
-MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
 _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     {
         "YYYY": _Token(Part.YEAR, (4,)),
@@ -96,7 +135,7 @@ _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     }
 )
 _UTC: Final = _Token(None, (1,), b"Z")  # commit times without a zone are in UTC too
-# Words of Java's formats, and what they would be here.
+# Words of Java's format language, and the parts that they mean.
 _FOREIGN: Final = {
     "yy": Part.YEAR,
     "dd": Part.DAY,
@@ -104,17 +143,16 @@ _FOREIGN: Final = {
     "mm": Part.MINUTE,
     "ss": Part.SECOND,
 }
-_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
-_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 
 @cache
 def compile_format(text: str) -> DateFormat:
-    """Return a compiled format; raises OptionError for what the language does not know.
+    """Compile a format. Raises OptionError for text that the format language does not have.
 
-    Tokens: YYYY YY M MM MMM D DD HH MI SS, F repeated or Fn; MM after HH is minutes; M and D are
-    of one or two digits. All else is literal, as the Z of UTC at the end of ISO 8601's times. A fraction at the end of a format takes any number
-    of digits (fields of 22 and 23 characters share the one documented format with FF).
+    Tokens: YYYY YY M MM MMM D DD HH MI SS, and F repeated or Fn. MM after HH is minutes; M and D
+    have one or two digits. Everything else is literal, such as the Z of UTC at the end of ISO 8601
+    times. A fraction at the end of a format takes any number of digits, since fields of 22 and 23
+    characters share the one documented format, which has FF.
     """
     tokens = _minutes(list(_scan(text.strip())))
     _check_capitals(tokens, text)
@@ -123,6 +161,7 @@ def compile_format(text: str) -> DateFormat:
     for i, token in enumerate(tokens):
         open_end = token.part is Part.FRACTION and tokens[i + 1 :] in ([], [_UTC])
         widths = _any_width(token.widths[0]) if open_end else token.widths
+        # Every width of a token makes its own layouts: D.MM.YYYY has one with D and one with DD.
         layouts = [_extend(layout, token, width) for layout in layouts for width in widths]
     return DateFormat(text, tuple(layouts))
 
@@ -135,13 +174,13 @@ def _any_width(first: int) -> tuple[int, ...]:
 def _scan(text: str) -> Iterator[_Token]:
     at = 0
     while at < len(text):
-        found = _SCANNER.match(text, at)
-        if found is None and text[at] != "T" and text[at:] != "Z":
+        match = _SCANNER.match(text, at)
+        if match is None and text[at] != "T" and text[at:] != "Z":
             raise OptionError(
                 f"date format {text!r} is not understood at {text[at:]!r}",
-                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal, and so is a Z at the end",
+                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; everything else except capitals and digits is literal, and so is a Z at the end",
             )
-        word = found.group() if found else text[at]
+        word = match.group() if match else text[at]
         at += len(word)
         if word in _TOKENS:
             yield _TOKENS[word]
@@ -159,7 +198,7 @@ def _fraction(word: str, text: str) -> _Token:
 
 
 def _minutes(tokens: list[_Token]) -> list[_Token]:
-    """Return the tokens with an MM after HH read as minutes, as the manuals' examples do."""
+    """Return the tokens with an MM after HH read as minutes, as in the examples of the manuals."""
     parts = [token.part for token in tokens]
     if Part.HOUR not in parts or Part.MINUTE in parts:
         return tokens
@@ -174,9 +213,9 @@ def _check(tokens: list[_Token], text: str) -> None:
     parts = [token.part for token in tokens if token.part is not None]
     if not parts:
         raise OptionError(f"date format {text!r} has no part of a date")
-    for part, found in groupby(sorted(parts, key=lambda p: p.value)):
-        if len(list(found)) > 1:
-            raise OptionError(f"date format {text!r} gives the {part.value} twice")
+    for part, same in groupby(sorted(parts, key=lambda p: p.value)):
+        if len(list(same)) > 1:
+            raise OptionError(f"date format {text!r} has the {part.value} twice")
     for this, following in pairwise(tokens):
         literal_digit = following.literal[:1].isdigit()
         if len(this.widths) > 1 and (following.part is not None or literal_digit):
@@ -189,16 +228,16 @@ def _check(tokens: list[_Token], text: str) -> None:
 
 
 def _check_capitals(tokens: list[_Token], text: str) -> None:
-    """Raise OptionError where letters of another format language would only be literals."""
+    """Raise OptionError for letters that other format languages use, and that would only be literals here."""
     parts = {token.part for token in tokens}
     if any(part not in parts and word in text for word, part in _FOREIGN.items()):
         hour = re.search("[hH]", text)
         end = hour.start() if hour else len(text)
 
-        def ours(found: re.Match[str]) -> str:
-            word = found[0]
+        def ours(match: re.Match[str]) -> str:
+            word = match[0]
             if word[0] == "m":
-                return "MM" if found.start() < end and "MM" not in text[:end] else "MI"
+                return "MM" if match.start() < end and "MM" not in text[:end] else "MI"
             return "F" * len(word) if len(word) > 2 and word[0] in "sS" else word.upper()
 
         raise OptionError(
@@ -217,10 +256,10 @@ def _extend(layout: Layout, token: _Token, width: int) -> Layout:
 
 
 def _default() -> DateFormat:
-    """Return the lenient default: time and fraction optional, blank, T or colon before the time.
+    """Return the lenient default: time and fraction are optional; a blank, T or colon precedes the time.
 
-    The documented default is YYYY-MM-DD:HH:MI:SS.FFF. Some manuals print a blank for the colon, and the
-    XML samples rely on the default without a fraction (capture properties §4.1 and §11).
+    The documented default is YYYY-MM-DD:HH:MI:SS.FFF. Some manuals print a blank for the colon, and
+    the XML samples rely on the default without a fraction (capture properties §4.1 and §11).
     """
     layouts = []
     for shape in (
@@ -239,9 +278,10 @@ DEFAULT_FORMAT: Final = _default()
 
 
 def _db2() -> DateFormat:
-    """Return Db2's ISO forms: a date, or a timestamp with 0 to 12 fraction digits, and its variants.
+    """Return Db2's ISO forms and their variants: a date, or a timestamp with 0 to 12 fraction digits.
 
-    Db2 writes YYYY-MM-DD-HH.MM.SS.ffffff; a blank or T before the time, and colons within it, are taken as well.
+    Db2 writes YYYY-MM-DD-HH.MM.SS.ffffff. A blank or T before the time, and colons within it, are
+    accepted too.
     """
     layouts = []
     for shape in ("YYYY-MM-DD-HH.MI.SS", "YYYY-MM-DD", "YYYY-MM-DD-HH.MI.SS.FFFFFF"):
@@ -255,42 +295,15 @@ def _db2() -> DateFormat:
 DB2_FORMAT: Final = _db2()
 
 
-__all__ = [
-    "DEFAULT_FORMAT",
-    "DateFormat",
-    "compile_format",
-    "iso_to_timestamp",
-    "parse_datetimes",
-    "parse_timestamps",
-]
-
-
-# Assumptions: the documentation leaves these open (capture properties §4.1, §13.6 and §13.11);
-# a missing year, month or day is that of 1970-01-01, as the kernel has it.
-COMMIT_ZONE: Final = "UTC"  # commit times without a zone
-# A time without a format is JMSTimestamp's form, milliseconds since 1970: 10 to 17 digits.
-EPOCH_DIGITS: Final = (10, 17)
-UNFORMATTED: Final = (
-    "Without a format of its own a date is year, month and day, and may have a time"
-)
-FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
-_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
-
-# A value of these lengths ends with a whole part: year, month, day, hour, minute, second.
-_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
-TO_HOUR: Final = len("YYYY-MM-DD HH")
 _PARTS: Final = {part: number for number, part in enumerate(Part)}
-_MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
-_NO_TIMES: Final = np.zeros(0, np.int64)
-_NO_TEXT: Final = np.zeros(0, np.uint8)
 
 
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
-    """Return ISO text, YYYY-MM-DD HH:MI:SS.ffffff, of the width (external length) given.
+    """Parse dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
 
-    Width 10 holds a date, 19 a time to the second, 20 + n one with n fraction digits (at most 9).
-    Nulls stay null. Raises DecodeError, with the row as its record, for a value that does not
-    match the format or has other than zeros where the width would cut it.
+    Width 10 holds a date, 19 a time to the second, and 20 + n a time with n fraction digits (at
+    most 9). Nulls stay null. Raises DecodeError, with the row as its record, for a value that does
+    not match the format, or that has other digits than zeros beyond the width.
     """
     size = iso_width(width)
 
@@ -304,18 +317,19 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 
 def iso_width(width: int) -> int:
-    """Return how many characters of ISO text a datetime column of that external length holds."""
-    fitting = [whole for whole in _WHOLE_WIDTHS if whole <= width]
+    """Return the number of characters of ISO text that a datetime column of an external length holds."""
+    fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]
     if not fitting:
         raise OptionError(f"a datetime column cannot be {width} characters wide")
     return fitting[-1]
 
 
 def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Longs, int]:
-    """Return microseconds since 1970 UTC, one a row; without a format, from epoch milliseconds.
+    """Parse times to microseconds since 1970 UTC. Without a format, they are milliseconds since 1970.
 
-    Fraction digits beyond microseconds are dropped; the number is that of the first row where they are not zeros, or -1.
-    Raises DecodeError, with the row as its record, for a null or a value that does not match.
+    Fraction digits beyond microseconds are dropped. The second result is the first row in which
+    these are not zeros, or -1. Raises DecodeError, with the row as its record, for a null or a
+    value that does not match.
     """
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
@@ -324,9 +338,9 @@ def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Lo
 
 
 def _epoch_milliseconds(values: pa.StringArray) -> Longs:
-    found = parse_integers(values, 0, 8, signed=True).to_numpy()
+    milliseconds = parse_integers(values, 0, 8, signed=True).to_numpy()
     low, _ = EPOCH_DIGITS
-    bad = (found < 10 ** (low - 1)) | (found > _LAST_MILLISECOND)
+    bad = (milliseconds < 10 ** (low - 1)) | (milliseconds > _LAST_MILLISECOND)
     if bad.any():
         raise row_error(
             "not a time in milliseconds since 1970",
@@ -334,7 +348,7 @@ def _epoch_milliseconds(values: pa.StringArray) -> Longs:
             int(np.argmax(bad)),
             "Set a timestamp format if the value is a date",
         )
-    micros: Longs = found * 1000
+    micros: Longs = milliseconds * 1000
     return micros
 
 
@@ -344,9 +358,9 @@ def _microseconds(values: pa.StringArray, fmt: DateFormat) -> tuple[Longs, int]:
 
 
 def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso: Octets) -> int:
-    """Write the values as microseconds or as ISO text; return the first row that microseconds cut.
+    """Write the values as microseconds or as ISO text. Return the first row that microseconds truncate, or -1.
 
-    Raises DecodeError for the first bad row.
+    Raises DecodeError for the first bad row, with all bad rows in ``alike``.
     """
     offsets, data = text_view(values)
     tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
@@ -355,6 +369,7 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         error = row_error(_wrong(fmt), values, row, hint)
         error.alike, at = [], 0
+        # Continue after each bad row to find all of them.
         while row >= 0:
             error.alike.append(at + row)
             at += row + 1
@@ -374,7 +389,7 @@ def _configure(fmt: DateFormat) -> str:
 
 @cache
 def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
-    """Return the layouts of a format, their fields, literals and shapes, as the kernel takes them."""
+    """Return a format's layouts, fields, literals and shapes as arrays for the kernel."""
     layouts: list[tuple[int, ...]] = []
     fields: list[tuple[int, ...]] = []
     literals: list[tuple[int, ...]] = []
@@ -384,8 +399,8 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
         several = [row for row in layout.literals if len(row[1]) > 1]
         single = [row for row in layout.literals if len(row[1]) == 1]
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
-        places = {field.part: field.start for field in layout.fields}
-        starts = (places.get(part, -1) for part in list(Part)[:6])
+        start_of = {field.part: field.start for field in layout.fields}
+        starts = (start_of.get(part, -1) for part in list(Part)[:6])
         ends = (before[0], len(fields), before[1], len(literals), before[1] + len(several))
         layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
@@ -394,16 +409,17 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
 
 
 def _shape(layout: Layout) -> Octets:
-    """Return the bytes of a layout's shape; zeros where its parts are not pairs of digits."""
+    """Return the bytes of a layout's shape, or zeros if its parts are not pairs of digits."""
+    # For "HH:MI": mask F0 F0 FF F0 F0, the expected bytes under it 30 30 3A 30 30, and digits F0 F0 00 F0 F0.
     mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
     if layout.length > date_kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
         return shape.ravel()
     for part in layout.fields:
         within = slice(part.start, part.start + part.width)
         mask[within], left[within], digits[within] = 0xF0, 0x30, 0xF0
-    for place, allowed in layout.literals:
+    for at, allowed in layout.literals:
         if len(allowed) == 1:
-            mask[place], left[place] = 0xFF, allowed[0]
+            mask[at], left[at] = 0xFF, allowed[0]
     return shape.ravel()
 
 
@@ -414,64 +430,61 @@ def _is_pairs(field: Field) -> bool:
 
 
 def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
-    """Return ISO text of that width as date32 (width 10) or naive timestamp[us].
+    """Convert ISO text of a width to date32 (width 10) or naive timestamp[us].
 
-    Raises DecodeError, with the row as its record, where digits beyond microseconds are not zero.
+    Raises DecodeError, with the row as its record, if digits beyond microseconds are not zero.
     """
 
     def convert(dense: pa.Array) -> pa.Array:
         offsets, data = text_view(dense)
-        found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
-        if date_kernels.read_iso(data, offsets, width, part, found) >= 0:
-            if width == TO_HOUR:  # the format of dates has minutes where it has hours
+        micros, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
+        if date_kernels.read_iso(data, offsets, width, part, micros) >= 0:
+            if width == TO_HOUR:  # the default format has no layout that ends with the hour
                 dense = pc.binary_join_element_wise(dense, ":00", "")
-            found, cut = _microseconds(dense, DEFAULT_FORMAT)
+            micros, cut = _microseconds(dense, DEFAULT_FORMAT)
             if cut >= 0:
                 hint = FINE_HINT
                 raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
         if width == 10:
-            return pa.array((found // 86_400_000_000).astype(np.int32)).view(pa.date32())
-        return pa.array(found).view(pa.timestamp("us"))
+            return pa.array((micros // 86_400_000_000).astype(np.int32)).view(pa.date32())
+        return pa.array(micros).view(pa.timestamp("us"))
 
     return over_nulls(convert, values)
 
 
-DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
-ISO: Final = b" ::."
-ISO_T: Final = b"T::."
-
-
 def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) -> pa.StringArray:
-    """Return times, in microseconds since 1970, as text of 26 characters; ``trimmed``: of 19 where they are whole seconds.
+    """Format microseconds since 1970 as text of 26 characters. With ``trimmed``, complete seconds have 19.
 
-    ``marks`` are what is before hours, minutes, seconds and the fraction. Raises EncodeError, with the row as its record, for a time that is not
-    in the years 1 to 9999.
+    ``marks`` are the characters before hours, minutes, seconds and the fraction. Raises
+    EncodeError, with the row as its record, for a time outside the years 1 to 9999.
     """
-    own = np.ascontiguousarray(micros, np.int64)
-    offsets = np.empty(len(own) + 1, np.int32)
-    out = np.empty(len(own) * text_kernels.LONGEST, np.uint8)
-    _check_text_format(own, text_kernels.write_times(own, octets(marks), trimmed, offsets, out))
+    times = np.ascontiguousarray(micros, np.int64)
+    offsets = np.empty(len(times) + 1, np.int32)
+    out = np.empty(len(times) * text_kernels.LONGEST, np.uint8)
+    _check_text_format(times, text_kernels.write_times(times, octets(marks), trimmed, offsets, out))
     return column(offsets, out, NO_NULLS, text=True)
 
 
 def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
-    """Return YYYYDDD and HHMMSSffffff of times in microseconds since 1970; raises as ``format_times`` does."""
-    own = np.ascontiguousarray(micros, np.int64)
-    dates = np.empty((len(own), text_kernels.DATE), np.uint8)
-    clocks = np.empty((len(own), text_kernels.CLOCK), np.uint8)
-    _check_text_format(own, text_kernels.write_ordinals(own, dates.reshape(-1), clocks.reshape(-1)))
+    """Format microseconds since 1970 as YYYYDDD and HHMMSSffffff. Raises the same errors as ``format_times``."""
+    times = np.ascontiguousarray(micros, np.int64)
+    dates = np.empty((len(times), text_kernels.DATE), np.uint8)
+    clocks = np.empty((len(times), text_kernels.CLOCK), np.uint8)
+    _check_text_format(
+        times, text_kernels.write_ordinals(times, dates.reshape(-1), clocks.reshape(-1))
+    )
     return strings_of(dates), strings_of(clocks)
 
 
 def with_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
-    """Return ISO strings with other marks before hours, minutes and seconds, where they are long enough to have them."""
+    """Replace the characters before hours, minutes and seconds in ISO strings that are long enough to have them."""
     offsets, data = text_view(values)
-    own = data[offsets[0] : offsets[-1]].copy()
+    changed = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
-    for place, mark in zip((10, 13, 16), marks, strict=False):
-        own[starts[lengths > place] + place] = mark
+    for at, mark in zip((10, 13, 16), marks, strict=False):
+        changed[starts[lengths > at] + at] = mark
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
-    return column(offsets - offsets[0], own, NO_NULLS if valid is None else ~valid, text=True)
+    return column(offsets - offsets[0], changed, NO_NULLS if valid is None else ~valid, text=True)
 
 
 def _check_text_format(micros: Longs, row: int) -> None:

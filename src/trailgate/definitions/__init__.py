@@ -1,1 +1,1 @@
-"""Every notation of table definitions, read into one model and written back."""
+"""Read every notation of table definitions into one model, and write it back."""

@@ -1,7 +1,9 @@
-"""Source definitions files (Defgen): bytes to table definitions, and back.
+"""Read and write source definitions files (Defgen).
 
-A file is lines of words with their places. The attributes of a column are one row each, read and written by the same row; where columns lie in a
-record follows from the formula that Defgen files follow (``complete``).
+A file has a first line with version and encoding, lines about the database, and then for each
+table: its name, its record length, and one line per column with 19 or 24 attributes. ``ATTRIBUTES``
+has a row for each attribute, which both reading and writing use. Comments start with ``*``. If a
+table has no record length, ``complete`` computes the columns' offsets by Defgen's formula.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from trailgate.model.types import TYPES, Family
 
 DEFAULT_ENCODING: Final = "UTF-8"
 
-# Java and ICU names that Python's codecs do not know under that name.
+# Java and ICU names of encodings that Python calls differently.
 _CODECS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "ibm-37": "cp037",
@@ -39,7 +41,7 @@ _CODECS: Final[Mapping[str, str]] = MappingProxyType(
         "tis-620": "tis_620",
     }
 )
-# Python codecs that are not character sets, or whose "*+-" the first bytes do not identify.
+# Python codecs that are not character sets, or whose form of "*+-" is not unique.
 _REFUSED: Final = frozenset(
     {"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem"}
     | {"utf-7", "utf-32", "utf-32-be", "utf-32-le", "mac-arabic", "mac-farsi"}
@@ -49,7 +51,7 @@ _LINE_ONE: Final = re.compile(
     r"\*\+-[ \t]*Defgen[ \t]+version[ \t]+([^\s,]+)[ \t]*(?:,[ \t]*Encoding[ \t]+(\S+))?[ \t]*",
     re.IGNORECASE,
 )
-# How the first bytes "*+-" or a byte order mark look in encodings that are not a superset of ASCII.
+# The first bytes ("*+-" or a byte order mark) in encodings that are not a superset of ASCII.
 _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe", "utf-16"),
@@ -65,7 +67,7 @@ _WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a line, unquoted, and its place (1-based)."""
+    """One word of a line, unquoted, and its position (from 1)."""
 
     text: str
     line: int
@@ -73,7 +75,7 @@ class Word:
     written: str
 
     def error(self, problem: str, encoding: str, hint: str = "") -> DefinitionError:
-        """Return an error placed at this word."""
+        """Return an error at this word."""
         raw = self.written.encode(encoding, "replace")
         return DefinitionError(
             problem, where=Where(line=self.line, column=self.column, raw=raw), hint=hint
@@ -82,19 +84,19 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is not a comment, and its number (1-based)."""
+    """One line that is not a comment, and its number (from 1)."""
 
     number: int
     text: str
 
     @property
     def whole(self) -> Word:
-        """Return the line without blanks around it, as one word."""
+        """The line without surrounding blanks, as one word."""
         text = self.text.strip(" \t")
         return Word(text, self.number, self.text.find(text) + 1, text)
 
     def after(self, label: str) -> Word | None:
-        """Return what follows a label (compared without case), or None if it does not open the line."""
+        """Return the text after a label (case-insensitive), or None if the line has a different label."""
         whole = self.whole
         if whole.text[: len(label)].casefold() != label.casefold():
             return None
@@ -104,25 +106,25 @@ class Line:
         return Word(text, self.number, column, text)
 
     def words(self, encoding: str) -> Iterator[Word]:
-        """Yield the words; a quoted one may hold blanks and doubled quotes."""
+        """Yield the words. A quoted word may contain blanks and doubled quotes."""
         at = 0
         while at < len(self.text):
             if self.text[at] in " \t":
                 at += 1
                 continue
-            found = _WORD.match(self.text, at)
-            if found is None:
+            match = _WORD.match(self.text, at)
+            if match is None:
                 rest = self.text[at:]
                 word = Word(rest, self.number, at + 1, rest)
                 raise word.error("expected a closing quote and a blank after it", encoding)
-            written = found.group()
+            written = match.group()
             yield Word(unquote(written), self.number, at + 1, written)
-            at = found.end()
+            at = match.end()
 
 
 @dataclass(frozen=True, slots=True)
 class DefgenText:
-    """A Defgen file as text: version ("" before 11.2), encoding as named, and its codec."""
+    """A Defgen file as text: its version ("" before 11.2), its encoding, and Python's codec for it."""
 
     version: str
     encoding: str
@@ -145,11 +147,12 @@ def python_codec(name: str) -> str | None:
 
 
 def read_text(data: bytes) -> DefgenText:
-    """Return the lines that are not comments; raises DefinitionError for a wrong first line or byte.
+    """Decode a file into lines without comments. Raises DefinitionError.
 
-    capture properties §9.1: "`*` in column 1 = comment, except that the first line carries version and
-    encoding"; files before 11.2 have no such line and are read as UTF-8.
+    capture properties §9.1: "`*` in column 1 = comment, except that the first line carries version
+    and encoding". Files before 11.2 have no such line and are read as UTF-8.
     """
+    # The encoding is named in the first line, which must be decoded before it is known.
     opening = next((codec for mark, codec in _OPENINGS if data.startswith(mark)), None)
     first = data[:_LONGEST_LINE_ONE].decode(opening or "latin-1", "replace")
     line_one = first.split("\n", 1)[0].rstrip("\r")
@@ -169,20 +172,23 @@ def read_text(data: bytes) -> DefgenText:
 
 
 def _line_one(line: str) -> tuple[str, str]:
+    """Return the version and encoding that the first line states."""
     if not line.startswith("*+-"):
         return "", DEFAULT_ENCODING
-    found = _LINE_ONE.fullmatch(line)
-    if found is None:
+    match = _LINE_ONE.fullmatch(line)
+    if match is None:
         raise Word(line, 1, 1, line).error(
             "expected '*+- Defgen version V, Encoding E' in the first line", "utf-8"
         )
-    return found.group(1), found.group(2) or DEFAULT_ENCODING
+    return match.group(1), match.group(2) or DEFAULT_ENCODING
 
 
 def _decode(data: bytes, codec: str) -> str:
+    """Decode the file. Raises DefinitionError with the position of the first wrong byte."""
     try:
         return data.decode(codec)
     except UnicodeError as error:
+        # UnicodeError without an offset exists too, for example from a missing byte order mark.
         start = getattr(error, "start", 0)
         begin = data.rfind(b"\n", 0, start) + 1
         where = Where(
@@ -195,13 +201,13 @@ def _decode(data: bytes, codec: str) -> str:
         raise DefinitionError(f"expected text in {codec}", where=where, hint=hint) from None
 
 
-SHORT, LONG = 19, 24  # attributes a column has up to version 2.0, and since 4.0
+SHORT, LONG = 19, 24  # attributes of a column up to version 2.0, and since 4.0
 _LARGEST: Final = 2**31 - 1
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
 class Attribute(NamedTuple):
-    """One attribute: its position, label, Column field, default, least and greatest value."""
+    """One attribute: its position, label, field of ``Column``, default, and minimum and maximum."""
 
     position: int
     label: str
@@ -242,7 +248,7 @@ _FLAGS: Final = frozenset({"nullable", "key"})
 
 
 def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _LARGEST) -> int:
-    """Return a word as a number; raises DefinitionError with what was expected."""
+    """Parse a word as a number. Raises DefinitionError if it is not one, or out of range."""
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
         expected = f"a number from {least} to {greatest}"
@@ -251,7 +257,7 @@ def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _L
 
 
 def read_column(words: Sequence[Word], codec: str) -> Column:
-    """Return the column of a line's words; raises DefinitionError at the wrong word."""
+    """Parse a column from the words of its line. Raises DefinitionError at the wrong word."""
     name = words[0]
     if len(words) not in (SHORT, LONG):
         last = words[-1]
@@ -265,6 +271,7 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
         label = f"{attribute.label} (attribute {attribute.position})"
         value = number(word, label, codec, attribute.least, attribute.greatest)
         values[attribute.field] = bool(value) if attribute.field in _FLAGS else value
+    # A code that is not in the table would be decoded wrongly.
     if values["data_type"] not in TYPES:
         raise (
             words[1]
@@ -275,13 +282,13 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
 
 
 def needs_long_form(column: Column) -> bool:
-    """Return whether a column holds something in attributes 20 to 24."""
+    """Return True if one of the attributes 20 to 24 is not the default."""
     late = ATTRIBUTES[SHORT - 1 :]
     return any(getattr(column, a.field) != a.default for a in late)
 
 
 def attribute_text(column: Column, count: int) -> str:
-    """Return attributes 2 to ``count`` of a column as a line's text.
+    """Format the attributes 2 to ``count`` of a column.
 
     Raises EncodeError for a number that ``read_column`` would refuse.
     """
@@ -297,19 +304,20 @@ def _attribute(column: Column, attribute: Attribute) -> str:
 
 
 _NULL_INDICATOR: Final = 2
-_LENGTH: Final = 2  # only types of varying length have one
+_LENGTH: Final = 2  # only in types of varying length
 _VARYING: Final = frozenset({64, 65, 66})  # 65 and 66 by analogy with 64
 _TERMINATOR: Final = 1
 _MEASURED: Final = frozenset(
     {Family.INTEGER, Family.UNSIGNED, Family.FLOAT, Family.DATETIME, Family.NUMBER_TEXT}
 )
-# Display length of a datetime to the code of its least significant part (0 year ... 6 fraction).
+# Maximum display length of a datetime, and the code of its least significant part: 0 year ... 6
+# fraction. For example, YYYY-MM-DD has 10 characters and ends with the day (2).
 _LEAST_PART: Final = ((4, 0), (7, 1), (10, 2), (13, 3), (16, 4), (19, 5))
 _FRACTION: Final = 6
 
 
 class LayoutFault(NamedTuple):
-    """The first place where a table differs from the formula; ``column`` None is the whole record."""
+    """The first deviation of a table from the formula. ``column`` is None for the record length."""
 
     column: int | None
     stated: int
@@ -319,9 +327,9 @@ class LayoutFault(NamedTuple):
 def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Column, ...], int]:
     """Return the columns with lengths and fetch offsets filled in, and the record length.
 
-    capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for
-    type 64) + internal length + 1, rounded up to an even number; the next column starts there
-    and the total is Record length"; for MySQL and PostgreSQL "without rounding".
+    capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for type 64)
+    + internal length + 1, rounded up to an even number; the next column starts there and the total
+    is Record length"; for MySQL and PostgreSQL "without rounding".
     """
     columns = tuple(columns)
     offsets = _offsets(columns, rounded=rounded)
@@ -333,7 +341,7 @@ def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Co
 
 
 def _offsets(columns: Iterable[Column], *, rounded: bool) -> list[int]:
-    """Return the fetch offset of each column, and the record length."""
+    """Return the fetch offset of each column, and finally the record length."""
     offsets = [0]
     for column in columns:
         size = _NULL_INDICATOR + _internal_length(column) + _TERMINATOR
@@ -347,9 +355,9 @@ def _internal_length(column: Column) -> int:
 
 
 def complete_column(column: Column) -> Column:
-    """Return the column with lengths and datetime range filled in where they are zero.
+    """Fill in a column's lengths and datetime range where they are zero.
 
-    capture properties §9.2, attributes 9 to 13. Raises DefinitionError for an unknown type.
+    capture properties §9.2, attributes 9 to 13. Raises DefinitionError if the type is unknown.
     """
     internal = _internal_length(column)
     binary = column.binary_length or internal
@@ -367,9 +375,9 @@ def complete_column(column: Column) -> Column:
 
 
 def complete(table: Table) -> Table:
-    """Return a table built in code with its lengths, offsets and record length filled in.
+    """Fill in the lengths, offsets and record length of a table that was built in code.
 
-    A table that has a record length already keeps its offsets.
+    A table that already has a record length keeps its offsets.
     """
     columns, record_length = layout(table.columns)
     if table.record_length:
@@ -378,21 +386,22 @@ def complete(table: Table) -> Table:
 
 
 def layout_fault(table: Table) -> LayoutFault | None:
-    """Return where a table first leaves both forms of the formula, or None if one form fits.
+    """Return the first deviation from the formula, or None if it fits with or without rounding.
 
-    The form that fits longer is the one reported.
+    If neither form fits, the form that fits more columns is reported.
     """
     faults = [_fault(table, rounded=True), _fault(table, rounded=False)]
     if None in faults:
         return None
-    whole = len(table.columns)
+    all_columns = len(table.columns)
     return max(
         (fault for fault in faults if fault is not None),
-        key=lambda fault: whole if fault.column is None else fault.column,
+        key=lambda fault: all_columns if fault.column is None else fault.column,
     )
 
 
 def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
+    """Return the first deviation from one form of the formula, or None."""
     *offsets, record_length = _offsets(table.columns, rounded=rounded)
     for index, (column, offset) in enumerate(zip(table.columns, offsets, strict=True)):
         if column.fetch_offset != offset:
@@ -402,7 +411,7 @@ def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
     return None
 
 
-# capture properties §9.1: 4.0 and 3.0 are known by name only; they are read like their neighbours.
+# capture properties §9.1: 3.0 and 4.0 are known only by name. They are read like 2.0 and 5.0.
 VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")
 _WRITTEN_VERSION: Final = "2.0"
 _LONG_VERSIONS: Final = ("4.0", "5.0")
@@ -416,15 +425,14 @@ _DATABASE_LINES: Final = (
 )
 _TABLE: Final = "Definition for table"
 _END: Final = "End of definition"
-KEPT: Final = (
-    8  # files whose definitions are kept: each reading of a small trail begins with the same
-)
-_MOST_COLUMNS: Final = 65535  # far above any database's limit; stops a damaged count at once
+# Number of files to cache: every read of a small trail starts with the same definitions file.
+KEPT: Final = 8
+_MOST_COLUMNS: Final = 65535  # far above any database's limit; catches a damaged count
 
 
 @dataclass(slots=True)
 class _Cursor:
-    """The lines of a file, and how far they are read."""
+    """The lines of a file, and the index of the next one."""
 
     text: DefgenText
     at: int = 0
@@ -453,11 +461,11 @@ class _Cursor:
 
 
 def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
-    """Return the tables of a Defgen file (capture properties §9).
+    """Parse the tables of a Defgen file (capture properties §9).
 
-    Offsets and record lengths are those that the file states, whether they follow the formula or not (decision 0026);
-    a table with a record length of 0 gets those of the formula.
-    Raises DefinitionError with source, line, column, what was expected and the bytes found.
+    Offsets and record lengths are taken from the file, even if they deviate from the formula
+    (decision 0026); a table with a record length of 0 gets those of the formula. Raises
+    DefinitionError with source, line and column, the expected text, and the bytes in the file.
     """
     try:
         return _read(data)
@@ -487,13 +495,14 @@ def _read(data: bytes) -> Definitions:
 
 
 def _read_database(cursor: _Cursor) -> Database:
+    """Read the lines about the database, up to the first table."""
     values: dict[str, str] = {}
     while (line := cursor.peek()) is not None and line.after(_TABLE) is None:
-        found = [(key, word) for label, key in _DATABASE_LINES if (word := line.after(label))]
-        if not found:
+        matches = [(key, word) for label, key in _DATABASE_LINES if (word := line.after(label))]
+        if not matches:
             problem = f"expected '{_TABLE} ...' or a database line"
             raise line.whole.error(problem, cursor.text.codec)
-        key, word = found[0]
+        key, word = matches[0]
         if key in values:
             raise line.whole.error("expected this line once only", cursor.text.codec)
         if CONTROL.search(word.text):
@@ -504,6 +513,7 @@ def _read_database(cursor: _Cursor) -> Database:
 
 
 def _read_table(cursor: _Cursor, name_word: Word) -> Table:
+    """Read one table, up to its last line."""
     codec = cursor.text.codec
     name = _table_name(name_word, codec)
     try:
@@ -524,7 +534,7 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
 
 
 def _table_name(word: Word, codec: str) -> str:
-    """Return a table's name in its one form."""
+    """Return the table's name in its normal form."""
     if not name_parts(word.text) or CONTROL.search(word.text):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return table_name(word.text)
@@ -547,11 +557,11 @@ def _check_names(columns: tuple[Column, ...], rows: list[list[Word]], codec: str
 
 
 def write_sourcedefs(definitions: Definitions) -> bytes:
-    """Return the definitions as a Defgen file that ``read_sourcedefs`` reads back the same.
+    """Format definitions as a Defgen file that ``read_sourcedefs`` reads back unchanged.
 
-    Tables built in code get their lengths and offsets. The version is the definitions' own,
-    else 2.0; where columns hold attributes 20 to 24 and that version has none, it is 5.0.
-    Raises EncodeError where a name or a number cannot be written.
+    Tables built in code get their lengths and offsets. The version is that of the definitions, or
+    2.0; if a column needs the attributes 20 to 24, it is at least 4.0 (5.0 unless stated). Raises
+    EncodeError if a name or number cannot be written.
     """
     tables = [table if table.record_length else complete(table) for table in definitions]
     version = _version(definitions.database.version, tables)
@@ -570,10 +580,11 @@ def write_sourcedefs(definitions: Definitions) -> bytes:
         raise EncodeError(f"a name has characters that {database.encoding} lacks") from None
 
 
-def _version(own: str, tables: list[Table]) -> str:
-    if own not in VERSIONS:
-        raise EncodeError(f"unknown Defgen version {own!r}")
-    version = own or _WRITTEN_VERSION
+def _version(stated: str, tables: list[Table]) -> str:
+    """Return the version to write."""
+    if stated not in VERSIONS:
+        raise EncodeError(f"unknown Defgen version {stated!r}")
+    version = stated or _WRITTEN_VERSION
     if version in _LONG_VERSIONS:
         return version
     late = any(needs_long_form(column) for table in tables for column in table.columns)

@@ -1,6 +1,7 @@
-"""What gendef writes: the definitions file that a consumer of the trail gets (capture properties §8), also for the tables of copybooks.
+"""Build definitions for the tables of copybooks, as gendef does (capture properties §8).
 
-The columns of a copybook's table are the flat columns of its layout (``cobol/copybook/items.py``), in the types that the adapter gives them.
+A copybook's table has the flat columns of its layout (``cobol.copybook.items``), with the types
+that the adapter assigns to them.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from trailgate.definitions.defgen import complete, write_sourcedefs
 from trailgate.errors import OptionError
 from trailgate.model.tables import Column, Database, Definitions, Table
 
-INTEGER_DIGITS: Final = 18  # what 64 bits hold
+INTEGER_DIGITS: Final = 18  # always fit 64 bits
 
 # Type codes and sub types (capture properties §9.3 and §9.4).
 _CHAR, _VARCHAR, _BIN64, _DATETIME = 0, 64, 134, 192
 _FLOAT_TEXT, _FIXED_TEXT, _BINARY = 2, 3, 4
 _DATE, _TO_THE_SECOND = 10, 19  # characters of ISO text
 _MOST_DIGITS: Final = 9  # of a fraction
-_FLOAT_LENGTH: Final = 50  # as an unconstrained NUMBER has
+_FLOAT_LENGTH: Final = 50  # the length of an unconstrained NUMBER
 
 
 def table_of(layout: Layout, name: str | None = None) -> Table:
-    """Return the table that a record is: what gendef writes for it."""
+    """Return the table definition that gendef generates for a record."""
     columns = tuple(column_of(column) for column in flat_columns(layout))
     return complete(Table(name or layout.name, columns))
 
 
 def column_of(column: FlatColumn) -> Column:
-    """Return a column's definition by the translation of types (capture properties §5.1, §9.4)."""
+    """Return a column's definition, by the adapter's mapping of types (capture properties §5.1, §9.4)."""
     field = column.field
     return replace(_convert_type(field), name=column.name, key=field.key, nullable=not field.key)
 
@@ -47,14 +48,14 @@ def _convert_type(field: Field) -> Column:
     if field.usage is Usage.RAW:
         return Column("", _VARCHAR, 2 * field.size, sub_type=_BINARY)
     if field.usage in (Usage.NATIONAL, Usage.DBCS):
-        # Two bytes a character there are up to three in UTF-8.
+        # A character of two bytes needs up to three bytes in UTF-8.
         characters = field.size // 2
         return Column("", _VARCHAR, 3 * characters, character_length=characters)
     return Column("", _VARCHAR if field.usage is Usage.UTF8 else _CHAR, field.size)
 
 
 def _number(number: Number) -> Column:
-    # With a negative scale some digits before the decimal point are not held.
+    # A negative scale means that the last digits before the decimal point are not stored.
     scale = max(number.scale, 0)
     digits = max(number.digits + max(-number.scale, 0), scale)
     if digits <= INTEGER_DIGITS:
@@ -64,9 +65,10 @@ def _number(number: Number) -> Column:
 
 
 def _date_length(form: str, field: Field) -> int:
-    """Return how many characters a field's date has as it is written to the trail.
+    """Return the number of characters of a date in the trail.
 
-    A fraction has as many digits as the field has room for, at most nine: "FFF depending on the size of the field".
+    A fraction has as many digits as the field has room for, but at most nine: "FFF depending on the
+    size of the field".
     """
     try:
         layouts = compile_format(form).layouts
@@ -90,7 +92,7 @@ GENERATED: Final = Database(
 
 
 def generate(definitions: Definitions) -> bytes:
-    """Return the file's bytes; database lines that the tables' own file has are kept."""
+    """Format definitions as a file. The database lines of an existing definitions file are kept."""
     given = definitions.database
     database = given if given.version else replace(GENERATED, time_zone=given.time_zone)
     return write_sourcedefs(Definitions(definitions.tables, database))

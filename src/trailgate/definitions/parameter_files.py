@@ -1,6 +1,8 @@
-"""GoldenGate's parameter files cut into statements, and statements into clauses.
+"""Split GoldenGate parameter files into statements, and statements into clauses.
 
-Lines come from ``parameter_macros``: without comments, with the lines of OBEY and INCLUDE and those that macros stand for.
+The lines come from ``parameter_macros``: comments are removed, OBEY and INCLUDE are replaced by the
+lines of their files, and macros are expanded. For example, ``MAP a.t, TARGET b.t;`` is one
+statement with the keyword MAP.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One parameter, with the line it begins in; ``&`` and ``;`` are still in the text.
+    """One parameter, and the line on which it starts. ``text`` still contains ``&`` and ``;``.
 
-    ``source`` is the file of OBEY or INCLUDE, empty for the file itself. ``ansi_quotes``: literals are in single quotes, names in double quotes.
+    ``source`` is the file of an OBEY or INCLUDE, "" for the file itself. ``ansi_quotes``: literals
+    are in single quotes, names in double quotes.
     """
 
     line: int
@@ -36,63 +39,64 @@ class Statement:
 
     @property
     def keyword(self) -> str:
-        """Return the parameter's name in upper case."""
+        """The parameter's name in upper case."""
         return re.split(r"[\s,;(]", self.text, maxsplit=1)[0].upper()
 
     @property
     def rest(self) -> str:
-        """Return what follows the name."""
+        """The text after the name."""
         return self.text[len(self.keyword) :].rstrip("; \t").lstrip(", \t")
 
     @property
     def end(self) -> int | None:
-        """Return where the parameter's text ends, or None if it continues in the next line."""
+        """The end of the parameter in its text, or None if it continues on the next line."""
         if self.keyword in ENDED_BY_SEMICOLON:
-            found = _first_mark(_SEMICOLON, self.text)
-            return None if found is None else found + 1
+            mark = _first_mark(_SEMICOLON, self.text)
+            return None if mark is None else mark + 1
         return None if self.text.endswith("&") else len(self.text)
 
     def join(self, line: str) -> Statement:
-        """Return the statement with a further line."""
+        """Return the statement with another line appended."""
         return replace(self, text=f"{self.text.removesuffix('&').rstrip()} {line}")
 
     def error(self, problem: str, hint: str = "") -> OptionError:
-        """Return an error placed at the statement."""
+        """Return an error at this statement."""
         where = Where(source=self.source or None, line=self.line, field=self.keyword)
         return OptionError(problem, where=where, hint=hint)
 
     def place(self, error: OptionError, field: str | None = None) -> OptionError:
-        """Return an error with the statement's place, where it has none of its own."""
+        """Add the statement's position to an error that has no position yet."""
         error.with_place(source=self.source or None, line=self.line, field=field or self.keyword)
         return error
 
     def first(self, what: str, text: str | None = None) -> tuple[str, str]:
-        """Return the first word of the parameter, or of a part of it, quotes kept, and what follows."""
-        found = _FIRST.match(self.rest if text is None else text)
-        if found is None:
+        """Return the first word (with its quotes), and the text after it. Raises OptionError if empty."""
+        match = _FIRST.match(self.rest if text is None else text)
+        if match is None:
             raise self.error(f"expected {what} after {self.keyword}")
-        return found.group(1), found.group(2).strip()
+        return match.group(1), match.group(2).strip()
 
     def clauses(self, text: str) -> Iterator[Clause]:
-        """Yield the clauses of a part of the statement: words, some with parentheses."""
+        """Yield the clauses of a part of the statement. A clause is a word, which may have parentheses."""
         at = 0
         while text[at:].strip(" \t,"):
-            found = _CLAUSE.match(text, at)
-            if found is None:
+            match = _CLAUSE.match(text, at)
+            if match is None:
                 raise self.error(f"expected an option, found {text[at:].strip()!r}")
-            begin, at, argument = found.start(1), found.end(), None
+            # A clause with parentheses ends at the closing one, any other at the next comma.
+            begin, at, argument = match.start(1), match.end(), None
             if text[at : at + 1] == "(":
                 close = _closing(text, at)
                 if close is None:
-                    raise self.error(f"no closing parenthesis after {found[1]}")
+                    raise self.error(f"no closing parenthesis after {match[1]}")
                 argument, at = text[at + 1 : close].strip(), close + 1
             else:
                 at = len(text) - len(text[at:].partition(",")[2])
-            yield Clause(found[1].upper(), argument, text[begin:at].strip(" \t,"))
+            yield Clause(match[1].upper(), argument, text[begin:at].strip(" \t,"))
 
 
 class Clause(NamedTuple):
-    """An option's word, what is in its parentheses (None where it has none), and the whole as it is written."""
+    """An option's word, the text in its parentheses (None without parentheses), and its complete text."""
 
     name: str
     argument: str | None
@@ -100,69 +104,71 @@ class Clause(NamedTuple):
 
 
 def statements(text: str, read: ReadFile | None = None) -> Iterator[Statement]:
-    """Yield the parameters: one a line, continued by ``&``, or for TABLE and MAP until ``;``.
+    """Yield the parameters of a file. Raises OptionError.
 
-    ``read`` returns the text of a file that OBEY or INCLUDE names. Raises OptionError.
+    A parameter is one line, or several if they end with ``&``; TABLE, MAP and SEQUENCE end with
+    ``;``. ``read`` returns the text of a file that OBEY or INCLUDE names.
     """
     ansi_quotes = True
-    for one in _statements(expanded_lines(text, read)):
-        if one.keyword in ("USEANSISQLQUOTES", "NOUSEANSISQLQUOTES"):
-            ansi_quotes = one.keyword == "USEANSISQLQUOTES"
-        yield replace(one, ansi_quotes=ansi_quotes)
+    for statement in _statements(expanded_lines(text, read)):
+        if statement.keyword in ("USEANSISQLQUOTES", "NOUSEANSISQLQUOTES"):
+            ansi_quotes = statement.keyword == "USEANSISQLQUOTES"
+        yield replace(statement, ansi_quotes=ansi_quotes)
 
 
 def _statements(lines: Iterable[Line]) -> Iterator[Statement]:
-    begun: Statement | None = None
+    current: Statement | None = None
     for source, number, line in lines:
-        if not line or _is_comment(line, inside=begun is not None):
+        if not line or _is_comment(line, inside=current is not None):
             continue
-        begun = Statement(number, line, source) if begun is None else begun.join(line)
-        while begun is not None and (end := begun.end) is not None:
-            yield replace(begun, text=begun.text[:end])
-            rest = begun.text[end:].strip()
-            begun = None
+        current = Statement(number, line, source) if current is None else current.join(line)
+        # A line may contain the end of a statement and the start of the next.
+        while current is not None and (end := current.end) is not None:
+            yield replace(current, text=current.text[:end])
+            rest = current.text[end:].strip()
+            current = None
             if rest and not _is_comment(rest):
-                begun = Statement(number, rest, source)
-    if begun is not None:
-        due = "';'" if begun.keyword in ENDED_BY_SEMICOLON else "a line after '&'"
-        raise begun.error(f"expected {due}, found the end of the file")
+                current = Statement(number, rest, source)
+    if current is not None:
+        expected = "';'" if current.keyword in ENDED_BY_SEMICOLON else "a line after '&'"
+        raise current.error(f"expected {expected}, found the end of the file")
 
 
 def parts(text: str) -> Iterator[str]:
-    """Yield the parts of a list with commas; those in quotes or parentheses do not count."""
+    """Split a list at its commas, except those in quotes or parentheses."""
     begin = depth = 0
-    for found in _COMMA.finditer(text):
-        sign = found.group(1)
+    for match in _COMMA.finditer(text):
+        sign = match.group(1)
         if sign == "," and depth == 0:
-            yield text[begin : found.start()].strip()
-            begin = found.end()
+            yield text[begin : match.start()].strip()
+            begin = match.end()
         elif sign:
             depth += {"(": 1, ")": -1}.get(sign, 0)
     yield text[begin:].strip()
 
 
 def unquote(word: str) -> str:
-    """Return a word without the quotes around it."""
+    """Remove the quotes around a word."""
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
 
 
 def _is_comment(line: str, *, inside: bool = False) -> bool:
-    """Return whether a line is a COMMENT; inside of a statement ``comment = note`` is a column of that name."""
-    found = re.match(r"COMMENT\b\s*([=,)]?)", line, re.IGNORECASE)
-    return found is not None and not (inside and found[1])
+    """Return True if a line is a COMMENT. Inside a statement, ``comment = note`` is a column instead."""
+    match = re.match(r"COMMENT\b\s*([=,)]?)", line, re.IGNORECASE)
+    return match is not None and not (inside and match[1])
 
 
 def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return where the pattern's group first occurs outside quotes."""
-    return next((found.start(1) for found in pattern.finditer(text) if found.group(1)), None)
+    """Return the offset of the pattern's group outside quotes, or None."""
+    return next((match.start(1) for match in pattern.finditer(text) if match.group(1)), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return where the parenthesis that opens at a place is closed."""
+    """Return the offset of the parenthesis that closes the one at ``at``, or None."""
     depth = 0
-    for found in _PARENTHESIS.finditer(text, at):
-        if found.group(1):
-            depth += 1 if found.group(1) == "(" else -1
+    for match in _PARENTHESIS.finditer(text, at):
+        if match.group(1):
+            depth += 1 if match.group(1) == "(" else -1
             if not depth:
-                return found.start()
+                return match.start()
     return None

@@ -1,16 +1,16 @@
-"""The lines of a parameter file as GoldenGate reads them: without comments, with the files of OBEY and INCLUDE, and with the text that macros stand for.
+"""Read the lines of a parameter file: remove comments, insert OBEY and INCLUDE, expand macros.
 
-A macro is defined before it is used, in the file itself or in one that INCLUDE names::
+A macro must be defined before it is used, in the file itself or in a file that INCLUDE names::
 
     MACRO #digits
     PARAMS (#column)
     BEGIN
     @STRNUM (#column, RIGHTZERO, 10)
     END;
-
     MAP sales.orders, TARGET dwh.orders, COLMAP (USEDEFAULTS, code = #digits (order_no));
 
-The call becomes ``@STRNUM (order_no, RIGHTZERO, 10)``. Names of macros and of their parameters are compared without case, and text in quotes is never replaced.
+The call becomes ``@STRNUM (order_no, RIGHTZERO, 10)``. Names of macros and parameters are
+case-insensitive, and text in quotes is never replaced.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Final, NamedTuple
 from trailgate.errors import OptionError, Where, did_you_mean
 
 ReadFile = Callable[[str], str]
-DEEPEST: Final = 20  # files and macros inside each other
-LONGEST: Final = 1 << 20  # characters that one call may become: nested macros grow by powers
+DEEPEST: Final = 20  # the maximum nesting of files and macros
+# The most characters that one call may expand to, since nested macros grow exponentially.
+LONGEST: Final = 1 << 20
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
 _COMMENT: Final = re.compile(rf"{_QUOTED}|(--)")
 _PARENTHESES: Final = re.compile(rf"{_QUOTED}|([(),])")
@@ -35,43 +36,46 @@ _HEAD: Final = r"MACRO\s+({sign}\w+)\s*(?:PARAMS\s*\(([^()]*)\)\s*)?BEGIN\b(.*)"
 
 
 class Line(NamedTuple):
-    """A line without comments: its file (empty for the parameter file itself), its number and its text."""
+    """A line without comments: its file ("" for the parameter file itself), number and text."""
 
     source: str
     number: int
     text: str
 
     def error(self, problem: str, hint: str = "") -> OptionError:
-        """Return an error placed at the line."""
+        """Return an error at this line."""
         word = _WORD.split(self.text, maxsplit=1)[0]
         where = Where(source=self.source or None, line=self.number, field=word)
         return OptionError(problem, where=where, hint=hint)
 
 
 class Macro(NamedTuple):
-    """A macro: the names of its parameters in upper case, and the text that it stands for."""
+    """A macro: the names of its parameters in upper case, and its text."""
 
     parameters: tuple[str, ...]
     body: str
 
 
 def expanded_lines(text: str, read: ReadFile | None = None) -> Iterator[Line]:
-    """Yield the lines of a parameter file; ``read`` returns the text of a file that it names. Raises OptionError."""
+    """Yield the lines of a parameter file. Raises OptionError.
+
+    ``read`` returns the text of a file that OBEY or INCLUDE names.
+    """
     yield from _Lines(read).of_text(text, "", ())
 
 
 @dataclass(slots=True)
 class _Lines:
-    """What is known while lines are read: the macros, and the character that their names begin with."""
+    """The state while lines are read: the macros, and the character with which their names start."""
 
     read: ReadFile | None
     sign: str = "#"
     macros: dict[str, Macro] = field(default_factory=dict)
 
     def of_text(self, text: str, source: str, opened: tuple[str, ...]) -> Iterator[Line]:
-        """Yield the lines of a file; ``opened`` are the files that name it, the outermost first."""
+        """Yield the lines of a file. ``opened`` are the files that include it, outermost first."""
         lines = _plain_lines(text, source)
-        continues = False  # a line of DDL may begin with INCLUDE
+        continues = False  # a continuation line may start with INCLUDE, as a DDL option
         for line in lines:
             word = "" if continues else _WORD.split(line.text, maxsplit=1)[0].upper()
             continues = line.text.endswith("&")
@@ -87,6 +91,7 @@ class _Lines:
                 yield from self._expand(line, lines)
 
     def _set_sign(self, line: Line) -> None:
+        """Obey MACROCHAR, which changes the first character of macro names."""
         words = line.text.split()
         if len(words) != 2 or len(words[1]) != 1 or words[1].isalnum():
             raise line.error(
@@ -97,30 +102,32 @@ class _Lines:
         self.sign = words[1]
 
     def _define(self, line: Line) -> None:
+        """Define a macro."""
         head = re.compile(_HEAD.format(sign=re.escape(self.sign)), re.IGNORECASE | re.DOTALL)
-        found = head.match(line.text)
-        if found is None:
+        match = head.match(line.text)
+        if match is None:
             example = f"MACRO {self.sign}name PARAMS ({self.sign}value) BEGIN ... END;"
             raise line.error("expected the name of a macro, its PARAMS, BEGIN and END;", example)
-        end = _first(_END, found[3])
-        body, rest = found[3][:end], found[3][end:].partition(";")[2]
+        end = _first(_END, match[3])
+        body, rest = match[3][:end], match[3][end:].partition(";")[2]
         if rest.strip():
             raise line.error(f"expected a new line after END;, found {rest.strip()!r}")
-        names = tuple(one.strip().upper() for one in (found[2] or "").split(",") if one.strip())
+        names = tuple(one.strip().upper() for one in (match[2] or "").split(",") if one.strip())
         strange = [one for one in names if not re.fullmatch(rf"{re.escape(self.sign)}\w+", one)]
         if strange:
             problem = f"the parameter {strange[0]} does not begin with {self.sign}"
             raise line.error(problem)
-        self.macros[found[1].upper()] = Macro(names, body.strip())
+        self.macros[match[1].upper()] = Macro(names, body.strip())
 
     def _of_file(self, line: Line, opened: tuple[str, ...]) -> Iterator[Line]:
-        found = _FILE.fullmatch(line.text)
-        if found is None or found[2]:
+        """Yield the lines of the file that OBEY or INCLUDE names."""
+        match = _FILE.fullmatch(line.text)
+        if match is None or match[2]:
             raise line.error("expected one file name")
-        path = found[1].strip("\"'")
+        path = match[1].strip("\"'")
         if path in opened or len(opened) > DEEPEST:
-            chain = " names ".join((*opened, path))
-            raise line.error(f"a file names itself: {chain}")
+            chain = " includes ".join((*opened, path))
+            raise line.error(f"a file includes itself: {chain}")
         if self.read is None:
             raise line.error(f"{path} cannot be read here", "Write its lines into this file")
         try:
@@ -130,7 +137,7 @@ class _Lines:
         yield from self.of_text(text, path, (*opened, path))
 
     def _expand(self, line: Line, more: Iterator[Line]) -> Iterator[Line]:
-        """Yield a line with its calls replaced; a call may continue in the lines that follow."""
+        """Yield a line with its macro calls expanded. A call may continue on the next lines."""
         if self.sign not in line.text:
             yield line
             return
@@ -140,37 +147,39 @@ class _Lines:
                 yield line._replace(text=one.strip())
 
     def _replace(self, line: Line, text: str, more: Iterator[Line], called: tuple[str, ...]) -> str:
-        """Return a text with its calls replaced by what they stand for; ``called`` are the macros that it comes from."""
+        """Expand the macro calls in a text. ``called`` are the macros that are being expanded around it."""
         calls = re.compile(rf"{_QUOTED}|(?<![\w$@.])({re.escape(self.sign)}\w+)(\s*\()?")
         done, at = "", 0
-        while (found := calls.search(text, at)) is not None:
-            done, at = done + text[at : found.start()], found.end()
-            if found[1] is None:  # in quotes
-                done += found[0]
+        while (match := calls.search(text, at)) is not None:
+            done, at = done + text[at : match.start()], match.end()
+            if match[1] is None:  # in quotes
+                done += match[0]
                 continue
-            name = found[1].upper()
+            name = match[1].upper()
             macro = self.macros.get(name)
+            # An unknown #word is only an error if it looks like a call or starts the line;
+            # elsewhere it may be a name.
             if macro is None:
-                if found[2] or not done.strip():
+                if match[2] or not done.strip():
                     hint = did_you_mean(name, self.macros) or "A macro is defined before its use"
-                    raise line.error(f"the macro {found[1]} is not defined", hint)
-                done += found[0]
+                    raise line.error(f"the macro {match[1]} is not defined", hint)
+                done += match[0]
                 continue
             if name in called or len(called) > DEEPEST:
-                raise line.error(f"a macro stands for itself: {' in '.join((name, *called))}")
+                raise line.error(f"a macro contains itself: {' in '.join((name, *called))}")
             values: tuple[str, ...] = ()
-            if found[2]:
+            if match[2]:
                 while (close := _closing(text, at)) is None:
                     text += "\n" + _next(more, line, ")").text
                 values, at = _arguments(text[at:close]), close + 1
             body = self._with_values(line, name, macro, values)
             done += self._replace(line, body, more, (name, *called))
             if len(done) > LONGEST:
-                raise line.error(f"{name} stands for more than {LONGEST} characters")
+                raise line.error(f"{name} expands to more than {LONGEST} characters")
         return done + text[at:]
 
     def _with_values(self, line: Line, name: str, macro: Macro, values: tuple[str, ...]) -> str:
-        """Return a macro's text with values for its parameters."""
+        """Return a macro's text with its parameters replaced by values."""
         if len(values) != len(macro.parameters):
             count = len(macro.parameters)
             wanted = f"{count} value{'s' * (count != 1)}"
@@ -178,6 +187,7 @@ class _Lines:
         if not values:
             return macro.body
         known: Mapping[str, str] = dict(zip(macro.parameters, values, strict=True))
+        # Longer names first, so that #ab is not replaced as #a followed by b.
         names = "|".join(re.escape(one) for one in sorted(known, key=len, reverse=True))
         sought = re.compile(rf"{_QUOTED}|({names})(?!\w)", re.IGNORECASE)
         return sought.sub(lambda one: known[one[1].upper()] if one[1] else one[0], macro.body)
@@ -193,7 +203,7 @@ def _plain_lines(text: str, source: str) -> Iterator[Line]:
 
 
 def _until(lines: Iterator[Line], line: Line, mark: re.Pattern[str], due: str) -> Line:
-    """Return a line joined with those that follow, up to one with a mark."""
+    """Join a line with the following ones, up to a line that contains the mark."""
     parts = [line.text]
     while _first(mark, parts[-1]) is None:
         parts.append(_next(lines, line, due).text)
@@ -201,34 +211,35 @@ def _until(lines: Iterator[Line], line: Line, mark: re.Pattern[str], due: str) -
 
 
 def _next(lines: Iterator[Line], line: Line, due: str) -> Line:
-    found = next(lines, None)
-    if found is None:
+    """Return the next line. Raises OptionError at the end of the file."""
+    next_line = next(lines, None)
+    if next_line is None:
         raise line.error(f"expected '{due}', found the end of the file")
-    return found
+    return next_line
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return where the pattern's group first occurs outside of quotes."""
-    return next((found.start(1) for found in pattern.finditer(text) if found[1]), None)
+    """Return the offset of the pattern's group outside quotes, or None."""
+    return next((match.start(1) for match in pattern.finditer(text) if match[1]), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return where the parenthesis is closed that was opened before ``at``."""
+    """Return the offset of the parenthesis that closes the one before ``at``, or None."""
     depth = 1
-    for found in _PARENTHESES.finditer(text, at):
-        depth += {"(": 1, ")": -1}.get(found[1] or "", 0)
+    for match in _PARENTHESES.finditer(text, at):
+        depth += {"(": 1, ")": -1}.get(match[1] or "", 0)
         if not depth:
-            return found.start()
+            return match.start()
     return None
 
 
 def _arguments(text: str) -> tuple[str, ...]:
-    """Return the values of a call; commas in quotes or in parentheses do not separate them."""
-    found, begin, depth = [], 0, 0
+    """Split the values of a call at its commas, except those in quotes or parentheses."""
+    values, begin, depth = [], 0, 0
     for sign in _PARENTHESES.finditer(text):
         if sign[1] == "," and not depth:
-            found.append(text[begin : sign.start()].strip())
+            values.append(text[begin : sign.start()].strip())
             begin = sign.end()
         depth += {"(": 1, ")": -1}.get(sign[1] or "", 0)
     last = text[begin:].strip()
-    return (*found, last) if found or last else ()
+    return (*values, last) if values or last else ()

@@ -1,6 +1,12 @@
-"""Tables defined in the properties themselves (``delim.userdefs.*``): entries to tables.
+"""Read tables that are defined in the properties themselves (``delim.userdefs.*``).
 
-capture properties §5.3 shows them for fixed messages; for delimited ones they are inferred.
+capture properties §5.3 documents them for fixed messages; for delimited ones they are inferred. For
+example::
+
+    delim.userdefs.tables=GG.ORDERS
+    delim.userdefs.GG.ORDERS.columns=ID,NAME
+    delim.userdefs.GG.ORDERS.ID=vchar 10 key
+    delim.userdefs.GG.ORDERS.NAME=vchar 40
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ USERDEFS: Final = "delim.userdefs."
 _TABLES: Final = "tables"
 _COLUMNS: Final = "columns"
 _TEXT: Final = 64  # the type code of text of varying length
-_MOST_TEXT: Final = 65535  # what the two length bytes of such a column hold
+_MOST_TEXT: Final = 65535  # the maximum of the two length bytes of such a column
 _PART: Final = re.compile(r'"[^"]+"|[^."<>\s]+')
 _TABLE_NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern})){{1,2}}")
 _VCHAR: Final = re.compile(r"vchar[ \t]+([0-9]{1,9})([ \t]+key)?", re.IGNORECASE)
@@ -27,24 +33,24 @@ Parts = tuple[str, ...]
 
 
 class PropertyLine(Protocol):
-    """A property as a file has it: its name as written, its value and its line."""
+    """A property in a file: its name as written, its value, and its line number."""
 
     @property
     def written(self) -> str:
-        """Return the name as written."""
+        """The name as written."""
 
     @property
     def value(self) -> str:
-        """Return the value."""
+        """The value."""
 
     @property
     def line(self) -> int:
-        """Return the line, counted from 1."""
+        """The line number, from 1."""
 
 
 @dataclass(slots=True)
 class _Layout:
-    """A table of the properties: the order of its columns, and their types."""
+    """A table in the properties: the order of its columns, and their types."""
 
     name: str
     columns: PropertyLine | None
@@ -52,15 +58,15 @@ class _Layout:
 
 
 def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
-    """Return the tables that the properties define, in the order they are listed in.
+    """Return the tables that the properties define, in listed order.
 
-    Properties of other names are ignored. A column is marked as key by the word ``key`` after its type, which is our own: no property for
-    that is documented. Raises OptionError that names line and property.
+    Other properties are ignored. The word ``key`` after a column's type marks it as a key; this is
+    an extension, as no property for it is documented. Raises OptionError with line and property.
     """
-    own = [entry for entry in properties if entry.written.startswith(prefix)]
-    listing = next((entry for entry in own if entry.written == prefix + _TABLES), None)
+    entries = [entry for entry in properties if entry.written.startswith(prefix)]
+    listing = next((entry for entry in entries if entry.written == prefix + _TABLES), None)
     layouts = {} if listing is None else _list(listing)
-    for entry in own:
+    for entry in entries:
         if entry is not listing:
             _sort_in(entry, layouts, prefix)
     tables = []
@@ -73,6 +79,7 @@ def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tupl
 
 
 def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
+    """Return an empty layout for each listed table."""
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):
@@ -85,7 +92,7 @@ def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
 
 
 def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str) -> None:
-    """Put a property to its table, which all parts of its name but the last one name."""
+    """Assign a property to its table. The last part of its name is the column, the rest the table."""
     written = _PART.findall(entry.written[len(prefix) :])
     parts = _parts(entry.written[len(prefix) :])
     layout = layouts.get(_fold(parts[:-1]))
@@ -93,6 +100,7 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
         table, known = _join(parts[:-1]), [layout.name for layout in layouts.values()]
         hint = did_you_mean(table, known) or f"Name it in {prefix}{_TABLES}"
         raise _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
+    # In quotes, "columns" is a column of that name.
     if written[-1].casefold() == _COLUMNS:  # in quotes it is a column of that name
         layout.columns = entry
         return
@@ -103,11 +111,12 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
 
 
 def _table(layout: _Layout, listing: PropertyLine) -> Table:
+    """Build a table definition. Raises OptionError if a column has no type, or is not listed."""
     columns: dict[str, Column] = {}
     for written in _names(listing):
         if not _PART.fullmatch(written) or CONTROL.search(written):
             problem = f"expected a column name, found {written!r}"
-            raise _error(problem, listing, "A name with dots or blanks is put in double quotes")
+            raise _error(problem, listing, "Put a name with dots or blanks in double quotes")
         name = written.strip('"')
         if name.casefold() in columns:
             raise _error(f"{name} is named twice", listing)
@@ -129,14 +138,16 @@ def _table(layout: _Layout, listing: PropertyLine) -> Table:
 
 
 def _column(name: str, entry: PropertyLine) -> Column:
-    found = _VCHAR.fullmatch(entry.value)
-    if found is None:
-        hint = "It is the only type that is documented for columns defined in properties; vchar N key marks one of the key"
+    match = _VCHAR.fullmatch(entry.value)
+    if match is None:
+        hint = (
+            "Only vchar N is documented for columns in properties; vchar N key marks a key column"
+        )
         raise _error(f"expected the type vchar N, found {entry.value!r}", entry, hint)
-    length = int(found.group(1))
+    length = int(match.group(1))
     if not 1 <= length <= _MOST_TEXT:
         raise _error(f"expected a length of 1 to {_MOST_TEXT}, found {length}", entry)
-    return Column(name, _TEXT, length, key=found.group(2) is not None)
+    return Column(name, _TEXT, length, key=match.group(2) is not None)
 
 
 def _names(entry: PropertyLine) -> list[str]:

@@ -1,1 +1,1 @@
-"""Conditions and values of parameter files, over whole columns."""
+"""Evaluate conditions and values of parameter files over complete columns."""

@@ -1,6 +1,7 @@
-"""Numbers computed from numbers: sums, differences, products, and the remainders of whole ones, exactly and in whole columns.
+"""Arithmetic on numbers: sums, differences, products, and remainders of integers, exactly.
 
-A number has 17 digits at most, as the manual of @COMPUTE states. How many digits a quotient has it does not state, so that nothing is divided.
+A number has at most 17 digits, as the manual states for @COMPUTE. The manual does not state how
+many digits a quotient has, so division is not supported.
 """
 
 from __future__ import annotations
@@ -19,48 +20,53 @@ from trailgate.expressions.values import Kind, Value, missing_of
 
 DIGITS: Final = 17
 _WHOLE: Final = pa.decimal128(2 * DIGITS, 0)
-_FACTOR: Final = 37  # digits of a factor, of which two make a product that 256 bits hold
-_LEFT_OUT: Final = r"[-.]|^-?0*\.?0*"  # of a number's text, what is not a digit that counts
+_FACTOR: Final = 37  # digits of a factor, so that a product has at most 75 and fits decimal256
+_LEFT_OUT: Final = r"[-.]|^-?0*\.?0*"  # the characters of a number that are not significant digits
 
 
 def compute(sign: str, left: Value, right: Value, rows: int) -> Value:
-    """Return a number of each row; NULL where an operand is. Raises OptionError for what is not a number, or has too many digits."""
-    one, other = _decimals(left, rows), _decimals(right, rows)
-    found = _WAYS[sign](one, other)
-    text = format_integers(found.cast(pa.decimal128(38, found.type.scale)))
-    if found.type.scale:
+    """Compute a number for each row, NULL where an operand is.
+
+    Raises OptionError if an operand is not a number, or if a number has too many digits.
+    """
+    left_numbers, right_numbers = _decimals(left, rows), _decimals(right, rows)
+    result = _OPERATIONS[sign](left_numbers, right_numbers)
+    text = format_integers(result.cast(pa.decimal128(38, result.type.scale)))
+    if result.type.scale:
         text = pc.replace_substring_regex(text, r"\.?0+$", "")
     _check_digits(text, "a result")
     return Value(text, Kind.NUMBER, missing_of((left, right)))
 
 
 def _decimals(value: Value, rows: int) -> pa.Array:
-    """Return a value as decimals of as many places as the longest of them has."""
+    """Return a value as decimals, with the scale of its longest fraction."""
     if value.kind not in (Kind.NUMBER, Kind.LITERAL):
         name = value.kind.value if value.column is None else f"the column {value.column.name}"
-        raise OptionError(f"{name} is not a number to compute with")
+        raise OptionError(f"{name} is not a number")
     text = value.text()
     if isinstance(text, pa.Scalar):
         text = pa.repeat(text, rows) if rows else pa.array([], pa.string())
     try:
         text = check_number_text(text)
         _check_digits(text, "a number")
+        # The scale is the number of characters after the point, or 0 without one.
         points = pc.find_substring(text, ".")
-        places = pc.if_else(
+        fraction_lengths = pc.if_else(
             pc.less(points, 0), 0, pc.subtract(pc.utf8_length(text), pc.add(points, 1))
         )
-        scale = pc.max(places).as_py() or 0
+        scale = pc.max(fraction_lengths).as_py() or 0
         return exact_decimals(text, pa.decimal128(2 * DIGITS, scale))
     except DecodeError as error:
         raise OptionError(f"{error.problem}: {error.where.text or ''}".rstrip(": ")) from None
 
 
 def _check_digits(text: pa.Array, what: str) -> None:
+    """Raise OptionError if a number has too many digits."""
     digits = pc.utf8_length(pc.replace_substring_regex(text, _LEFT_OUT, ""))
     longest = pc.max(digits).as_py() or 0
     if longest > DIGITS:
         row = int(np.argmax(digits.fill_null(0).to_numpy(zero_copy_only=False)))
-        raise OptionError(f"{what} of more than {DIGITS} digits: {text[row].as_py()}")
+        raise OptionError(f"{what} has more than {DIGITS} digits: {text[row].as_py()}")
 
 
 def _product(one: pa.Array, other: pa.Array) -> pa.Array:
@@ -69,18 +75,19 @@ def _product(one: pa.Array, other: pa.Array) -> pa.Array:
 
 
 def _remainder(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Return what is left of whole numbers, with the sign of the first one."""
+    """Return the remainders of integers, with the sign of the first operand."""
     try:
-        whole = [part.cast(_WHOLE).cast(pa.int64()) for part in (one, other)]
+        integers = [part.cast(_WHOLE).cast(pa.int64()) for part in (one, other)]
     except pa.ArrowInvalid:
-        raise OptionError("the remainder of numbers that are not whole is not computed") from None
-    if pc.any(pc.equal(whole[1], 0), min_count=0).as_py():
-        raise OptionError("the remainder of a division by 0")
-    nulls = np.asarray(pc.or_(*(pc.is_null(part) for part in whole)))
-    values = (part.fill_null(1).to_numpy() for part in whole)
+        raise OptionError("a remainder needs two integers") from None
+    if pc.any(pc.equal(integers[1], 0), min_count=0).as_py():
+        raise OptionError("remainder of a division by 0")
+    # NULL operands are replaced by 1, and masked in the result.
+    nulls = np.asarray(pc.or_(*(pc.is_null(part) for part in integers)))
+    values = (part.fill_null(1).to_numpy() for part in integers)
     return pa.array(np.fmod(*values), mask=nulls).cast(pa.decimal128(19, 0))
 
 
-_WAYS: Final[Mapping[str, Callable[[pa.Array, pa.Array], Any]]] = MappingProxyType(
+_OPERATIONS: Final[Mapping[str, Callable[[pa.Array, pa.Array], Any]]] = MappingProxyType(
     {"+": pc.add, "-": pc.subtract, "*": _product, "\\": _remainder}
 )

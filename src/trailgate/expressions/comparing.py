@@ -1,4 +1,8 @@
-"""Two values compared: numbers exactly, text as text, dates as dates."""
+"""Compare two values: numbers exactly, text as text, dates as dates.
+
+``_PAIRS`` has, for each pair of types, a function that converts both values to one Arrow type. A
+literal is first converted to the type of the other value: in ``PRICE > '9.5'`` it becomes a number.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from trailgate.errors import DecodeError, OptionError
 from trailgate.expressions.values import Kind, Value
 from trailgate.model.values import parser_for
 
-WIDE: Final = pa.decimal256(76, 38)  # of any two numbers that are compared
+WIDE: Final = pa.decimal256(76, 38)  # can represent both numbers of any comparison
 MOST_DIGITS: Final = 38  # on each side of the point
 EXACT: Final = Context(prec=80)
 WHOLE_TIME: Final = "1970-01-01 00:00:00.000000000"
@@ -37,17 +41,19 @@ Pair = tuple[Data, Data]
 
 
 def compare_values(sign: str, left: Value, right: Value) -> Data:
-    """Return booleans, null where a value is; raises OptionError where the kinds do not fit together."""
+    """Compare two values. The result is NULL where either is. Raises OptionError if types do not fit."""
     if left.kind is Kind.LITERAL:
         left = _read(left, right)
     if right.kind is Kind.LITERAL:
         right = _read(right, left)
     prepare = _PAIRS.get(frozenset((left.kind, right.kind)))
     if prepare is None:
-        one, other = (_name(value) for value in (left, right))
-        hint = "A number that is text is written in single quotes"
+        left_name, right_name = (_name(value) for value in (left, right))
+        hint = "To compare a number with text, write it in single quotes"
         is_number = {left.kind, right.kind} == {Kind.NUMBER, Kind.TEXT}
-        raise OptionError(f"{one} and {other} are not compared", hint=hint if is_number else "")
+        raise OptionError(
+            f"{left_name} and {right_name} cannot be compared", hint=hint if is_number else ""
+        )
     return SIGNS[sign](*prepare(left, right))
 
 
@@ -57,7 +63,7 @@ def _name(value: Value) -> str:
 
 
 def _read(literal: Value, other: Value) -> Value:
-    """Return a literal as the kind of value that it is compared with."""
+    """Convert a literal to the type of the value that it is compared with."""
     text = literal.data.as_py()
     return _LITERALS.get(other.kind, _as_text)(text, other)
 
@@ -100,7 +106,8 @@ _LITERALS: Final[Mapping[Kind, Callable[[str, Value], Value]]] = MappingProxyTyp
 
 
 def _strings(left: Value, right: Value) -> Pair:
-    """Return text; blanks at the end do not count where a column is padded with them."""
+    """Return both as text. If a column is fixed-length, trailing blanks do not count."""
+    # CHAR columns are padded, so 'AB' equals 'AB   '.
     fixed = any(v.column is not None and v.column.type_row.fixed for v in (left, right))
     if not fixed:
         return left.data, right.data
@@ -112,13 +119,13 @@ def _plain(left: Value, right: Value) -> Pair:
 
 
 def _datetimes(left: Value, right: Value) -> Pair:
-    """Return ISO text of one width; what a shorter one lacks are zeros."""
+    """Return both as ISO text of equal length. A shorter one is extended, with midnight for example."""
     widths = _width(left), _width(right)
     return _pad(left, widths[0], max(widths)), _pad(right, widths[1], max(widths))
 
 
 def _width(value: Value) -> int:
-    """Return the characters of the values, which have one width; 0 where all are NULL."""
+    """Return the length of the values, which is the same for all, or 0 if all are NULL."""
     sample = value.data if isinstance(value.data, pa.Scalar) else _first(value.data)
     return len(sample.as_py() or "")
 
@@ -131,12 +138,16 @@ def _pad(value: Value, width: int, wanted: int) -> Data:
 
 
 def _first(values: pa.Array) -> pa.Scalar:
-    found = values.drop_null() if values.null_count else values
-    return found[0] if len(found) else pa.scalar(None, pa.string())
+    present = values.drop_null() if values.null_count else values
+    return present[0] if len(present) else pa.scalar(None, pa.string())
 
 
 def _numbers(left: Value, right: Value) -> Pair:
-    """Return numbers of one type that holds both exactly: that of a column where a constant fits it."""
+    """Return both as numbers of one type that represents both exactly.
+
+    This is a column's own type if a constant fits it, else the wide decimal.
+    """
+    # A constant that fits the column's type is converted, which avoids converting the column.
     for constant, other, swapped in ((right, left, False), (left, right, True)):
         if isinstance(constant.data, pa.Scalar) and not pa.types.is_string(other.data.type):
             fitted = _fit(constant, other.data.type)
@@ -148,38 +159,39 @@ def _numbers(left: Value, right: Value) -> Pair:
 
 
 def _decimal(value: Value) -> Decimal | None:
-    """Return a constant as a decimal, None for NULL; raises OptionError for one with too many digits."""
+    """Return a constant as a Decimal, or None for NULL. Raises OptionError if it has too many digits."""
     plain = value.data.as_py()
     if plain is None:
         return None
-    found = Decimal(plain)
-    if not found:
+    number = Decimal(plain)
+    if not number:
         return Decimal(0)
-    exponent = found.as_tuple().exponent
-    if found.adjusted() >= MOST_DIGITS or not isinstance(exponent, int) or exponent < -MOST_DIGITS:
+    # Too many digits on either side of the point for WIDE.
+    exponent = number.as_tuple().exponent
+    if number.adjusted() >= MOST_DIGITS or not isinstance(exponent, int) or exponent < -MOST_DIGITS:
         raise OptionError(f"{plain} has more than {MOST_DIGITS} digits on a side of its point")
-    return found
+    return number
 
 
 def _fit(constant: Value, kind: pa.DataType) -> pa.Scalar | None:
-    """Return a constant in a column's type, None where that would lose digits."""
-    found = _decimal(constant)
-    if found is None:
+    """Return a constant in a column's type, or None if digits would be lost."""
+    number = _decimal(constant)
+    if number is None:
         return pa.scalar(None, kind)
     if not (pa.types.is_decimal(kind) or pa.types.is_integer(kind)):
         return None
     scale = kind.scale if pa.types.is_decimal(kind) else 0
-    scaled = EXACT.scaleb(found, scale)
+    scaled = EXACT.scaleb(number, scale)
     if scaled != scaled.to_integral_value():
         return None
     try:
-        return pa.scalar(found if pa.types.is_decimal(kind) else int(found), kind)
+        return pa.scalar(number if pa.types.is_decimal(kind) else int(number), kind)
     except (pa.ArrowException, OverflowError):
         return None
 
 
 def _wide(value: Value) -> Data:
-    """Return numbers as decimals of 38 digits on each side; raises DecodeError for longer ones."""
+    """Return numbers as decimals of 38 digits on each side. Raises DecodeError for longer ones."""
     if isinstance(value.data, pa.Scalar):
         return pa.scalar(_decimal(value), WIDE)
     if pa.types.is_string(value.data.type):
@@ -208,7 +220,7 @@ _PAIRS: Final[Mapping[frozenset[Kind], Callable[[Value, Value], Pair]]] = Mappin
 
 
 def key_text(value: Value) -> Data:
-    """Return text that is equal for equal values, as @RANGE needs it."""
+    """Return text that is equal for equal values, for the hash of @RANGE."""
     if value.kind is Kind.NUMBER and pa.types.is_string(value.data.type):
         value = replace(value, data=_wide(value))
         return pc.cast(value.data, pa.string())

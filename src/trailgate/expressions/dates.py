@@ -1,13 +1,17 @@
-"""@DATE and @DATEDIFF: dates and times taken apart and put together by descriptors, in whole columns, and their difference.
+"""@DATE and @DATEDIFF: convert dates and times between formats, and compute their difference.
 
-A descriptor is a text such as ``YYYY-MM-DD HH:MI:SS``: names of parts, and characters that are as they are written. A two-digit year from 50 on is in the twentieth century, another one in
-the twenty-first, as Y2KCENTURYADJUSTMENT has it by default.
+A format (descriptor) is text such as ``YYYY-MM-DD HH:MI:SS``: names of parts, and characters that
+stand for themselves. ``parse_descriptor`` splits it into parts, ``read_parts`` extracts the numbers
+of the parts from a column of texts, and ``write_parts`` formats them. A two-digit year from 50 on
+belongs to the twentieth century, any other to the twenty-first, which is the default of
+Y2KCENTURYADJUSTMENT.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -24,53 +28,63 @@ MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", 
 WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 REFUSED: Final = ("JTSLCT", "JTSGMT", "JTS", "TTS", "PHAMIS", "STRATUS", "CDATE")
 _NAMES: Final = re.compile(
-    rf"{'|'.join(REFUSED)}|JUL|YYYY|YY|CC|MMM|MM|MI|DDD|DD|DOW[01A]|HH|SS|F{{1,6}}|.", re.DOTALL
+    rf"{'|'.join(REFUSED)}|JUL|YYYY|YY|CC|MMM|MM|MI|DDD|DD|DOW[01A]|HH|SS|F+|.", re.DOTALL
 )
 CENTURY: Final = 50  # the first two-digit year of the twentieth century
 JULIAN_EPOCH: Final = 2440588  # the Julian day of 1970-01-01
-THURSDAY: Final = 4  # the weekday of 1970-01-01, from Sunday on
+THURSDAY: Final = 4  # the weekday of 1970-01-01, where Sunday is 0
 DAY: Final = 86_400  # seconds
-# What @DATEDIFF reads, as Oracle's reference has it (docs.oracle.com, GoldenGate 26, @DATEDIFF); columns print further digits, which have to be zeros.
+MICROSECONDS: Final = 6  # digits
+# The format that @DATEDIFF reads, by Oracle's reference (docs.oracle.com, GoldenGate 26, @DATEDIFF).
+# Columns have further digits, which must be zeros.
 FORM: Final = "YYYY-MM-DD[ HH:MI[:SS]]"
 _DATE_TIME: Final = r"^[0-9-]{10}([ :][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.0+)?)?)?$"
 
 
 class Part(NamedTuple):
-    """A part of a descriptor: its name, or "" for characters that are as they are."""
+    """A part of a descriptor: its name, or "" for literal characters."""
 
     name: str
     text: str
 
     @property
     def width(self) -> int:
-        """Return how many characters it takes where it is read."""
+        """The number of characters of the part in text that is read."""
         return 7 if self.name == "JUL" else len(self.text)
 
 
 def parse_descriptor(text: str, *, is_input: bool) -> tuple[Part, ...]:
-    """Return the parts of a descriptor; raises OptionError."""
-    found: list[Part] = []
+    """Split a descriptor into parts. Raises OptionError."""
+    result: list[Part] = []
     for word in _NAMES.findall(text):
         if word in REFUSED:
-            raise OptionError(f"@DATE does not read or write {word}")
+            raise OptionError(f"@DATE does not support {word}")
         if is_input and word.startswith("DOW"):
-            raise OptionError(f"{word} is what @DATE writes, and it does not state a date")
+            raise OptionError(
+                f"@DATE can write {word} but not read it, as it does not determine a date"
+            )
+        if word[0] == "F" and len(word) > MICROSECONDS:
+            hint = f"F to {'F' * MICROSECONDS} are digits of a second, and @STREXT takes the first characters of a value with more"
+            raise OptionError(f"@DATE does not support {len(word)} digits of a second", hint=hint)
         is_name = len(word) > 1 or word == "F"
-        found.append(Part(("F" if word[0] == "F" else word) if is_name else "", word))
-    names = [part.name for part in found if part.name]
+        result.append(Part(("F" if word[0] == "F" else word) if is_name else "", word))
+    names = [part.name for part in result if part.name]
     if is_input and len(set(names)) < len(names):
-        raise OptionError("a part occurs twice in what @DATE reads")
-    return tuple(found)
+        raise OptionError("a part occurs twice in the format that @DATE reads")
+    return tuple(result)
 
 
 Parts = dict[str, Longs]
 
 
 def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray[Any, Any]]:
-    """Return the numbers of a text's parts by name, and the rows that are NULL. Raises OptionError for a text that is not as the descriptor states."""
+    """Return the numbers of the parts by name, and a mask of the NULL rows.
+
+    Raises OptionError if a text does not match the descriptor.
+    """
     width = sum(part.width for part in parts)
     wrong = pc.fill_null(pc.not_equal(pc.utf8_length(text), width), False)
-    found: Parts = {}
+    numbers_by_part: Parts = {}
     at = 0
     for part in parts:
         piece = pc.utf8_slice_codeunits(text, at, at + part.width)
@@ -78,29 +92,54 @@ def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray
         if not part.name:
             ok = pc.equal(piece, part.text)
         elif part.name == "MMM":
-            place = pc.index_in(pc.utf8_upper(piece), pa.array(MONTHS))
-            ok = pc.or_(pc.is_valid(place), pc.is_null(text))
-            found["MM"] = (
-                pc.add(place.fill_null(0), 1).to_numpy(zero_copy_only=False).astype(np.int64)
+            month = pc.index_in(pc.utf8_upper(piece), pa.array(MONTHS))
+            ok = pc.or_(pc.is_valid(month), pc.is_null(text))
+            numbers_by_part["MM"] = (
+                pc.add(month.fill_null(0), 1).to_numpy(zero_copy_only=False).astype(np.int64)
             )
         else:
             ok = pc.fill_null(pc.match_substring_regex(piece, r"^[0-9]+$"), True)
+            # Rows that do not match get "1", so that the cast works; they are refused below.
             digits = pc.if_else(pc.and_(ok, pc.is_valid(piece)), piece, "1")
-            own = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
-            found[part.name] = own * 10 ** (6 - len(part.text)) if part.name == "F" else own
+            digits_read = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            numbers_by_part[part.name] = (
+                digits_read * 10 ** (6 - len(part.text)) if part.name == "F" else digits_read
+            )
         wrong = pc.or_(wrong, pc.fill_null(pc.invert(ok), False))
-    _refuse(wrong, text, "".join(part.text for part in parts))
-    return found, np.asarray(pc.is_null(text))
+    _refuse(wrong, text, "".join(part.text for part in parts), partial(_length_hint, parts))
+    return numbers_by_part, np.asarray(pc.is_null(text))
 
 
-def _refuse(wrong: pa.Array, text: pa.Array, descriptor: str) -> None:
+def _length_hint(parts: Sequence[Part], value: str) -> str:
+    """Return what to do about a value that is longer than what a descriptor reads, or shorter by digits of a second."""
+    width, form = sum(part.width for part in parts), "".join(part.text for part in parts)
+    rest = value[width:]
+    if re.fullmatch(r"\.[0-9]+", rest) and len(rest) <= MICROSECONDS + 1:
+        return f"{form}.{'F' * (len(rest) - 1)} reads its fraction of a second, and @STREXT (..., 1, {width}) leaves it out"
+    if rest:
+        return f"@STREXT (..., 1, {width}) takes as much of it as {form} reads"
+    if len(value) < width and any(part.name == "F" for part in parts):
+        return "As many F as the value has digits of a second read these"
+    return ""
+
+
+def _no_hint(_: str) -> str:
+    return ""
+
+
+def _refuse(
+    wrong: pa.Array, text: pa.Array, descriptor: str, hint: Callable[[str], str] = _no_hint
+) -> None:
     if pc.any(wrong, min_count=0).as_py():
-        row = int(np.argmax(np.asarray(wrong)))
-        raise OptionError(f"{text[row].as_py()!r} is not {descriptor}")
+        value = text[int(np.argmax(np.asarray(wrong)))].as_py()
+        raise OptionError(f"{value!r} is not {descriptor}", hint=hint(value))
 
 
 def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
-    """Return the days since 1970 that parts state; None where they state no whole date. Raises OptionError for a day that there is not."""
+    """Return days since 1970, or None if the parts do not determine a date.
+
+    Raises OptionError if a day does not exist. ``shown`` are the texts that errors show.
+    """
     if "JUL" in parts:
         return parts["JUL"] - JULIAN_EPOCH
     year = parts.get("YYYY")
@@ -111,6 +150,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
             year = parts["YY"] + 100 * century
     if year is None or not ("DDD" in parts or {"MM", "DD"} <= parts.keys()):
         return None
+    # numpy counts years, months and days since 1970.
     begin = (year - 1970).astype("datetime64[Y]")
     if "DDD" in parts:
         days = begin.astype("datetime64[D]") + (parts["DDD"] - 1)
@@ -118,6 +158,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
     else:
         month = begin.astype("datetime64[M]") + (parts["MM"] - 1)
         days = month.astype("datetime64[D]") + (parts["DD"] - 1)
+        # Month 13 would be in the next year, and day 31 of a short month in the next month.
         wrong = (month.astype("datetime64[Y]") != begin) | (days.astype("datetime64[M]") != month)
     nulls = np.asarray(pc.is_null(shown))
     _refuse(pa.array(wrong & ~nulls), shown, "a day")
@@ -152,17 +193,17 @@ _LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
 def write_parts(parts: Sequence[Part], known: Parts, days: Longs | None, rows: int) -> pa.Array:
-    """Return texts of the parts that a descriptor names; raises OptionError for one that is not known."""
-    own = known if days is None else {**known, **_of_day(days)}
+    """Format the parts that a descriptor names. Raises OptionError if a part is unknown."""
+    numbers_known = known if days is None else {**known, **_of_day(days)}
     pieces = []
     for part in parts:
         source, as_word = _WORDS.get(part.name, (part.name, None))
         if not part.name:
             pieces.append(pa.repeat(part.text, rows) if rows else pa.array([], pa.string()))
             continue
-        if source not in own:
-            raise OptionError(f"{part.text} is not in what @DATE reads")
-        numbers = own[source]
+        if source not in numbers_known:
+            raise OptionError(f"{part.text} does not follow from the parts that @DATE reads")
+        numbers = numbers_known[source]
         if as_word is not None:
             pieces.append(as_word(numbers))
             continue
@@ -174,7 +215,7 @@ def write_parts(parts: Sequence[Part], known: Parts, days: Longs | None, rows: i
 
 
 def check_times(parts: Parts, shown: pa.Array) -> None:
-    """Raise OptionError for an hour, minute or second that there is not."""
+    """Raise OptionError if an hour, minute or second is out of range."""
     for name, most in _LIMITS.items():
         if name in parts:
             nulls = np.asarray(pc.is_null(shown))
@@ -184,7 +225,7 @@ def check_times(parts: Parts, shown: pa.Array) -> None:
 
 
 def date_value(scope: Scope, call: Call) -> Value:
-    """Return the dates and times of some descriptors in the form of another one."""
+    """@DATE: read dates and times by some descriptors, and write them by another one."""
     form, *pairs = call.arguments
     rows = len(scope.block)
     known: Parts = {}
@@ -195,15 +236,15 @@ def date_value(scope: Scope, call: Call) -> Value:
         value = scope.value(node)
         text = value.text()
         shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
-        found, own_nulls = read_parts(_descriptor(descriptor, is_input=True), shown)
-        known |= found
+        parts_read, own_nulls = read_parts(_descriptor(descriptor, is_input=True), shown)
+        known |= parts_read
         nulls |= own_nulls
         values.append(value)
     check_times(known, shown)
     days = days_of(known, shown)
-    made = write_parts(_descriptor(form, is_input=False), known, days, rows)
+    written = write_parts(_descriptor(form, is_input=False), known, days, rows)
     kind = Kind.NUMBER if isinstance(form, Literal) and form.text == "JUL" else Kind.TEXT
-    return Value(pc.if_else(pa.array(nulls), None, made), kind, missing_of(values))
+    return Value(pc.if_else(pa.array(nulls), None, written), kind, missing_of(values))
 
 
 def _descriptor(node: Node, *, is_input: bool) -> tuple[Part, ...]:
@@ -212,7 +253,7 @@ def _descriptor(node: Node, *, is_input: bool) -> tuple[Part, ...]:
 
 
 def check_date(call: Call, text: str) -> None:
-    """Raise OptionError with a caret for descriptors that are not understood."""
+    """Raise OptionError with a caret if a descriptor is wrong."""
     form, *pairs = call.arguments
     for number, node in enumerate([form, *pairs[::2]]):
         if len(pairs) % 2 or not isinstance(node, Literal):
@@ -222,13 +263,14 @@ def check_date(call: Call, text: str) -> None:
         try:
             parse_descriptor(node.text, is_input=number > 0)
         except OptionError as error:
-            raise expression_error(error.problem, text, node.at) from None
+            raise expression_error(error.problem, text, node.at, error.hint) from None
 
 
 def date_difference(scope: Scope, call: Call) -> Value:
-    """Return the days or the seconds from one date and time to another one; NULL where one of them is.
+    """@DATEDIFF: the days or seconds from one date and time to another, NULL if either is NULL.
 
-    Raises OptionError for days where it matters how a part of a day counts, which is not documented.
+    Raises OptionError if the number of days depends on how a part of a day counts, which is not
+    documented.
     """
     unit, *nodes = call.arguments
     assert isinstance(unit, Literal)
@@ -239,27 +281,29 @@ def date_difference(scope: Scope, call: Call) -> Value:
     days, seconds = second - first, (second - first) * DAY + end - start
     nulls = no_first | no_second
     if unit.text.upper() == "DD":
+        # The difference of the dates must not depend on the times of day.
         wrong = (days != np.trunc(seconds / DAY)) & ~nulls
         if wrong.any():
             raise OptionError(
-                f"how many days {seconds[wrong][0] / 3600:g} hours are from one date to another is not documented",
-                hint="Take whole dates, as @STREXT (SOLD, 1, 10), or 'SS'",
+                f"it is not documented how many days {seconds[wrong][0] / 3600:g} hours between two dates are",
+                hint="Use dates without times, as in @STREXT (SOLD, 1, 10), or 'SS'",
             )
         seconds = days
     return Value(pa.array(seconds, mask=nulls), Kind.NUMBER, missing_of(values))
 
 
 def _instants(text: pa.Array | pa.Scalar, rows: int) -> tuple[Longs, Longs, np.ndarray[Any, Any]]:
-    """Return the days since 1970 and the seconds since midnight of texts, and the rows that are NULL."""
+    """Return the days since 1970 and the seconds since midnight of texts, and a mask of the NULL rows."""
     shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
     fits = pc.match_substring_regex(shown, _DATE_TIME)
     _refuse(pc.fill_null(pc.invert(fits), False), shown, FORM)
     times = pc.utf8_slice_codeunits(shown, 11, 19)
+    # Complete the time: 8 characters need nothing, 5 need ":00", and 0 need "00:00:00".
     lacking = pc.index_in(pc.utf8_length(times), pa.array([8, 5, 0], pa.int32()))
     filled = pc.choose(lacking, "", ":00", "00:00:00")
     days_shown = pc.utf8_slice_codeunits(shown, 0, 10)
-    whole = pc.binary_join_element_wise(days_shown, " ", times, filled, "")
-    known, nulls = read_parts(_PARTS, whole)
+    completed = pc.binary_join_element_wise(days_shown, " ", times, filled, "")
+    known, nulls = read_parts(_PARTS, completed)
     check_times(known, shown)
     days = days_of(known, shown)
     assert days is not None

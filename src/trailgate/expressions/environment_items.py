@@ -1,4 +1,4 @@
-"""What @GETENV gives: one row an item, by its group and its name."""
+"""The items of @GETENV: one row per item, by its group and name."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2
 
 
 class Item(NamedTuple):
-    """What an item gives, whether the operation's transaction must be known for it, and whether it is given of messages alone, or of trails alone.
+    """An item: the function that computes its value, and its restrictions.
 
-    An item ``of_records`` is known only when the record is written: it may be a token's whole value, and nothing else.
+    ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
+    ``of_trails``: it exists only for messages, or only for trails. ``of_records``: it is known
+    only when the record is written, so it can be the whole value of a token and nothing else.
     """
 
     give: Give
@@ -59,13 +61,14 @@ class Item(NamedTuple):
 
 
 def commit_time(block: ChangeBlock, _: Environment) -> Data:
-    """Return the time of each operation, as YYYY-MM-DD HH:MI:SS.FFFFFF."""
-    # strftime of microseconds writes them after the seconds.
+    """Return the time of each operation as YYYY-MM-DD HH:MI:SS.FFFFFF."""
+    # For a timestamp in microseconds, Arrow's %S includes the fraction.
     naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
     return pc.strftime(naive, format="%Y-%m-%d %H:%M:%S")
 
 
 def _letters(codes: Octets, names: Mapping[int, str]) -> Data:
+    """Map operation codes (or indicators) to their names."""
     known = pa.array(list(names.values()), pa.string())
     slots = np.zeros(256, np.int64)
     slots[list(names)] = np.arange(len(names))
@@ -77,7 +80,10 @@ def _or_null(values: pa.Array | None) -> Data:
 
 
 def _number(block: ChangeBlock, first: int, end: int) -> Data:
-    """Return a part of each position, of which ten digits are the file's number and ten its offset."""
+    """Return the digits ``first`` to ``end`` of each position as a number without leading zeros.
+
+    A position has ten digits for the file's sequence number and ten for the offset.
+    """
     known = pc.equal(pc.utf8_length(block.position), 2 * DIGITS)
     digits = pc.utf8_slice_codeunits(pc.if_else(known, block.position, None), first, end)
     return pc.cast(pc.cast(digits, pa.int64()), pa.string())
@@ -134,7 +140,7 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
 )
 OS_VARIABLE: Final = "OSVARIABLE"
 
-# Groups and items that are refused, and why; of a group without items here all other items are unknown.
+# Refused groups and items, with the reason. An empty item means all items of the group.
 REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("LAG", ""): "the run reports its lag itself",
@@ -148,25 +154,25 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         (
             "GGFILEHEADER",
             "",
-        ): "it describes a file and not an operation; logdump prints the headers of files",
-        ("DBENVIRONMENT", ""): "no database is asked about itself",
+        ): "it describes a file, not an operation; logdump prints file headers",
+        ("DBENVIRONMENT", ""): "there is no database connection",
         ("TLFKEY", ""): "it belongs to NonStop",
         ("JULIANTIMESTAMP", ""): "it would differ from run to run",
         ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
         ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
         ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
         ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
-        ("RECORD", "ROWID"): "a ROWID is a place in the source's database",
-        ("TRANSACTION", "USERID"): "the user has a name and no number here: take USERNAME",
+        ("RECORD", "ROWID"): "a ROWID is a position in the source database",
+        ("TRANSACTION", "USERID"): "users have names but no numbers here: use USERNAME",
         ("TRANSACTION", "PLANNAME"): "it belongs to Db2 for z/OS, whose log is not read",
-        ("TRANSACTION", "LOGBSN"): "it is a place in the source's log, which is not read",
+        ("TRANSACTION", "LOGBSN"): "it is a position in the source's log, which is not read",
         ("TRANSACTION", "REDOTHREAD"): "it belongs to Oracle's redo, which is not read",
     }
 )
 
 
 def environment_item(call: Call) -> tuple[str, str]:
-    """Return the group and the item that a call of @GETENV names."""
+    """Return the group and item that a call of @GETENV names."""
     words = [node.text for node in call.arguments if isinstance(node, Literal)]
     group = words[0].upper()
     item = words[1] if len(words) > 1 else ""
@@ -174,12 +180,12 @@ def environment_item(call: Call) -> tuple[str, str]:
 
 
 def environment_value(scope: Scope, call: Call) -> Value:
-    """Return what a call of @GETENV gives in each row; raises OptionError for an item that is not known there."""
+    """@GETENV: the value of an item for each row. Raises OptionError if it is unknown at this point."""
     group, item = environment_item(call)
     if group == OS_VARIABLE:
         variables = dict(scope.environment.variables)
         if item not in variables:
-            hint = f"Set it, or state it in the file: SETENV ({item} = 'value')"
+            hint = f"Set it, or add it to the parameter file: SETENV ({item} = 'value')"
             raise scope.error(f"the environment has no variable {item}", call, hint)
         return Value(pa.scalar(variables[item], pa.string()), Kind.TEXT)
     row = ITEMS[group][item]
@@ -187,7 +193,7 @@ def environment_value(scope: Scope, call: Call) -> Value:
         problem = f"{item} is known only after operations are selected"
         raise scope.error(problem, call, "Use it in TOKENS")
     if row.of_messages and scope.environment.group_type != "EXTRACT":
-        problem = f"{item} is not known of operations that are read from a trail"
+        problem = f"{item} is not known for operations from a trail"
         hint = "@GETENV ('RECORD', 'FILESEQNO') and FILERBA give the position in the trail"
         if row.of_records:
             hint = "Let Extract put it into a token, and take it by @TOKEN ('name')"
@@ -198,16 +204,16 @@ def environment_value(scope: Scope, call: Call) -> Value:
         hint = f"Make it the whole value of a token: TOKENS (NAME = @GETENV ('{group}', '{item}'))"
         raise scope.error(problem, call, hint)
     if row.of_trails and scope.environment.group_type == "EXTRACT":
-        raise scope.error(f"{item} is of a trail that is read, and messages are read", call)
+        raise scope.error(f"{item} exists only in a trail, but messages are read", call)
     return Value(row.give(scope.block, scope.environment), Kind.TEXT)
 
 
 def check_environment(call: Call, text: str) -> None:
-    """Raise OptionError with a caret for a call that names no item."""
+    """Raise OptionError with a caret if a call does not name a known item."""
     if not all(isinstance(node, Literal) for node in call.arguments):
         hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
         if any(double_quotes_hint(text, node.at) for node in call.arguments):
-            hint += ", unless NOUSEANSISQLQUOTES precedes"
+            hint += ", or write NOUSEANSISQLQUOTES before it"
         raise expression_error("@GETENV takes words in single quotes", text, call.at, hint)
     group, item = environment_item(call)
     if group == OS_VARIABLE and item:
@@ -215,7 +221,7 @@ def check_environment(call: Call, text: str) -> None:
     raise_refused = REFUSED.get((group, "")) or REFUSED.get((group, item))
     if raise_refused:
         named = f"{group} {item}".strip()
-        raise expression_error(f"@GETENV does not give {named}: {raise_refused}", text, call.at)
+        raise expression_error(f"@GETENV does not support {named}: {raise_refused}", text, call.at)
     if group not in ITEMS or item not in ITEMS[group]:
         raise _unknown_item(group, item, call, text)
 

@@ -1,4 +1,9 @@
-"""Expressions over a block of changes: which rows a condition selects, and values as text."""
+"""Evaluate expressions over a block of changes: the rows that a condition selects, and values as text.
+
+Each node is evaluated once for all rows. Values are Arrow columns or constants with a mask of the
+rows in which a column is missing. Conditions are three-valued (``Verdicts``), so that a missing
+column makes a row undecided only if it matters.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,7 @@ ZERO: Final = Value(pa.scalar("0", pa.string()), Kind.NUMBER)
 
 
 class Selection(NamedTuple):
-    """The rows that a condition selects, and those that a missing column would decide."""
+    """The rows that a condition selects, and the rows whose result depends on a missing column."""
 
     selected: Mask
     undecided: Mask
@@ -60,30 +65,31 @@ def select_rows(
 ) -> Selection:
     """Return the rows of a block for which a condition is true.
 
-    Raises OptionError with a caret where the condition does not fit the table, DecodeError for a number too long to compare.
+    Raises OptionError with a caret if the condition does not fit the table, and DecodeError if a
+    number is too long to compare.
     """
     verdicts = _Scope(block, environment, condition.text).verdicts(condition.node)
     return Selection(verdicts.true_rows, verdicts.undecided_rows)
 
 
 def strings(value: Expression, block: ChangeBlock, environment: Environment = NOTHING) -> pa.Array:
-    """Return a value of each row as text, null where it is NULL or missing."""
-    found = _Scope(block, environment, value.text).value(value.node).text()
-    return pa.repeat(found, len(block)) if isinstance(found, pa.Scalar) else found
+    """Return a value as text for each row, NULL if it is NULL or missing."""
+    result = _Scope(block, environment, value.text).value(value.node).text()
+    return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result
 
 
 def evaluated(
     value: Expression, block: ChangeBlock, environment: Environment = NOTHING
 ) -> StateColumn:
-    """Return a value of each row as text; it is missing where a column is that it is made of."""
-    found = _Scope(block, environment, value.text).value(value.node)
-    text = found.text()
-    whole = pa.repeat(text, len(block)) if isinstance(text, pa.Scalar) else text
-    return StateColumn(whole, found.missing)
+    """Return a value as text for each row; it is missing if one of its columns is missing."""
+    result = _Scope(block, environment, value.text).value(value.node)
+    text = result.text()
+    column = pa.repeat(text, len(block)) if isinstance(text, pa.Scalar) else text
+    return StateColumn(column, result.missing)
 
 
 def no_rows(table: Table) -> ChangeBlock:
-    """Return an empty block of a table; what fits it fits all of the table's blocks."""
+    """Return an empty block of a table, for checking that an expression fits the table."""
     none, text = np.zeros(0, np.int64), pa.array([], pa.string())
     letters = np.zeros(0, np.uint8)
     absent = (ABSENT,) * len(table.columns)
@@ -122,7 +128,7 @@ class _Scope:
             raise self.with_caret(error, node) from None
 
     def computation(self, node: Computation) -> Value:
-        from trailgate.expressions.arithmetic import compute  # noqa: PLC0415  most have none
+        from trailgate.expressions.arithmetic import compute  # noqa: PLC0415  rarely needed
 
         try:
             sides = self.value(node.left), self.value(node.right)
@@ -138,6 +144,7 @@ class _Scope:
             hint = missing.hint or double_quotes_hint(self.text, node.at)
             raise self.error(f"no column {node.name}", node, hint) from None
         column = table.columns[index]
+        # Dates with time zones cannot be compared by their text.
         kind = Kind.OTHER if column.zoned else KINDS.get(column.family, Kind.OTHER)
         state = self.state(node, index)
         rows = len(self.block)
@@ -151,10 +158,11 @@ class _Scope:
             return image_of(before, after, ~before.is_missing(len(self.block)))
         if node.image is not None:
             return before if node.image == "BEFORE" else after
+        # A delete has only a before image, all others have an after image.
         return image_of(before, after, self.block.op_type == DELETE)
 
     def not_zero(self, node: Node) -> Verdicts:
-        """Return where a value that is used as a condition is not 0."""
+        """Evaluate a value as a condition: true if it is not 0."""
         return self.compare(node, "<>", self.value(node), ZERO)
 
     def comparison(self, node: Comparison) -> Verdicts:
@@ -168,7 +176,7 @@ class _Scope:
         return Verdicts.of(result, missing_of((left, right)), len(self.block))
 
     def with_caret(self, error: TrailgateError, node: Node) -> TrailgateError:
-        """Return an error with a caret at a node, unless it has one."""
+        """Add a caret at a node to an error that has none."""
         if "^" in error.hint:
             return error
         return self.error(error.problem, node, error.hint)
@@ -177,10 +185,10 @@ class _Scope:
         rows, value = len(self.block), self.value(node.column)
         missing = np.zeros(rows, bool) if value.missing is None else value.missing
         if node.state == "NULL":
-            found = Verdicts.of(value.data.is_null(), value.missing, rows)
+            result = Verdicts.of(value.data.is_null(), value.missing, rows)
         else:
-            found = Verdicts.known(missing if node.state == "ABSENT" else ~missing)
-        return ~found if node.negated else found
+            result = Verdicts.known(missing if node.state == "ABSENT" else ~missing)
+        return ~result if node.negated else result
 
     def negation(self, node: Negation) -> Verdicts:
         return ~self.verdicts(node.part)

@@ -1,8 +1,10 @@
-"""Extract parameter files: what is obeyed, what changes nothing, and what is refused.
+"""Read Extract parameter files: obey parameters, report those without effect, refuse the others.
 
-A file is cut into statements (``definitions``), and each statement is looked up by its first word. Each parameter, each option of a TABLE statement and each option of EXTTRAIL,
-EXTFILE, RMTTRAIL and RMTFILE is one row, which states what it sets, or why it is not obeyed. What would change the capture and is not obeyed is an error, unless it is to be
-ignored; then it is listed.
+A file is split into statements (``definitions.parameter_files``), and each statement is looked up
+by its keyword in ``_HANDLERS``. Tables have a row for each parameter, each option of TABLE, and
+each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it sets, or why it is not obeyed. A
+parameter that would change the captured data, but is not obeyed, is an error, unless unsupported
+parameters are to be ignored; then it is listed.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNOREC
 
 
 def _table(draft: _Draft, statement: Statement) -> None:
-    """Take a TABLE statement with its options."""
+    """Obey a TABLE statement with its options."""
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
@@ -54,7 +56,7 @@ def _table(draft: _Draft, statement: Statement) -> None:
         except OptionError as error:
             raise statement.place(error, clause.name) from None
     if rule.columns and rule.without:
-        raise statement.error("COLS and COLSEXCEPT are given together")
+        raise statement.error("COLS and COLSEXCEPT cannot be combined")
     draft.add("tables", rule)
 
 
@@ -70,13 +72,13 @@ def _not_obeyed_in_table(draft: _Draft, statement: Statement, clause: Clause) ->
 
 
 def with_catalog(catalog: str, pattern: str) -> str:
-    """Return a pattern of tables with the catalog of SOURCECATALOG, if it has none of its own."""
+    """Prepend the catalog of SOURCECATALOG to a table pattern that has none."""
     has_catalog = len(name_parts(pattern)) != 2
     return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"
 
 
 def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
-    """Return what reads the names of columns."""
+    """Return a function that parses column names into this member of the rule."""
 
     def read(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
         if getattr(rule, member):
@@ -84,7 +86,7 @@ def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableR
         argument = clause.argument or ""
         names = tuple(unquote(name) for name in NAMES.findall(argument))
         if not names or NAMES.sub("", argument).strip(" \t,"):
-            raise statement.error(f"expected names of columns, found {argument!r}")
+            raise statement.error(f"expected column names, found {argument!r}")
         changes: Mapping[str, Any] = {member: names}
         return replace(rule, **changes)
 
@@ -92,13 +94,13 @@ def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableR
 
 
 def read_condition(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
-    """Return the rule with a FILTER or WHERE; FILTER may limit itself to some operations."""
+    """Add a FILTER or WHERE to the rule. FILTER can be limited to some operations."""
     limits, words = "", list(parts(clause.argument or ""))
     ignored = ""
-    while clause.name == "FILTER" and len(words) > 1 and (found := _LIMIT.fullmatch(words[0])):
-        letter = OPERATIONS[found[2].upper()]
-        limits += letter if found[1].upper() == "ON" else ""
-        ignored += letter if found[1].upper() == "IGNORE" else ""
+    while clause.name == "FILTER" and len(words) > 1 and (match := _LIMIT.fullmatch(words[0])):
+        letter = OPERATIONS[match[2].upper()]
+        limits += letter if match[1].upper() == "ON" else ""
+        ignored += letter if match[1].upper() == "IGNORE" else ""
         words.pop(0)
     applied = "".join(one for one in limits or "IUD" if one not in ignored)
     expression = parse_condition(", ".join(words), ansi_quotes=statement.ansi_quotes)
@@ -109,13 +111,13 @@ def read_condition(rule: TableRule, clause: Clause, statement: Statement) -> Tab
 def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
     tokens = list(rule.tokens)
     for part in parts(clause.argument or ""):
-        found = TOKEN.fullmatch(part)
-        if found is None:
+        match = TOKEN.fullmatch(part)
+        if match is None:
             raise statement.error(f"expected NAME = value in TOKENS, found {part!r}")
-        name = unquote(found[1])
+        name = unquote(match[1])
         if name in {token.name for token in tokens}:
             raise statement.error(f"the token {name} is given twice")
-        value = parse_value(found[2], ansi_quotes=statement.ansi_quotes)
+        value = parse_value(match[2], ansi_quotes=statement.ansi_quotes)
         tokens.append(Token(name, value))
     return replace(rule, tokens=tuple(tokens))
 
@@ -137,7 +139,10 @@ MEGABYTE: Final = 1_000_000
 
 
 class TrailOption(NamedTuple):
-    """How an option is written, and what it sets; else why it changes nothing (noted) or is refused."""
+    """An option of EXTTRAIL: its pattern, and what it sets.
+
+    If it is not obeyed, ``noted`` states why it has no effect, or ``refused`` why it is an error.
+    """
 
     pattern: re.Pattern[str]
     member: str = ""
@@ -160,7 +165,7 @@ OPTIONS: Final = (
         "byte_order",
         lambda text: text.upper().removesuffix("ENDIAN").lower(),
     ),
-    _row(r"MAXFILES\s+\d+", noted="as many files are written as there are data"),
+    _row(r"MAXFILES\s+\d+", noted="the number of files is not limited"),
     _row(r"APPEND\b", noted="a run always adds to the trail"),
     _row(r"OBJECTDEFS\b", noted="files of release 12.2 and later always define their tables"),
     _row(r"PURGE\b", refused="earlier files are kept: remove them yourself"),
@@ -172,7 +177,7 @@ _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 _UNKNOWN_OPTION: Final = "unknown option"
 Draft = TypeVar("Draft")
-# Parameters that show what an Extract without VAM reads.
+# Parameters that show what an Extract without VAM does.
 _OTHER_EXTRACTS: Final = {
     "PASSTHRU": "pumps a trail",
     "RMTHOST": "sends a trail to another machine",
@@ -187,7 +192,7 @@ _OTHER_EXTRACTS: Final = {
 
 
 class Remark(NamedTuple):
-    """A parameter or option that has no effect here: its line, its text and the reason."""
+    """A parameter or option that is not obeyed: its line, its text and the reason."""
 
     line: int
     text: str
@@ -195,7 +200,7 @@ class Remark(NamedTuple):
 
 
 def remark_of(statement: Statement, text: str, reason: str) -> Remark:
-    """Return a remark on a part of a statement; that of an included file names the file."""
+    """Return a remark on part of a statement. If the statement is in an included file, it names the file."""
     shown = " ".join(text.rstrip("; \t").split())
     if statement.source:
         shown += f" ({statement.source})"
@@ -204,17 +209,17 @@ def remark_of(statement: Statement, text: str, reason: str) -> Remark:
 
 @dataclass(slots=True, kw_only=True)
 class Remarks:
-    """The parameters of a file that change nothing here (``unused``), and those that would and are not obeyed (``refused``)."""
+    """The parameters that have no effect (``unused``), and those that would have one (``refused``)."""
 
     unused: list[Remark] = field(default_factory=list)
     refused: list[Remark] = field(default_factory=list)
 
     def note(self, statement: Statement, text: str, reason: str) -> None:
-        """Add a parameter or an option that changes nothing."""
+        """Add a parameter or option that has no effect."""
         self.unused.append(remark_of(statement, text, reason))
 
     def refuse(self, statement: Statement, text: str, reason: str = _UNKNOWN_OPTION) -> None:
-        """Add a parameter or an option that is not obeyed, unless the text is empty."""
+        """Add a parameter or option that is not obeyed, unless the text is empty."""
         if text:
             self.refused.append(remark_of(statement, text, reason))
 
@@ -226,7 +231,10 @@ def obey_statements(
     handlers: Mapping[str, Callable[[Draft, Statement], None]],
     otherwise: Callable[[Draft, Statement], None],
 ) -> None:
-    """Call the handler of each statement of a parameter file, or ``otherwise`` if its keyword has none. Raises OptionError with the line."""
+    """Call the handler of each statement, or ``otherwise`` if its keyword has none.
+
+    Raises OptionError with the line.
+    """
     for statement in statements(text, read):
         try:
             handlers.get(statement.keyword, otherwise)(draft, statement)
@@ -236,9 +244,10 @@ def obey_statements(
 
 @dataclass(frozen=True, slots=True)
 class ExtractParameters:
-    """The parameters of a file that have an effect here, and those that have none.
+    """The parameters of a file.
 
-    ``unused`` are those that change nothing about the data; ``ignored`` would, and were let through by ``ignore_unsupported``.
+    ``unused`` are parameters that do not affect the data. ``ignored`` are parameters that would,
+    but that ``ignore_unsupported`` allowed.
     """
 
     group: str
@@ -262,7 +271,7 @@ class ExtractParameters:
 
     @property
     def rules(self) -> CaptureRules:
-        """Return the capture rules; without a TABLE row all tables are captured."""
+        """The capture rules. Without a TABLE statement all tables are captured."""
         return CaptureRules(
             compress_updates=self.compress_updates,
             update_befores=self.update_befores,
@@ -277,7 +286,7 @@ class ExtractParameters:
 
 @dataclass(slots=True)
 class _Draft(Remarks):
-    """What is known so far; ``not_taken`` are the letters of operations that TABLE statements now ignore."""
+    """The parameters read so far. ``not_taken`` are letters of operations that TABLE currently ignores."""
 
     parameters: ExtractParameters = ExtractParameters("", "")
     not_taken: set[str] = field(default_factory=set)
@@ -297,10 +306,10 @@ def parse_extract(
     read: ReadFile | None = None,
     ignore_unsupported: bool = False,
 ) -> ExtractParameters:
-    """Return the parameters of an Extract parameter file; raises OptionError with source and line.
+    """Parse an Extract parameter file (capture properties §10). Raises OptionError with source and line.
 
-    ``read`` returns the text of a file that OBEY or INCLUDE names. capture properties §10. A parameter that would change which data are written, or how, and is not obeyed, is an error,
-    unless it is to be ignored.
+    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change
+    which data are written, or how, but is not obeyed, is an error unless ``ignore_unsupported``.
     """
     draft = _Draft()
     try:
@@ -314,7 +323,7 @@ def parse_extract(
 
 
 def refusal(refused: Sequence[Remark], effect: str, verb: str) -> OptionError:
-    """Return the error of parameters that are not obeyed: the first, and the number of the others."""
+    """Return the error for parameters that are not obeyed: it names the first and counts the others."""
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not obeyed: {first.reason}"
     more = (
@@ -333,25 +342,24 @@ def _check(draft: _Draft) -> None:
         raise OptionError("no EXTRACT parameter", hint="A file begins with EXTRACT group")
     if parameters.properties_path:
         return
-    given = {one.text.split()[0].upper(): one for one in (*draft.unused, *draft.refused)}
+    named = {one.text.split()[0].upper(): one for one in (*draft.unused, *draft.refused)}
     for name, what in _OTHER_EXTRACTS.items():
-        if name in given:
-            problem = (
-                f"{given[name].text} is of an Extract that {what}, and this one captures messages"
-            )
-            hint = "VAM library, PARAMS properties-file names the messages' properties. A trail is applied by trailgate apply, and read by trailgate show"
-            raise OptionError(problem, where=Where(line=given[name].line, field=name), hint=hint)
+        if name in named:
+            problem = f"{named[name].text} belongs to an Extract that {what}, but this one captures messages"
+            hint = "Name the messages' properties by VAM library, PARAMS properties-file. To apply or read a trail, use trailgate apply or trailgate show"
+            raise OptionError(problem, where=Where(line=named[name].line, field=name), hint=hint)
     raise OptionError("no VAM parameter", hint="Write VAM library, PARAMS properties-file")
 
 
 def _once(statement: Statement, earlier: str | None, hint: str = "") -> None:
+    """Raise OptionError if a parameter occurs a second time."""
     if earlier:
         problem = f"{statement.keyword} is given twice"
         raise statement.error(problem, hint or f"The first is {earlier}")
 
 
 def _value(member: str, what: str, *, several: bool = False) -> Callable[[_Draft, Statement], None]:
-    """Return what takes a parameter's one value, or adds it to those before."""
+    """Return a handler for a parameter with one value. With ``several``, values accumulate."""
 
     def apply(draft: _Draft, statement: Statement) -> None:
         if not several:
@@ -364,13 +372,14 @@ def _value(member: str, what: str, *, several: bool = False) -> Callable[[_Draft
 
 
 def _vam(draft: _Draft, statement: Statement) -> None:
+    """Obey VAM: read the path of the properties file."""
     _once(statement, draft.parameters.properties_path)
     _, after = statement.first("a library")
-    found = _PARAMS.match(after)
-    if found is None:
+    match = _PARAMS.match(after)
+    if match is None:
         # OGG-00172: "no PARAMS section"
         raise statement.error("expected PARAMS and a properties file after the library")
-    opened, items = found.groups()
+    opened, items = match.groups()
     if opened:
         items, closed, _ = items.partition(")")
         if not closed:
@@ -383,28 +392,28 @@ def _vam(draft: _Draft, statement: Statement) -> None:
 
 
 def _trail(draft: _Draft, statement: Statement) -> None:
-    """Take a trail or file; all of them are trails here, on this machine."""
-    hint = "A run writes one trail: give each a parameter file of its own"
+    """Obey EXTTRAIL and the like. All of them mean a trail on this machine."""
+    hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
     path, rest = statement.first("a trail")
     draft.set(trail=unquote(path))
     while rest := rest.strip(" \t,"):
         matches = ((option, option.pattern.match(rest)) for option in OPTIONS)
-        option, found = next(((o, found) for o, found in matches if found), (None, None))
-        if option is None or found is None:
+        option, match = next(((o, match) for o, match in matches if match), (None, None))
+        if option is None or match is None:
             draft.refuse(statement, rest, f"unknown option of {statement.keyword}")
             break
         if option.member:
-            draft.set(**{option.member: option.convert(found[1])})
+            draft.set(**{option.member: option.convert(match[1])})
         elif option.noted:
-            draft.note(statement, found[0], option.noted)
+            draft.note(statement, match[0], option.noted)
         else:
-            draft.refuse(statement, found[0], option.refused)
-        rest = rest[found.end() :]
+            draft.refuse(statement, match[0], option.refused)
+        rest = rest[match.end() :]
     if statement.keyword.startswith("RMT"):
         draft.note(statement, statement.text, "the trail is written on this machine")
     if statement.keyword.endswith("FILE"):
-        draft.note(statement, statement.text, "its files are numbered, as those of a trail are")
+        draft.note(statement, statement.text, "its files are numbered, like those of a trail")
 
 
 def _tableexclude(draft: _Draft, statement: Statement) -> None:
@@ -413,12 +422,12 @@ def _tableexclude(draft: _Draft, statement: Statement) -> None:
     draft.refuse(statement, rest)
 
 
-def _exclude_all_of(parts: int) -> Callable[[_Draft, Statement], None]:
-    """Return what leaves out all tables of a schema or of a catalog: a name of so many parts before the table's."""
+def _exclude_all_of(levels: int) -> Callable[[_Draft, Statement], None]:
+    """Return a handler that excludes all tables of a schema (``levels`` 1) or catalog (2)."""
 
     def apply(draft: _Draft, statement: Statement) -> None:
         name, rest = statement.first("a name")
-        more = ".*" * (3 - len(name_parts(name)) if parts == 2 else 1)
+        more = ".*" * (3 - len(name_parts(name)) if levels == 2 else 1)
         draft.add("excluded", name + more)
         draft.refuse(statement, rest)
 
@@ -426,17 +435,17 @@ def _exclude_all_of(parts: int) -> Callable[[_Draft, Statement], None]:
 
 
 def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
-    """Take the catalog of the tables in two parts that follow."""
+    """Obey SOURCECATALOG: the catalog of later tables whose names have only two parts."""
     draft.catalog, rest = statement.first("a catalog")
     draft.refuse(statement, rest)
 
 
 def _obeyed_already(_: _Draft, __: Statement) -> None:
-    """Take a parameter that was obeyed while the file was cut into statements."""
+    """Accept a parameter that was obeyed while the file was split into statements."""
 
 
 def table_pattern(statement: Statement) -> tuple[str, str]:
-    """Return the pattern of tables that a statement begins with, and what follows."""
+    """Return the table pattern at the start of a statement, and the text after it."""
     pattern, rest = statement.first("a table name")
     parts = NAME_PART.findall(pattern)
     if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):
@@ -445,7 +454,7 @@ def table_pattern(statement: Statement) -> tuple[str, str]:
 
 
 def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
-    """Return what lets the TABLE statements that follow take operations, or not."""
+    """Return a handler that makes later TABLE statements include or ignore an operation."""
 
     def apply(draft: _Draft, statement: Statement) -> None:
         (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
@@ -455,18 +464,19 @@ def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], No
 
 
 def _switch(name: str, value: bool) -> Callable[[_Draft, Statement], None]:
-    """Return what sets a switch of the whole run.
+    """Return a handler that sets a switch for the whole run.
 
-    In GoldenGate it would hold for the TABLE statements that follow, so one between them is refused.
+    In GoldenGate it would only apply to the TABLE statements after it, so it is refused between
+    them.
     """
 
     def apply(draft: _Draft, statement: Statement) -> None:
         if draft.parameters.tables and getattr(draft.parameters, name) != value:
             line = draft.parameters.tables[0].line
-            problem = (
-                f"{statement.keyword} follows TABLE of line {line}, which it would not hold for"
+            problem = f"{statement.keyword} would not apply to the TABLE before it, in line {line}"
+            raise statement.error(
+                problem, "Write it before the first TABLE: it applies to all here"
             )
-            raise statement.error(problem, "Write it before the first TABLE: it holds for all here")
         draft.set(**{name: value})
         draft.refuse(statement, statement.rest)
 
@@ -474,7 +484,7 @@ def _switch(name: str, value: bool) -> Callable[[_Draft, Statement], None]:
 
 
 def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], None]:
-    """Return what takes a parameter's word for a setting."""
+    """Return a handler for a parameter whose value is one of these words."""
 
     def apply(draft: _Draft, statement: Statement) -> None:
         word, rest = statement.first(f"one of {', '.join(words)}")
@@ -487,7 +497,7 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], 
 
 
 def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
-    """Take the options of the log: each is a word, with values up to the next option's word."""
+    """Obey TRANLOGOPTIONS: each option is a word, with values up to the next option."""
     if not statement.rest:
         raise statement.error("expected an option after TRANLOGOPTIONS")
     for word, values in _log_options(statement.rest):
@@ -507,37 +517,39 @@ def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
 
 
 def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the options of TRANLOGOPTIONS with their values; what is in parentheses is one value."""
+    """Yield the options of TRANLOGOPTIONS with their values. Text in parentheses is one value."""
     words = _LOG_WORD.findall(text)
-    begins = [at for at, word in enumerate(words) if not at or word.upper() in TRANSACTION_LOG]
-    for begin, end in zip(begins, [*begins[1:], len(words)], strict=True):
+    option_indexes = [
+        at for at, word in enumerate(words) if not at or word.upper() in TRANSACTION_LOG
+    ]
+    for begin, end in zip(option_indexes, [*option_indexes[1:], len(words)], strict=True):
         yield words[begin], words[begin + 1 : end]
 
 
 def read_variable(statement: Statement) -> tuple[str, str]:
-    """Return the name and the value of SETENV."""
-    found = _SETENV.search(statement.rest)
-    if found is None:
+    """Parse SETENV. Returns the name and value of the variable."""
+    match = _SETENV.search(statement.rest)
+    if match is None:
         raise statement.error("expected (NAME = value) after SETENV")
-    return found[1], unquote(found[2])
+    return match[1], unquote(match[2])
 
 
 def _setenv(draft: _Draft, statement: Statement) -> None:
     draft.add("environment", read_variable(statement))
-    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
+    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) uses it")
 
 
 def _recovery(draft: _Draft, statement: Statement) -> None:
     word, rest = statement.first("APPENDMODE or OVERWRITEMODE")
     if word.upper() not in ("APPENDMODE", "OVERWRITEMODE"):
         raise statement.error(f"expected APPENDMODE or OVERWRITEMODE, found {word}")
-    reason = "a run publishes whole files, so there is nothing to overwrite or to continue"
+    reason = "a run only publishes complete files, so there is nothing to overwrite or continue"
     draft.note(statement, f"{statement.keyword} {word}", reason)
     draft.refuse(statement, rest)
 
 
 def _not_obeyed(draft: _Draft, statement: Statement) -> None:
-    """Note a parameter that changes nothing about the data; refuse any other one."""
+    """Note a parameter that does not affect the data; refuse any other."""
     text = statement.text.rstrip("; \t")
     if statement.keyword in NOTED:
         draft.note(statement, text, NOTED[statement.keyword])
@@ -586,11 +598,11 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         },
     }
 )
-# What the lines of a file obey before they are statements (``parameter_macros``).
-IN_MACRO: Final = "it is not read within a macro"
+# Parameters that ``parameter_macros`` obeys before lines become statements.
+IN_MACRO: Final = "it is not obeyed inside a macro"
 OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
-# Why Replicat does not take them: parameters of Extract alone, as far as Replicat has no row of the same name.
+# The reason why Replicat refuses parameters of Extract, unless Replicat's own tables have the name.
 OF_EXTRACT: Final = MappingProxyType(
     dict.fromkeys((*_HANDLERS, *CLAUSES, *NOTED, *REFUSED, *REASONS), "it belongs to Extract")
 )

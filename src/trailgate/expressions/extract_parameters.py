@@ -1,6 +1,7 @@
-"""Why parameters of Extract, options of its TABLE and of TRANLOGOPTIONS change nothing here, or are refused.
+"""Parameters of Extract that are not obeyed, with the reason: they have no effect here, or are refused.
 
-A row for each one of Oracle's reference that ``extract_files`` does not obey.
+The tables cover each parameter in Oracle's reference that ``extract_files`` does not obey, and each
+option of TABLE and of TRANLOGOPTIONS.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ NOTED: Final = by_reason(
         _NO_DATABASE: "DBOPTIONS DSOPTIONS DYNAMICRESOLUTION NODYNAMICRESOLUTION FETCHOPTIONS MAXFETCHSTATEMENTS HAVEUDTWITHNCHAR SOURCEDB USERID USERIDALIAS",
         "messages carry no DDL": "DDL DDLERROR DDLOPTIONS DDLRULEHINT DDLSUBST",
         "bad messages are quarantined by --on-error": "DISCARDFILE NODISCARDFILE DISCARDROLLOVER",
-        "a run reads the messages that are there, and ends": "EOFDELAY EOFDELAYCSECS",
-        "files are published whole": "FLUSHCSECS FLUSHSECS",
+        "a run reads the existing messages and ends": "EOFDELAY EOFDELAYCSECS",
+        "only complete files are published": "FLUSHCSECS FLUSHSECS",
         "every user's operations are captured": "GETAPPLOPS GETREPLICATES",
         "it is the default of GoldenGate": "GETUPDATEAFTERS NOENCRYPTTRAIL",
         "the run prints its own summary": "LIST NOLIST REPORT REPORTCOUNT REPORTROLLOVER SHOWSYNTAX NOSHOWSYNTAX STATOPTIONS SYSLOG TRACE TRACE2 WARNLONGTRANS WARNRATE",
@@ -100,7 +101,11 @@ TABLE_NOTED: Final = by_reason(
 
 
 class LogOption(NamedTuple):
-    """An option of TRANLOGOPTIONS: the member it adds its one value to, why it changes nothing, or why it is refused."""
+    """An option of TRANLOGOPTIONS.
+
+    It adds its value to ``member``; or ``noted`` states why it has no effect, or ``refused`` why it
+    is an error.
+    """
 
     member: str = ""
     noted: str = ""

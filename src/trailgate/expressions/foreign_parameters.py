@@ -1,4 +1,7 @@
-"""Parameters of GoldenGate's other files and processes, so that an error can distinguish a parameter in the wrong file from a misspelt one."""
+"""Parameters of GoldenGate's other files and processes.
+
+They let an error distinguish a parameter in the wrong file from a misspelt one.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from typing import Final
 
 
 def by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason of each name, of the names that share one."""
+    """Return the reason for each name, from groups of space-separated names that share one."""
     return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
 
-# Oracle's parameter reference, 12.3 to 26, "Valid For". Names that Extract or Replicat take too have rows of their own in their tables, which come first.
+# From Oracle's parameter reference, 12.3 to 26, "Valid For". Names that are also parameters of Extract
+# or Replicat are in their own tables, which are searched first.
 FOREIGN: Final = by_reason(
     {
         "it belongs to GLOBALS, which is not read": (
@@ -34,12 +38,16 @@ UNDOCUMENTED: Final = "it is one of GoldenGate's undocumented parameters"
 
 
 def foreign_reason(name: str, others: Mapping[str, str]) -> str:
-    """Return why a parameter that a process does not have is refused; empty if nothing has it. ``others`` are the reasons for those of another process."""
-    found = FOREIGN.get(name) or others.get(name, "")
-    return found or (UNDOCUMENTED if name.startswith("_") else "")
+    """Return why a parameter that this process does not have is refused, or "" if no process has it.
+
+    ``others`` are the reasons for the parameters of another process.
+    """
+    reason = FOREIGN.get(name) or others.get(name, "")
+    return reason or (UNDOCUMENTED if name.startswith("_") else "")
 
 
-# What Replicat and its MAP take and Extract does not; a test compares it with Replicat's own tables.
+# Parameters of Replicat and options of MAP that Extract does not have. A test compares this with
+# Replicat's own tables.
 OF_REPLICAT: Final = MappingProxyType(
     dict.fromkeys(
         [

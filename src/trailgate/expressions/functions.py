@@ -1,4 +1,8 @@
-"""The functions of expressions: one row a function."""
+"""The functions of expressions, such as @STRCAT and @IF.
+
+``FUNCTIONS`` has one row per function: the number of its arguments, the function that computes its
+value for all rows of a block, and a check that runs when the expression is parsed.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +43,14 @@ from trailgate.expressions.values import (
 
 Check = Callable[[Call, str], None]
 ANY_NUMBER: Final = 99
-BETWEEN_KEYS: Final = "\x1f"  # joins the columns of @RANGE; a NULL is the sign after it
+BETWEEN_KEYS: Final = "\x1f"  # separates the columns of @RANGE; NULL_KEY stands for NULL
 NULL_KEY: Final = "\x1e"
 NULL: Final = Value(pa.scalar(None, pa.string()), Kind.TEXT)
 SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
 
 
 def _nothing(call: Call, text: str) -> None:
-    """Accept every argument."""
+    """Accept any arguments."""
 
 
 def _no_condition(_: int) -> bool:
@@ -62,7 +66,11 @@ def _every_other(at: int) -> bool:
 
 
 class Function(NamedTuple):
-    """How many arguments a function takes, its value, what is checked before there are any rows, and which arguments may be conditions."""
+    """A function: its number of arguments, its implementation, and the check of its arguments.
+
+    ``check`` runs before there are any rows. ``takes_condition`` states which arguments may be
+    conditions.
+    """
 
     least: int
     most: int
@@ -72,7 +80,7 @@ class Function(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """Return the number of arguments as an error states it."""
+        """The number of arguments, as errors state it."""
         if self.least == self.most:
             return f"{self.least} argument{'s' * (self.least != 1)}"
         if self.most == ANY_NUMBER:
@@ -85,28 +93,30 @@ def _values(scope: Scope, call: Call) -> list[Value]:
 
 
 def _find(scope: Scope, call: Call) -> Value:
-    """Return where a text begins in another, counted from 1; 0 where it does not occur."""
+    """@STRFIND: the position of a text in another, from 1, or 0 if it does not occur."""
     value, sought = scope.value(call.arguments[0]), _literal(scope, call, 1)
     skipped = _whole_number(scope, call, 2) - 1 if len(call.arguments) > 2 else 0
     within = _column(value.text(), len(scope.block))
     if skipped:
         within = pc.utf8_slice_codeunits(within, skipped)
-    places = pc.find_substring(within, sought)
+    # Arrow returns offsets in bytes. If the text is not ASCII, the characters before the match are
+    # counted.
+    positions = pc.find_substring(within, sought)
     if not pc.all(pc.string_is_ascii(within), min_count=0).as_py():
         heads = pc.list_element(pc.split_pattern(within, sought, max_splits=1), 0)
-        places = pc.if_else(pc.less(places, 0), -1, pc.utf8_length(heads))
-    return number_value(pc.if_else(pc.less(places, 0), 0, pc.add(places, skipped + 1)), value)
+        positions = pc.if_else(pc.less(positions, 0), -1, pc.utf8_length(heads))
+    return number_value(pc.if_else(pc.less(positions, 0), 0, pc.add(positions, skipped + 1)), value)
 
 
-def _literal(scope: Scope, call: Call, place: int) -> str:
-    node = call.arguments[place]
+def _literal(scope: Scope, call: Call, index: int) -> str:
+    node = call.arguments[index]
     if not isinstance(node, Literal) or not node.text:
         raise scope.error("expected a literal, as in 'text'", node)
     return node.text
 
 
-def _whole_number(scope: Scope, call: Call, place: int) -> int:
-    node = call.arguments[place]
+def _whole_number(scope: Scope, call: Call, index: int) -> int:
+    node = call.arguments[index]
     if (
         not isinstance(node, Number)
         or not node.text.isdigit()
@@ -122,14 +132,14 @@ def _equal(scope: Scope, call: Call) -> Value:
 
 
 def _as_text(value: Value) -> Value:
-    """Return a value as text that keeps its column, whose padding does not count."""
+    """Return a value as text. It keeps its column, whose padding must be ignored when comparing."""
     kind = Kind.TEXT if value.kind is not Kind.LITERAL else Kind.LITERAL
     column = value.column if value.kind is Kind.TEXT else None
     return Value(value.text(), kind, value.missing, column)
 
 
 def _compare(scope: Scope, call: Call) -> Value:
-    """Return -1, 0 or 1 as the first text is before, equal to or after the second."""
+    """@STRCMP and @STRNCMP: -1, 0 or 1 if the first text is less, equal or greater."""
     values = _values(scope, call)
     strings = [_as_text(value) for value in values]
     if len(values) > 2:
@@ -137,6 +147,7 @@ def _compare(scope: Scope, call: Call) -> Value:
         strings = [
             Value(pc.utf8_slice_codeunits(t.text(), 0, size), Kind.TEXT) for t in strings[:2]
         ]
+    # True and false are 1 and 0: after minus before is -1, 0 or 1.
     before, after = (compare_values(sign, strings[0], strings[1]) for sign in ("<", ">"))
     number = pc.subtract(pc.cast(after, pa.int8()), pc.cast(before, pa.int8()))
     return number_value(number, *values)
@@ -161,9 +172,9 @@ def _join(scope: Scope, call: Call) -> Value:
 
 
 def _join_parts(scope: Scope, call: Call) -> Value:
-    """Return texts joined, of each at most as many characters as the number after it."""
+    """@STRNCAT: join texts, each cut to the number of characters after it."""
     values = [scope.value(argument) for argument in call.arguments[::2]]
-    sizes = [_whole_number(scope, call, place) for place in range(1, len(call.arguments), 2)]
+    sizes = [_whole_number(scope, call, index) for index in range(1, len(call.arguments), 2)]
     parts = [
         pc.utf8_slice_codeunits(value.text(), 0, size)
         for value, size in zip(values, sizes, strict=True)
@@ -178,7 +189,7 @@ def _check_sizes(call: Call, text: str) -> None:
 
 
 def _hexadecimal(scope: Scope, call: Call) -> Value:
-    """Return bytes as hexadecimal digits, which they are compared by."""
+    """@BINTOHEX: return bytes as hexadecimal digits, in which form they are already stored."""
     value = scope.value(call.arguments[0])
     if value.kind is not Kind.BYTES:
         hint = "The digits of text would depend on its character set"
@@ -188,13 +199,13 @@ def _hexadecimal(scope: Scope, call: Call) -> Value:
 
 def _extract(scope: Scope, call: Call) -> Value:
     value = scope.value(call.arguments[0])
-    first, last = (_whole_number(scope, call, place) for place in (1, 2))
+    first, last = (_whole_number(scope, call, index) for index in (1, 2))
     return text_value(pc.utf8_slice_codeunits(value.text(), first - 1, max(last, first - 1)), value)
 
 
 def _range(scope: Scope, call: Call) -> Value:
-    """Return 1 for the rows of one of several ranges, into which rows are parted by a hash of columns, else 0."""
-    number, total = (_whole_number(scope, call, place) for place in (0, 1))
+    """@RANGE: 1 for the rows of one of several ranges, else 0. Rows are assigned by a hash of columns."""
+    number, total = (_whole_number(scope, call, index) for index in (0, 1))
     table = scope.block.table
     nodes = call.arguments[2:] or tuple(
         ColumnName(table.columns[key].name, None, call.at) for key in table.keys
@@ -203,11 +214,12 @@ def _range(scope: Scope, call: Call) -> Value:
     rows = len(scope.block)
     parts = [_column(pc.fill_null(key_text(value), NULL_KEY), rows) for value in values]
     joined = pc.binary_join_element_wise(*parts, SEPARATOR)
+    # The hash only depends on the text, so a row is always in the same range.
     offsets, data = text_view(joined)
     hashes = np.empty(rows, np.int64)
     hash_strings(data, offsets, hashes)
-    found = Value(pa.array((hashes % total == number - 1).astype(np.int64)), Kind.NUMBER)
-    return Value(found.data, Kind.NUMBER, missing_of(values))
+    selected = Value(pa.array((hashes % total == number - 1).astype(np.int64)), Kind.NUMBER)
+    return Value(selected.data, Kind.NUMBER, missing_of(values))
 
 
 def _column(data: pa.Array | pa.Scalar, rows: int) -> pa.Array:
@@ -252,16 +264,16 @@ def _check_difference(call: Call, text: str) -> None:
 
 
 def _now(scope: Scope, call: Call) -> Value:
-    """Return the time at which a batch is applied."""
+    """@DATENOW: the time at which a batch is applied."""
     now = scope.environment.now
     if now is None:
-        hint = "COLMAP of a MAP statement has it"
+        hint = "It can be used in the COLMAP of a MAP statement"
         raise scope.error("@DATENOW would differ from run to run here", call, hint)
     return Value(pa.scalar(now, pa.string()), Kind.LITERAL)
 
 
 def _compute(scope: Scope, call: Call) -> Value:
-    """Return a number that is computed, or 1 and 0 for a condition that is true or not."""
+    """@COMPUTE: a computed number, or 1 or 0 for a condition that is true or not."""
     (node,) = call.arguments
     if not isinstance(node, CONDITIONS):
         value = scope.value(node)
@@ -277,10 +289,12 @@ def _if(scope: Scope, call: Call) -> Value:
 
 
 def _evaluate(scope: Scope, call: Call) -> Value:
-    """Return the value after the first condition that is true, else the last one, else NULL."""
-    given = call.arguments
-    pairs = [(scope.verdicts(given[at]), given[at + 1]) for at in range(0, len(given) - 1, 2)]
-    return _choose(scope, pairs, given[-1] if len(given) % 2 else None)
+    """@EVAL: the value after the first true condition, else the last value, else NULL."""
+    arguments = call.arguments
+    pairs = [
+        (scope.verdicts(arguments[at]), arguments[at + 1]) for at in range(0, len(arguments) - 1, 2)
+    ]
+    return _choose(scope, pairs, arguments[-1] if len(arguments) % 2 else None)
 
 
 def _check_default(call: Call, text: str) -> None:
@@ -290,17 +304,21 @@ def _check_default(call: Call, text: str) -> None:
 
 
 def _case(scope: Scope, call: Call) -> Value:
-    """Return the value after the first one that the first argument is equal to, else the last one, else NULL."""
-    value, *given = call.arguments
+    """@CASE: the value after the first argument that equals the tested one, else the last, else NULL."""
+    value, *rest = call.arguments
     pairs = [
-        (scope.verdicts(Comparison("=", value, given[at], call.at)), given[at + 1])
-        for at in range(0, len(given) - 1, 2)
+        (scope.verdicts(Comparison("=", value, rest[at], call.at)), rest[at + 1])
+        for at in range(0, len(rest) - 1, 2)
     ]
-    return _choose(scope, pairs, given[-1] if len(given) % 2 else None)
+    return _choose(scope, pairs, rest[-1] if len(rest) % 2 else None)
 
 
 def _choose(scope: Scope, pairs: Sequence[tuple[Verdicts, Node]], default: Node | None) -> Value:
-    """Return by row the value of the first outcome that is true; missing where a missing column decides that."""
+    """Return, per row, the value of the first true condition, else the default.
+
+    It is missing if a missing column decides which condition is true. The pairs are applied in
+    reverse order, so that the first true one wins.
+    """
     rows = len(scope.block)
     last = NULL if default is None else scope.value(default)
     values = [scope.value(node) for _, node in pairs]
@@ -310,6 +328,7 @@ def _choose(scope: Scope, pairs: Sequence[tuple[Verdicts, Node]], default: Node 
         true = verdicts.true_rows
         data = pc.if_else(pa.array(true), value.text(), data)
         missing = np.where(true, _missing(value, rows), missing) | verdicts.undecided_rows
+    # The result is a number only if all possible values are.
     kinds = {value.kind for value in (*values, *([last] if default is not None else ()))}
     return Value(data, Kind.NUMBER if kinds == {Kind.NUMBER} else Kind.TEXT, missing)
 
@@ -319,18 +338,18 @@ def _missing(value: Value, rows: int) -> Mask:
 
 
 def _one_of(scope: Scope, call: Call) -> Value:
-    """Return 1 where the first argument is equal to another one, else 0."""
+    """@VALONEOF: 1 if the first argument equals one of the others, else 0."""
     value, *others = call.arguments
-    found = reduce(
+    result = reduce(
         Verdicts.__or__,
         (scope.verdicts(Comparison("=", value, other, call.at)) for other in others),
     )
-    true = pa.array(found.true_rows.astype(np.int64))
-    return Value(true, Kind.NUMBER, found.undecided_rows)
+    true = pa.array(result.true_rows.astype(np.int64))
+    return Value(true, Kind.NUMBER, result.undecided_rows)
 
 
 def _column_state(scope: Scope, call: Call) -> Value:
-    """Return a value that is NULL or missing in all rows."""
+    """@COLSTAT: a value that is NULL, or missing, in all rows."""
     node = call.arguments[0]
     assert isinstance(node, ColumnName)
     rows = len(scope.block)
@@ -357,7 +376,7 @@ def _substitute(scope: Scope, call: Call) -> Value:
 
 def _check_pairs(call: Call, text: str) -> None:
     if len(call.arguments) % 2 == 0:
-        problem = f"@{call.function} takes a text, and pairs of what is replaced and by what"
+        problem = f"@{call.function} takes a text, and pairs of old and new text"
         raise expression_error(problem, text, call.at)
 
 
@@ -366,7 +385,7 @@ def _number_of_text(scope: Scope, call: Call) -> Value:
     return Value(pc.utf8_trim(value.text(), " "), Kind.NUMBER, value.missing)
 
 
-LONGEST: Final = 4000  # characters that a number is filled up to
+LONGEST: Final = 4000  # the maximum width of @STRNUM
 PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyType(
     {
         "LEFT": lambda text, _: text,
@@ -384,35 +403,35 @@ PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyT
 
 
 def _text_of_number(scope: Scope, call: Call) -> Value:
-    """Return a number as text of a width; one that is longer is kept whole."""
+    """@STRNUM: return a number as text of a width. A longer number is not cut."""
     value = scope.value(call.arguments[0])
     width = _whole_number(scope, call, 2) if len(call.arguments) > 2 else 0
     return text_value(PADDED[_word(call, 1)](value.text(), width), value)
 
 
-def _word(call: Call, place: int) -> str:
-    """Return an argument that is a word, with quotes or without, in upper case."""
-    node = call.arguments[place]
+def _word(call: Call, index: int) -> str:
+    """Return an argument that is a word, quoted or not, in upper case."""
+    node = call.arguments[index]
     if isinstance(node, Literal):
         return node.text.upper()
     return node.name.upper() if isinstance(node, ColumnName) and node.image is None else ""
 
 
 def _check_width(call: Call, text: str) -> None:
-    way = _word(call, 1)
-    if way not in PADDED:
+    alignment = _word(call, 1)
+    if alignment not in PADDED:
         problem = f"expected one of {', '.join(PADDED)}"
         raise expression_error(problem, text, call.arguments[1].at)
-    if way != "LEFT" and len(call.arguments) < 3:
+    if alignment != "LEFT" and len(call.arguments) < 3:
         hint = "As in @STRNUM (ID, RIGHTZERO, 10)"
-        raise expression_error(f"{way} needs a length here", text, call.at, hint)
+        raise expression_error(f"{alignment} needs a length here", text, call.at, hint)
     for node in call.arguments[2:]:
         if isinstance(node, Number) and (len(node.text) > 4 or float(node.text) > LONGEST):
             raise expression_error(f"expected a length of {LONGEST} at most", text, node.at)
 
 
 def _token(scope: Scope, call: Call) -> Value:
-    """Return the record's token of a name, NULL where it has none."""
+    """@TOKEN: the record's token of this name, or NULL."""
     name, tokens = _literal(scope, call, 0), scope.block.tokens
     if tokens is None:
         return NULL
@@ -423,23 +442,23 @@ _STATES: Final = ("PRESENT", "NULL", "MISSING", "INVALID")
 
 
 def _test(scope: Scope, call: Call) -> Value:
-    """Return 1 for the rows in which a column is in one of the states, else 0; it is known for all rows."""
+    """@COLTEST: 1 for the rows in which a column is in one of the states, else 0. It is never missing."""
     column = scope.value(call.arguments[0])
     rows = len(scope.block)
     missing = np.zeros(rows, bool) if column.missing is None else column.missing
     null = np.asarray(_column(column.data, rows).is_null()) & ~missing
-    # What cannot be converted is an error of its message, so nothing is invalid here.
+    # A value that cannot be converted is an error of its message, so none is INVALID here.
     states = {
         "PRESENT": ~null & ~missing,
         "NULL": null,
         "MISSING": missing,
         "INVALID": np.zeros(rows, bool),
     }
-    found = np.zeros(rows, bool)
+    matched = np.zeros(rows, bool)
     for node in call.arguments[1:]:
         assert isinstance(node, ColumnName)
-        found |= states[node.name.upper()]
-    return Value(pa.array(found.astype(np.int64)), Kind.NUMBER)
+        matched |= states[node.name.upper()]
+    return Value(pa.array(matched.astype(np.int64)), Kind.NUMBER)
 
 
 def _check_test(call: Call, text: str) -> None:
@@ -452,11 +471,11 @@ def _check_test(call: Call, text: str) -> None:
 
 REFUSED_FUNCTIONS: Final = by_reason(
     {
-        "there are no procedures or queries that would give it": "GETVAL SQLEXEC",
-        "expressions give text, and no bytes": "BINARY HEXTOBIN NUMBIN",
-        "it belongs to NonStop and to bytes at the limits of a type": "HIGHVAL LOWVAL",
-        "which bytes of a value are hashed is not documented": "OGG_SHA1",
-        "no DDL is carried out": "DDL",
+        "stored procedures and queries are not supported": "GETVAL SQLEXEC",
+        "expressions return text, not bytes": "BINARY HEXTOBIN NUMBIN",
+        "it is for NonStop, and for bytes at the limits of a type": "HIGHVAL LOWVAL",
+        "the bytes that it hashes are not documented": "OGG_SHA1",
+        "DDL is not applied": "DDL",
     }
 )
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(

@@ -1,4 +1,9 @@
-"""Expressions read from text: conditions as in FILTER and WHERE, values as in TOKENS."""
+"""Parse expressions: conditions as in FILTER and WHERE, and values as in TOKENS and COLMAP.
+
+A recursive-descent parser turns the tokens of ``syntax`` into a tree of nodes. From weakest to
+strongest the operators are OR, AND, NOT, comparisons, sums, products. For example, ``A > 1 AND B =
+'X'`` is a Junction of two Comparisons.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +33,12 @@ from trailgate.expressions.syntax import (
     tokens,
 )
 
-DEEPEST: Final = 60  # parentheses, arguments and NOTs inside each other
+DEEPEST: Final = 60  # the maximum nesting of parentheses, arguments and NOTs
 STATES: Final = frozenset({"NULL", "PRESENT", "ABSENT"})
 SIGNS: Final = ("=", "<>", "<", "<=", ">", ">=")
 SUMS: Final = ("+", "-")
 PRODUCTS: Final = ("*", "/", "\\")
-# Words that may be a source of a value without @GETENV (manual H.5.2), and what they mean.
+# Words that stand for a GGHEADER item of @GETENV (manual H.5.2), and the item.
 HEADER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "GGS_TRANS_TIMESTAMP": "COMMITTIMESTAMP",
@@ -46,25 +51,27 @@ _IMAGES: Final = ("BEFORE", "AFTER")
 
 
 def parse_condition(text: str, *, ansi_quotes: bool = True) -> Expression:
-    """Return a condition; raises OptionError with a caret. A value is one where it is not 0."""
-    return _Parser(text, ansi_quotes).whole(_Parser.condition)
+    """Parse a condition. Raises OptionError with a caret. A value is a condition: true unless it is 0."""
+    return _Parser(text, ansi_quotes).parse_all(_Parser.condition)
 
 
 def parse_value(text: str, *, ansi_quotes: bool = True) -> Expression:
-    """Return a value: a literal, a number, a column, a function, or a number computed from others; raises OptionError.
+    """Parse a value: a literal, number, column, function or computation. Raises OptionError.
 
-    Without ``ansi_quotes`` text in double quotes is a literal, and not a column's name.
+    Without ``ansi_quotes``, text in double quotes is a literal and not a column name.
     """
-    return _Parser(text, ansi_quotes).whole(_Parser.number)
+    return _Parser(text, ansi_quotes).parse_all(_Parser.number)
 
 
 class _Parser:
+    """The parser of one expression. Each method parses one rule of the grammar."""
+
     def __init__(self, text: str, ansi_quotes: bool) -> None:
-        self.text, self.place, self.depth = text, 0, 0
+        self.text, self.index, self.depth = text, 0, 0
         self.tokens = list(tokens(text, ansi_quotes=ansi_quotes))
 
-    def whole(self, rule: Callable[[_Parser], Node]) -> Expression:
-        """Return what a rule makes of the whole text."""
+    def parse_all(self, rule: Callable[[_Parser], Node]) -> Expression:
+        """Apply a rule to the complete text. Raises OptionError if text is left over."""
         node, left = rule(self), self.next
         if left.kind is not TokenKind.END:
             raise self.syntax_error("the end", left)
@@ -72,11 +79,11 @@ class _Parser:
 
     @property
     def next(self) -> Token:
-        return self.tokens[self.place]
+        return self.tokens[self.index]
 
     def take(self) -> Token:
-        self.place += 1
-        return self.tokens[self.place - 1]
+        self.index += 1
+        return self.tokens[self.index - 1]
 
     def error(self, problem: str, token: Token, hint: str = "") -> OptionError:
         return expression_error(problem, self.text, token.at, hint)
@@ -91,6 +98,7 @@ class _Parser:
         return self.error(f"expected {expected}, found {token.shown}", token)
 
     def deeper(self, rule: Callable[[], Node]) -> Node:
+        """Apply a rule one level deeper. Raises OptionError if the nesting is too deep."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.error(f"nested deeper than {DEEPEST}", self.next)
@@ -131,30 +139,31 @@ class _Parser:
     def state_test(self, left: Node, sign: Token) -> Node:
         state = self.take()
         if not isinstance(left, ColumnName):
-            raise self.error(f"@{state.text.upper()} is compared with a column only", state)
+            raise self.error(f"@{state.text.upper()} can only be compared with a column", state)
         if sign.text not in ("=", "<>"):
-            raise self.error(f"@{state.text.upper()} is compared by = or <>", sign)
+            raise self.error(f"@{state.text.upper()} can only be compared by = or <>", sign)
         return StateTest(left, state.text.upper(), sign.text == "<>", left.at)
 
     def number(self) -> Node:
-        """Return an operand, or a number that is computed from several."""
+        """Parse an operand, or arithmetic over operands."""
         return self.computed(SUMS, lambda: self.computed(PRODUCTS, self.operand))
 
     def computed(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
-        """Return what parts between signs make, from the left to the right."""
-        found = part()
+        """Parse operands joined by these signs, from left to right."""
+        left = part()
         while self.next.is_sign(*signs):
             sign = self.take()
-            other = part()
-            for side in (found, other):
+            right = part()
+            # A comparison in parentheses is a condition, with which one cannot compute.
+            for side in (left, right):
                 if isinstance(side, CONDITIONS):
-                    problem = "a condition is not a number to compute with"
+                    problem = "a condition is not a number"
                     raise expression_error(problem, self.text, side.at)
             if sign.text == "/":
-                hint = "How many digits a quotient has is not documented"
-                raise self.error("division is not computed", sign, hint)
-            found = Computation(sign.text, found, other, sign.at)
-        return found
+                hint = "The number of digits of a quotient is not documented"
+                raise self.error("division is not supported", sign, hint)
+            left = Computation(sign.text, left, right, sign.at)
+        return left
 
     def operand(self) -> Node:
         if not self.next.is_sign("("):
@@ -175,12 +184,13 @@ class _Parser:
 
     def name(self, token: Token) -> Node:
         word = token.text.upper()
+        # Only BEFORE.COLUMN and AFTER.COLUMN are qualified names here.
         if self.next.is_sign("."):
             self.take()
             named = self.take()
             if word not in _IMAGES or token.kind is not TokenKind.NAME:
-                hint = "A column is named alone, or as BEFORE.COLUMN"
-                raise self.error("a column is named without its table", token, hint)
+                hint = "Write COLUMN, or BEFORE.COLUMN"
+                raise self.error("a column must be named without its table", token, hint)
             if named.kind not in (TokenKind.NAME, TokenKind.IDENTIFIER):
                 raise self.error(f"expected a column, found {named.shown}", named)
             return ColumnName(named.text, word, token.at)
@@ -195,44 +205,44 @@ class _Parser:
         name = token.text.upper()
         if name in STATES:
             hint = f"As in COLUMN = @{name}"
-            raise self.error(f"@{name} is compared with a column only", token, hint)
+            raise self.error(f"@{name} can only be compared with a column", token, hint)
         if name in (*_IMAGES, EITHER):
             return self.of_image(name, token)
         row = FUNCTIONS.get(name)
         if row is None and name in REFUSED_FUNCTIONS:
-            raise self.error(f"@{name} is not computed: {REFUSED_FUNCTIONS[name]}", token)
+            raise self.error(f"@{name} is not supported: {REFUSED_FUNCTIONS[name]}", token)
         if row is None:
             near = did_you_mean(name, FUNCTIONS)
             known = ", ".join(f"@{one}" for one in sorted(FUNCTIONS))
             raise self.error(f"unknown function @{name}", token, near or f"Known: {known}")
-        given = self.arguments()
-        if not row.least <= len(given) <= row.most:
-            raise self.error(f"@{name} takes {row.taken}, not {len(given)}", token)
-        for at, argument in enumerate(given):
+        arguments_ = self.arguments()
+        if not row.least <= len(arguments_) <= row.most:
+            raise self.error(f"@{name} takes {row.taken}, not {len(arguments_)}", token)
+        for at, argument in enumerate(arguments_):
             if isinstance(argument, CONDITIONS) and not row.takes_condition(at):
-                raise self.error(f"@{name} takes no condition there", token)
-        call = Call(name, given, token.at)
+                raise self.error(f"@{name} does not accept a condition there", token)
+        call = Call(name, arguments_, token.at)
         row.check(call, self.text)
         return call
 
     def of_image(self, image: str, token: Token) -> Node:
-        """Return the column of @BEFORE (column), @AFTER (column) or @BEFOREAFTER (column)."""
-        given = self.arguments()
-        if len(given) != 1 or not isinstance(given[0], ColumnName) or given[0].image:
+        """Parse @BEFORE (column), @AFTER (column) or @BEFOREAFTER (column)."""
+        arguments_ = self.arguments()
+        if len(arguments_) != 1 or not isinstance(arguments_[0], ColumnName) or arguments_[0].image:
             raise self.error(f"@{image} takes one column", token)
-        return ColumnName(given[0].name, image, token.at)
+        return ColumnName(arguments_[0].name, image, token.at)
 
     def arguments(self) -> tuple[Node, ...]:
         self.expect("(")
         if self.next.is_sign(")"):
             self.take()
             return ()
-        found = [self.deeper(self.condition)]
+        arguments_ = [self.deeper(self.condition)]
         while self.next.is_sign(","):
             self.take()
-            found.append(self.deeper(self.condition))
+            arguments_.append(self.deeper(self.condition))
         self.expect(")")
-        return tuple(found)
+        return tuple(arguments_)
 
 
 _VALUES: Final[Mapping[TokenKind, Callable[[_Parser, Token], Node]]] = MappingProxyType(

@@ -1,7 +1,9 @@
-"""What a capture takes of its messages: tables, operations, rows, columns, and the tokens that it adds.
+"""Select what a capture takes from its messages: tables, operations, rows, columns and user tokens.
 
-``CaptureRules`` are what parameter files and the command line ask for. Its TABLE statements are bound to a table's columns once (``TableSelection``); then they take
-whole columns of operations: the first statement that takes a row decides, and a row that a missing column would decide is undecided, which is an error.
+``CaptureRules`` are the choices of a parameter file or of the command line. For each table, its
+TABLE statements are bound to the table's columns once (``TableSelection``), and then applied to
+blocks of operations. The first statement that selects a row wins. If a missing column would decide
+about a row, the row is undecided, which is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ ALL: Final = "*.*"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A FILTER or WHERE clause; ``operations`` are the letters of those that it is applied to."""
+    """A FILTER or WHERE clause. ``operations`` are the letters of the operations to which it applies."""
 
     clause: str
     expression: Expression
@@ -47,9 +49,9 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """One TABLE statement; ``ignored`` are the letters of operations that it does not take.
+    """A TABLE statement. ``ignored`` are the letters of the operations that it excludes.
 
-    An operation is taken if all conditions hold for it.
+    An operation is selected if all conditions are true.
     """
 
     pattern: str
@@ -60,41 +62,42 @@ class TableRule:
     without: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
     line: int = field(default=0, compare=False)
-    source: str = field(default="", compare=False)  # the file of OBEY or INCLUDE, else empty
+    source: str = field(default="", compare=False)  # the file of OBEY or INCLUDE, or ""
 
     @property
     def takes_all(self) -> bool:
-        """Return whether every operation of its tables is taken."""
+        """True if every operation of the tables is selected."""
         return not self.ignored and not self.conditions
 
     @property
     def record(self) -> tuple[object, ...]:
-        """Return what decides how records of its tables look."""
+        """The options that determine what the tables' records contain."""
         return self.key, self.columns, self.without, self.tokens
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Return the expressions of its conditions and tokens."""
+        """The expressions of the conditions and tokens."""
         return (
             *(condition.expression for condition in self.conditions),
             *(token.value for token in self.tokens),
         )
 
     def error(self, problem: str, option: str = "TABLE", hint: str = "") -> OptionError:
-        """Return an error placed at the statement."""
+        """Return an error at this statement."""
         where = Where(source=self.source or None, line=self.line or None, field=option)
         return OptionError(problem, where=where, hint=hint)
 
     def place(self, error: OptionError, option: str) -> OptionError:
-        """Return an error with the statement's place, where it has none of its own."""
+        """Add the statement's position to an error that has no position yet."""
         return error.with_place(source=self.source or None, line=self.line or None, field=option)
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureRules:
-    """Which operations are captured, and what they carry (capture properties §4).
+    """Which operations to capture, and what their records contain (capture properties §4).
 
-    ``tables`` are patterns of names, or statements. ``users`` and ``transactions`` are those whose transactions are left out.
+    ``tables`` are name patterns or statements. Transactions of ``users``, and ``transactions`` of
+    these names, are excluded.
     """
 
     compress_updates: bool = True
@@ -108,12 +111,12 @@ class CaptureRules:
 
     @property
     def statements(self) -> tuple[TableRule, ...]:
-        """Return the tables as statements."""
+        """The tables as TABLE statements."""
         return tuple(TableRule(table) if isinstance(table, str) else table for table in self.tables)
 
     @property
     def takes_all(self) -> bool:
-        """Return whether every operation of every table is captured."""
+        """True if every operation of every table is captured."""
         statements = self.statements
         return (
             [rule.pattern for rule in statements] == [ALL]
@@ -122,34 +125,36 @@ class CaptureRules:
         )
 
     def wants(self, table_name: str) -> bool:
-        """Return whether a table is captured; patterns are compared without case."""
+        """Return True if a table is captured. Patterns are case-insensitive."""
         return bool(self.of_table(table_name))
 
     def of_table(self, table_name: str) -> tuple[TableRule, ...]:
-        """Return the statements that are tried, in order, for an operation of a table.
+        """Return the statements for a table, in the order in which they are tried.
 
-        Raises OptionError where they would give its records different keys, columns or tokens.
+        Raises OptionError if they disagree about the table's key, columns or tokens.
         """
         if TablePatterns(self.excluded).fits_end(table_name):
             return ()
         statements = self.statements
-        # A fixed-width record without a schema has a name of one part, which *.* would not match.
-        every = [rule.pattern for rule in statements] == [ALL]
-        found: list[TableRule] = []
+        # A fixed-width record has no schema, so its name has one part, which *.* does not match.
+        only_all = [rule.pattern for rule in statements] == [ALL]
+        matching: list[TableRule] = []
         for rule in statements:
-            if every or TablePatterns((rule.pattern,)).fits_end(table_name):
-                found.append(rule)
+            if only_all or TablePatterns((rule.pattern,)).fits_end(table_name):
+                matching.append(rule)
                 if rule.takes_all:
                     break
-        for other in found[1:]:
-            if other.record != found[0].record:
-                problem = f"it gives {table_name} another key, columns or tokens than line {found[0].line}"
-                hint = "Records of a table are alike: repeat KEYCOLS, COLS and TOKENS in both"
+        for other in matching[1:]:
+            if other.record != matching[0].record:
+                problem = f"the key, columns or tokens of {table_name} differ from those in line {matching[0].line}"
+                hint = (
+                    "All records of a table must be alike: repeat KEYCOLS, COLS and TOKENS in both"
+                )
                 raise other.error(problem, hint=hint)
-        return tuple(found)
+        return tuple(matching)
 
     def unmatched(self, known: Sequence[str]) -> list[str]:
-        """Return a sentence for each statement that no table fits, by the names of the tables of messages."""
+        """Return a warning for each statement that matches none of the messages' tables."""
         return [
             no_table(
                 f"line {rule.line}, TABLE" if rule.line else "TABLE",
@@ -163,7 +168,7 @@ class CaptureRules:
         ]
 
     def with_keys(self, definitions: Definitions) -> Definitions:
-        """Return the definitions with the keys that KEYCOLS name."""
+        """Return the definitions with the keys of KEYCOLS."""
         return Definitions(
             tuple(self._table_with_keys(table) for table in definitions), definitions.database
         )
@@ -178,7 +183,7 @@ class CaptureRules:
 
 
 def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
-    """Return a column's index; raises OptionError placed at the statement that names it."""
+    """Return a column's index. Raises OptionError at the statement that names it."""
     try:
         return table.index(name)
     except DefinitionError as missing:
@@ -186,41 +191,43 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
 
 
 MISSING_HINT: Final = (
-    "Test that first, as in COLUMN = @PRESENT AND ..., or have all columns in the messages"
+    "Test for the column first, as in COLUMN = @PRESENT AND ..., or add it to all messages"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """The statements of one table, bound to its columns; ``dropped`` are the columns that records do not get."""
+    """The statements of one table, bound to its columns. ``dropped`` are columns to omit from records."""
 
     table: Table
     statements: tuple[TableRule, ...]
     environment: Environment
     dropped: frozenset[int] = frozenset()
-    asks_types: bool = False  # an expression needs to know which updates are key updates
+    asks_types: bool = False  # True if an expression asks for OPTYPE, which shows key updates
 
     @classmethod
     def of(cls, table: Table, rules: CaptureRules) -> Self | None:
-        """Return how operations of a table are selected, None where it is not captured.
+        """Bind the statements of a table, or return None if the table is not captured.
 
-        Raises OptionError where a statement does not fit the table.
+        Raises OptionError if a statement does not fit the table.
         """
         statements = rules.of_table(table.name)
         if not statements:
             return None
         asks = any(item == "OPTYPE" for _, item in _items(statements))
-        found = cls(table, statements, rules.environment, _find_dropped(table, statements[0]), asks)
-        found.check()
-        return found
+        selection = cls(
+            table, statements, rules.environment, _find_dropped(table, statements[0]), asks
+        )
+        selection.check()
+        return selection
 
     @property
     def takes_all(self) -> bool:
-        """Return whether every operation is captured."""
+        """True if every operation is captured."""
         return self.statements[0].takes_all
 
     def check(self) -> None:
-        """Raise OptionError where an expression does not fit the table."""
+        """Raise OptionError if an expression does not fit the table."""
         nothing = no_rows(self.table)
         for rule in self.statements:
             for condition in rule.conditions:
@@ -232,17 +239,18 @@ class TableSelection:
                     raise rule.place(error, "TOKENS") from None
 
     def select(self, block: ChangeBlock) -> Selection:
-        """Return the rows that are captured, and those of which a missing column would decide that.
+        """Return the selected rows, and the rows that a missing column leaves undecided.
 
-        All rows have the block's first operation type.
+        All rows must have the operation type of the block's first row.
         """
         rows = len(block)
         taken, undecided = np.zeros(rows, bool), np.zeros(rows, bool)
         for rule in self.statements:
-            found = self._of_rule(block, rule)
+            selection = self._of_rule(block, rule)
+            # Rows about which no earlier statement has decided.
             free = ~(taken | undecided)
-            taken |= free & found.selected
-            undecided |= free & found.undecided
+            taken |= free & selection.selected
+            undecided |= free & selection.undecided
         return Selection(taken, undecided)
 
     def _of_rule(self, block: ChangeBlock, rule: TableRule) -> Selection:
@@ -251,15 +259,15 @@ class TableSelection:
         every = Selection(np.ones(rows, bool), np.zeros(rows, bool))
         if letter in rule.ignored:
             return Selection(every.undecided, every.undecided)
-        found = (
+        selections = (
             self._select(block, rule, condition)
             for condition in rule.conditions
             if letter in condition.operations
         )
-        return reduce(_both, found, every)
+        return reduce(_both, selections, every)
 
     def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
-        # Messages are selected before their transactions are known; a trail states these in each record.
+        # Messages are selected before their transactions are known. A trail's records include theirs.
         is_known = self.environment.group_type != "EXTRACT"
         around = replace(self.environment, has_transactions=is_known)
         try:
@@ -268,7 +276,7 @@ class TableSelection:
             raise rule.place(error, condition.clause) from None
 
     def missing(self, block: ChangeBlock, row: int) -> str:
-        """Return what an undecided row lacks, as an error states it."""
+        """Return an error text that names the columns that an undecided row lacks."""
         names: dict[str, None] = {}
         deletes = block.op_type[row] == DELETE
         for rule in self.statements:
@@ -284,14 +292,15 @@ class TableSelection:
         return f"{clause} cannot be decided: the message does not have {', '.join(names)}"
 
     def with_tokens(self, block: ChangeBlock) -> ChangeBlock:
-        """Return the block with the user tokens of its table; its transactions must be known."""
+        """Add the table's user tokens to a block. Its transactions must be known."""
         tokens = self.statements[0].tokens
         if not tokens:
             return block
         values = [self._token_values(token, block) for token in tokens]
-        own = _maps([token.name for token in tokens], values)
+        token_maps = _maps([token.name for token in tokens], values)
         return replace(
-            block, tokens=own if block.tokens is None else joined_maps(block.tokens, own)
+            block,
+            tokens=token_maps if block.tokens is None else joined_maps(block.tokens, token_maps),
         )
 
     def _token_values(self, token: Token, block: ChangeBlock) -> pa.Array:
@@ -300,7 +309,7 @@ class TableSelection:
         return strings(token.value, block, replace(self.environment, is_whole_token=is_item))
 
     def without_columns(self, block: ChangeBlock) -> ChangeBlock:
-        """Return the block with the columns alone that records get (COLS, COLSEXCEPT)."""
+        """Drop the columns that COLS or COLSEXCEPT excludes."""
         if not self.dropped:
             return block
 
@@ -311,19 +320,20 @@ class TableSelection:
 
 
 def _letter(block: ChangeBlock) -> str:
+    """Return the letter of the block's operation type: I, U, D or T."""
     kind = int(block.op_type[0]) if len(block) else UPDATE
     return "U" if kind == KEY_UPDATE else chr(kind)
 
 
-def _both(one: Selection, other: Selection) -> Selection:
-    """Return the rows that two selections share; a row that either drops is dropped."""
-    maybe = (one.selected | one.undecided) & (other.selected | other.undecided)
-    both = one.selected & other.selected
+def _both(left: Selection, right: Selection) -> Selection:
+    """Combine two selections: a row must be selected by both."""
+    maybe = (left.selected | left.undecided) & (right.selected | right.undecided)
+    both = left.selected & right.selected
     return Selection(both, maybe & ~both)
 
 
 def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
-    """Return the columns that COLS does not name, or that COLSEXCEPT does; keys are always kept."""
+    """Return the columns that COLS does not name, or that COLSEXCEPT names. Keys must be kept."""
     option, names = ("COLS", rule.columns) if rule.columns else ("COLSEXCEPT", rule.without)
     if not names:
         return frozenset()
@@ -333,7 +343,7 @@ def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
     marked = table.marked_keys
     for key in marked:
         if key in dropped:
-            problem = f"the key column {table.columns[key].name} of {table.name} would be left out"
+            problem = f"the key column {table.columns[key].name} of {table.name} would be dropped"
             raise rule.error(problem, option, "Capture it too, or name another key by KEYCOLS")
     if not marked:
         problem = f"{table.name} has no key column, so all its columns identify a row"
@@ -342,18 +352,20 @@ def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
 
 
 def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
-    """Return a map for each row; a value that is null has no entry."""
+    """Return a map for each row. NULL values have no entry."""
     columns = list(values)
     rows, count = len(columns[0]), len(columns)
-    # The entries of a row follow each other: slot row * count + i.
+    # The values come column by column; the entries of a map must be adjacent: slot row * count + i.
+    # For 2 names and 2 rows the columns a0 a1, b0 b1 become a0 b0, a1 b1.
     slots = np.arange(rows * count).reshape(count, rows, order="F")
-    place = np.empty(rows * count, np.int64)
-    place[slots.ravel()] = np.arange(rows * count)
-    items = pa.concat_arrays(columns).take(pa.array(place))
+    source_slots = np.empty(rows * count, np.int64)
+    source_slots[slots.ravel()] = np.arange(rows * count)
+    items = pa.concat_arrays(columns).take(pa.array(source_slots))
     keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(count), rows)))
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(count)
     if items.null_count:
         valid: Mask = np.asarray(items.is_valid())
+        # Removing NULL entries moves the offsets down by the number of removed entries before them.
         ends = np.concatenate([[0], np.cumsum(valid)])
         offsets = ends[offsets].astype(np.int32)
         keys, items = keys.filter(pa.array(valid)), items.drop_null()
@@ -361,21 +373,21 @@ def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
 
 
 class TableSelections:
-    """The selections of tables, each bound when it is first asked for."""
+    """The selections of all tables; each is bound at its first use."""
 
     def __init__(self, rules: CaptureRules) -> None:
         self._rules = rules
         self._known: dict[str, TableSelection | None] = {}
 
     def of(self, table: Table) -> TableSelection | None:
-        """Return how operations of a table are selected, None where it is not captured."""
+        """Return the selection of a table, or None if it is not captured."""
         if table.name not in self._known:
             self._known[table.name] = TableSelection.of(table, self._rules)
         return self._known[table.name]
 
 
 def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
-    """Return the groups and items that the expressions of the rules ask @GETENV for."""
+    """Return the groups and items of @GETENV that the rules' expressions use."""
     return _items(rules.statements)
 
 
@@ -384,7 +396,7 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
 
 
 def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
-    """Return the groups and items that expressions ask @GETENV for."""
+    """Return the groups and items of @GETENV that the expressions use."""
     calls = (call for one in expressions for call in one.calls())
     return {environment_item(call) for call in calls if call.function == "GETENV"}
 
@@ -392,15 +404,20 @@ def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
 def find_excluded(
     rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
 ) -> Longs | None:
-    """Return for each operation whether its user or transaction name is left out: 1 or 0.
+    """Return, for each operation, 1 if its user or transaction name is excluded, else 0.
 
-    -1 is an operation without a name, for which that of its transaction counts. None: nothing is left out.
+    -1 means that the operation has no name, so that its transaction's name decides. Returns None if nothing is excluded.
     """
-    found: Longs | None = None
-    for left_out, values in ((rules.users, owners), (rules.transactions, names)):
-        if left_out and values is not None:
-            known = pa.array([one.lower() for one in left_out], pa.string())
-            mine = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known)).astype(np.int64)
-            mine[np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))] = -1
-            found = mine if found is None else np.where(found == 0, mine, np.maximum(found, mine))
-    return found
+    excluded: Longs | None = None
+    for names_excluded, values in ((rules.users, owners), (rules.transactions, names)):
+        if names_excluded and values is not None:
+            known = pa.array([one.lower() for one in names_excluded], pa.string())
+            codes = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known)).astype(np.int64)
+            # An empty or NULL name is unknown: -1.
+            codes[np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))] = -1
+            excluded = (
+                codes
+                if excluded is None
+                else np.where(excluded == 0, codes, np.maximum(excluded, codes))
+            )
+    return excluded

@@ -1,6 +1,6 @@
-"""What an expression is made of; ``at`` is the character of the text at which a node begins.
+"""The syntax of expressions: nodes of the tree, tokens, and errors with a caret below a character.
 
-Expressions cut into tokens, and errors with a caret below the place.
+In each node, ``at`` is the offset in the text at which it starts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trailgate.errors import OptionError, caret_below
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text in single quotes; what it is compared with decides how it is read."""
+    """Text in single quotes. The value that it is compared with decides how it is interpreted."""
 
     text: str
     at: int
@@ -24,18 +24,22 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it is written."""
+    """A number as written."""
 
     text: str
     at: int
 
 
-EITHER: Final = "BEFOREAFTER"  # the image before where it has the column, else the one after
+EITHER: Final = "BEFOREAFTER"  # the before image if it has the column, else the after image
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column of the operation: of its before or after image, of either (``EITHER``), or of the one that it has (None)."""
+    """A column of an operation.
+
+    ``image`` is BEFORE, AFTER or BEFOREAFTER (``EITHER``). None means the operation's own image:
+    before for a delete, else after.
+    """
 
     name: str
     image: str | None
@@ -53,7 +57,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """Two numbers, and the sign between them by which another one is computed."""
+    """Two numbers joined by an arithmetic sign."""
 
     sign: str
     left: Node
@@ -114,7 +118,7 @@ CONDITIONS = (Comparison, StateTest, Negation, Junction)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A tree and the text that it was read from, which errors show."""
+    """A tree, and the text from which it was parsed, which errors show."""
 
     text: str
     node: Node
@@ -128,11 +132,11 @@ class Expression:
             waiting += _parts(node)
 
     def calls(self) -> Iterator[Call]:
-        """Yield all calls of functions."""
+        """Yield all function calls."""
         return (node for node in self.nodes() if isinstance(node, Call))
 
     def columns(self) -> Iterator[ColumnName]:
-        """Yield all columns that are named."""
+        """Yield all column names."""
         return (node for node in self.nodes() if isinstance(node, ColumnName))
 
 
@@ -149,7 +153,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The type of a token."""
 
     LITERAL = auto()  # in single quotes
     IDENTIFIER = auto()  # in double quotes
@@ -161,23 +165,23 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A token's kind, its text without quotes, and the character it begins at."""
+    """A token's type, its text without quotes, and the offset at which it starts."""
 
     kind: TokenKind
     text: str
     at: int
 
     def is_word(self, *words: str) -> bool:
-        """Return whether this is one of the words, without regard to case."""
+        """Return True if this is one of the words, ignoring case."""
         return self.kind is TokenKind.NAME and self.text.upper() in words
 
     def is_sign(self, *signs: str) -> bool:
-        """Return whether this is one of the signs."""
+        """Return True if this is one of the signs."""
         return self.kind is TokenKind.OPERATOR and self.text in signs
 
     @property
     def shown(self) -> str:
-        """Return the token as an error names it."""
+        """The token as shown in errors."""
         return "the end" if self.kind is TokenKind.END else repr(self.text)
 
 
@@ -197,25 +201,25 @@ _UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is no
 
 
 def tokens(text: str, *, ansi_quotes: bool = True) -> Iterator[Token]:
-    """Yield the tokens of an expression, at last one of the kind END; raises OptionError.
+    """Yield the tokens of an expression, the last one of type END. Raises OptionError.
 
-    Without ``ansi_quotes`` text in double quotes is a literal too.
+    Without ``ansi_quotes``, text in double quotes is a literal too.
     """
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             problem = _UNCLOSED.get(text[at], f"{text[at]!r} is not expected here")
             raise expression_error(problem, text, at)
-        if found.lastgroup is not None:
-            quote = {"LITERAL": "'", "IDENTIFIER": '"'}.get(found.lastgroup, "")
-            word = found[found.lastgroup]
+        if match.lastgroup is not None:
+            quote = {"LITERAL": "'", "IDENTIFIER": '"'}.get(match.lastgroup, "")
+            word = match[match.lastgroup]
             plain = word.replace(quote * 2, quote) if quote else word
-            kind = TokenKind[found.lastgroup]
+            kind = TokenKind[match.lastgroup]
             if kind is TokenKind.IDENTIFIER and not ansi_quotes:
                 kind = TokenKind.LITERAL
             yield Token(kind, plain, at)
-        at = found.end()
+        at = match.end()
     yield Token(TokenKind.END, "", len(text))
 
 
@@ -225,9 +229,9 @@ def expression_error(problem: str, text: str, at: int, hint: str = "") -> Option
 
 
 def double_quotes_hint(text: str, at: int) -> str:
-    """Return a hint if a name is in double quotes: before 12.1 GoldenGate wrote literals so."""
+    """Return a hint if a name is in double quotes, which meant a literal before GoldenGate 12.1."""
     if not text.startswith('"', at):
         return ""
     end = text.find('"', at + 1)
     literal = text[at + 1 : end] if end > 0 else text[at + 1 :]
-    return f"A literal is in single quotes, '{literal}', unless NOUSEANSISQLQUOTES precedes"
+    return f"Write a literal in single quotes, '{literal}', or NOUSEANSISQLQUOTES before it"

@@ -1,6 +1,8 @@
-"""Values of expressions: columns or constants of a kind, with the rows that miss them.
+"""Values of expressions, and the three-valued results of conditions.
 
-Three-valued logic over whole columns, and what a missing column leaves undecided.
+A ``Value`` is a column or constant, with a mask of the rows in which it is missing because an
+operation lacks one of its columns. ``Verdicts`` has, for each row, the possible results of a
+condition: a missing column could have any value, so it may leave several.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from trailgate.model.types import Family
 
 
 class Kind(Enum):
-    """What a value is, which decides how it is compared."""
+    """The type of a value, which decides how it is compared."""
 
-    LITERAL = "a literal"  # text that is read as what it is compared with
+    LITERAL = "a literal"  # text, interpreted by the value that it is compared with
     TEXT = "text"
     NUMBER = "a number"
     FLOAT = "a floating-point number"
@@ -51,9 +53,9 @@ KINDS: Final[Mapping[Family, Kind]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant (a scalar) or a column of values, null where NULL or missing.
+    """A constant (scalar) or a column of values, NULL where the value is NULL or missing.
 
-    ``missing`` None: no row misses it. Numbers are integers, decimals, or text of a number.
+    If ``missing`` is None, no row misses it. Numbers are integers, decimals, or text.
     """
 
     data: pa.Array | pa.Scalar
@@ -71,31 +73,33 @@ class Value:
 
 
 def text_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Return text made of other values; it is missing where one of them is."""
+    """Return text computed from other values; it is missing where any of these is."""
     return Value(data, Kind.TEXT, missing_of(values))
 
 
 def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Return integers made of other values; they are missing where one of these is."""
+    """Return integers computed from other values; they are missing where any of these is."""
     return Value(pc.cast(data, pa.int64()), Kind.NUMBER, missing_of(values))
 
 
 def missing_of(values: Sequence[Value]) -> Mask | None:
-    """Return the rows in which any of the values is missing."""
-    found: Mask | None = None
+    """Return a mask of the rows in which any of the values is missing, or None."""
+    missing: Mask | None = None
     for value in values:
         if value.missing is not None:
-            found = value.missing if found is None else found | value.missing
-    return found
+            missing = value.missing if missing is None else missing | value.missing
+    return missing
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What @GETENV gives beside the operation itself.
+    """The values of @GETENV that do not come from the operation itself.
 
-    ``has_transactions``: ids and indicators of transactions are known, which is so when tokens are made but not when operations are
-    selected. ``variables`` are names and values of the operating system's. ``now`` is what @DATENOW gives, as YYYY-MM-DD HH:MI:SS; None where that would differ from run to run.
-    ``is_whole_token``: the expression is a call of @GETENV, and the value of a token, which the writer of its record may fill in.
+    ``has_transactions``: transaction ids and indicators are known. This is so when tokens are made,
+    but not when operations are selected. ``variables`` are environment variables of the operating
+    system. ``now`` is the value of @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would make results
+    irreproducible. ``is_whole_token``: the expression is a call of @GETENV and the whole value of a
+    token, which the writer of the record may fill in.
     """
 
     group: str = ""
@@ -109,24 +113,24 @@ class Environment:
 
 
 class Scope(Protocol):
-    """What a function is evaluated in."""
+    """The context in which a function is evaluated."""
 
     @property
     def block(self) -> ChangeBlock:
-        """Return the operations."""
+        """The operations."""
         ...
 
     @property
     def environment(self) -> Environment:
-        """Return what is around them."""
+        """The environment."""
         ...
 
     def value(self, node: Node) -> Value:
-        """Return a node's value in each row."""
+        """Evaluate a node as a value for each row."""
         ...
 
     def verdicts(self, node: Node) -> Verdicts:
-        """Return the outcomes of a node as a condition."""
+        """Evaluate a node as a condition."""
         ...
 
     def error(self, problem: str, node: Node, hint: str = "") -> OptionError:
@@ -136,9 +140,10 @@ class Scope(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """By row, which outcomes a condition may have: true, false, or unknown because of a NULL.
+    """The possible results of a condition, per row: true, false, or unknown because of a NULL.
 
-    A row whose values are all known has exactly one. A missing column leaves several: its value might be anything.
+    A row with known values has exactly one possible result. A missing column leaves several, since
+    it could have any value.
     """
 
     true: Mask
@@ -147,7 +152,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, result: pa.Array | pa.Scalar, missing: Mask | None, rows: int) -> Self:
-        """Return the outcomes of a column of booleans, null where unknown; any is possible where ``missing``."""
+        """Return the results of a boolean column (NULL: unknown); all are possible where ``missing``."""
         if isinstance(result, pa.Scalar):
             result = pa.repeat(result, rows)
         true = np.array(pc.fill_null(result, False))
@@ -159,13 +164,15 @@ class Verdicts:
 
     @classmethod
     def known(cls, true: Mask) -> Self:
-        """Return outcomes that are true or false."""
+        """Return results that are certainly true or false."""
         return cls(true, ~true, np.zeros(len(true), bool))
 
     def __invert__(self) -> Verdicts:
         return Verdicts(self.false, self.true, self.unknown)
 
     def __and__(self, other: Verdicts) -> Verdicts:
+        # A result is possible if some possible results of both sides combine to it. Unknown needs one
+        # unknown side, while the other one is unknown or true.
         return Verdicts(
             self.true & other.true,
             self.false | other.false,
@@ -177,12 +184,12 @@ class Verdicts:
 
     @property
     def true_rows(self) -> Mask:
-        """Return the rows for which the condition is true."""
+        """The rows in which the condition is certainly true."""
         return self.true & ~self.false & ~self.unknown
 
     @property
     def undecided_rows(self) -> Mask:
-        """Return the rows that a missing column decides."""
+        """The rows in which the condition may be true, depending on a missing column."""
         return self.true & (self.false | self.unknown)
 
 

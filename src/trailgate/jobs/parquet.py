@@ -1,7 +1,8 @@
-"""Files of records to Parquet: planned once, written in parts by any process, published at the end.
+"""Convert files of records to Parquet: plan once, write parts in any process, publish at the end.
 
-A part is decoded and written in one process, so its rows never leave Arrow. Tasks stage parts, which get their names together
-(``storage/publish/protocol.py``). Of several kinds of records each becomes a table in a folder of its own, in one reading of the files.
+A task decodes and writes one part, so rows never leave Arrow. Parts are staged, and all get their
+names when the folder is published (``storage.publish.protocol``). If there are several kinds of
+records, each becomes a table in a separate subfolder, while the files are read only once.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.publish.protocol import StagedFile
 from trailgate.storage.reading.record_files import RecordSplit
 
-ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
+ROW_GROUP_BYTES: Final = 64 << 20  # bytes of Arrow columns, before Parquet's encoding
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetJob:
-    """What a worker needs to write any of the parts; it can be pickled."""
+    """What a worker needs to write any of the parts. It can be pickled."""
 
     parts: tuple[RecordSplit, ...]
     options: CopybookOptions
     folder: PartFolder
 
     def anywhere(self) -> ParquetJob:
-        """Return the job with absolute paths: its parts are written in other working folders."""
+        """Return the job with absolute paths, since workers have different working directories."""
         parts = tuple(part.anywhere() for part in self.parts)
         return replace(self, parts=parts, folder=self.folder.absolute())
 
@@ -41,7 +42,7 @@ class ParquetJob:
 def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:
     """Return a job that writes the records at ``path`` into a new folder.
 
-    Raises StorageError where the folder is not empty, and OptionError for an address in a store that is not written to.
+    Raises StorageError if the folder is not empty, and OptionError if the store cannot be written.
     """
     folder = part_folder(target, tables=table_schemas(options.decoder()))
     folder.check_new()
@@ -49,9 +50,10 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
 
 
 def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
-    """Write a part, by its number, where only publishing finds it; memory stays flat.
+    """Write one part under a temporary name, in constant memory.
 
-    Of several tables those without rows have a file in the first part alone, for their schema.
+    If there are several tables, those without rows get a file only in the first part, so that their
+    schema is known.
     """
     decoder = job.options.decoder()
     schemas = table_schemas(decoder)
@@ -62,12 +64,13 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
 
         def writer(name: str) -> pq.ParquetWriter:
             if name not in writers:
-                file, made = files.enter_context(job.folder.part(number, name))
-                staged.append(made)
-                own = pq.ParquetWriter(file, schemas[name], compression="snappy")
-                writers[name] = files.enter_context(own)
+                file, staged_files = files.enter_context(job.folder.part(number, name))
+                staged.append(staged_files)
+                table_writer = pq.ParquetWriter(file, schemas[name], compression="snappy")
+                writers[name] = files.enter_context(table_writer)
             return writers[name]
 
+        # A single table always gets a file, several ones only in the first part.
         for name in schemas if len(schemas) == 1 or not number else ():
             writer(name)
         for name, table in _group(read_tables(part, job.options, decoder), schemas):
@@ -75,30 +78,36 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
             rows += table.num_rows
             if name:
                 decoder.tally["written", name, ""] += table.num_rows
-    return WrittenPart(rows, tuple(file for made in staged for file in made), decoder.tally)
+    return WrittenPart(
+        rows, tuple(file for staged_files in staged for file in staged_files), decoder.tally
+    )
 
 
 def _group(
     batches: Iterator[tuple[str, pa.RecordBatch]], schemas: Mapping[str, pa.Schema]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield tables of about a row group's size: the largest one once all together have it."""
-    held: dict[str, list[pa.RecordBatch]] = {}
+    """Yield tables of about a row group's size.
+
+    Batches are collected per table. Whenever all tables together reach ``ROW_GROUP_BYTES``, the
+    largest is yielded.
+    """
+    pending: dict[str, list[pa.RecordBatch]] = {}
     sizes = dict.fromkeys(schemas, 0)
     for name, batch in batches:
-        held.setdefault(name, []).append(batch)
+        pending.setdefault(name, []).append(batch)
         sizes[name] += batch.nbytes
         if sum(sizes.values()) >= ROW_GROUP_BYTES:
             largest = max(sizes, key=sizes.__getitem__)
-            yield largest, pa.Table.from_batches(held.pop(largest), schemas[largest])
+            yield largest, pa.Table.from_batches(pending.pop(largest), schemas[largest])
             sizes[largest] = 0
-    for name, own in held.items():
-        yield name, pa.Table.from_batches(own, schemas[name])
+    for name, batches_of_table in pending.items():
+        yield name, pa.Table.from_batches(batches_of_table, schemas[name])
 
 
 def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
-    """Write all parts in this process and publish them; return the number of records.
+    """Write and publish all parts in this process. Returns the number of records.
 
-    What policies decided on is added to ``tally``.
+    The values that options decided on are counted in ``tally``.
     """
     with publishing(job.folder) as parts:
         parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
@@ -106,7 +115,7 @@ def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
 
 
 def count_records(parts: Iterable[WrittenPart], tally: PolicyCounts | None) -> int:
-    """Return the number of records of parts, and add their counts to the tally."""
+    """Return the number of records in the parts, and add their counts to the tally."""
     rows = 0
     for part in parts:
         rows += part.rows

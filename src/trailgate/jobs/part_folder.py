@@ -1,6 +1,7 @@
-"""A new folder of files that tasks write in parts, of Parquet or of records: they get their names together.
+"""A new folder of files (Parquet or records), written in parts by tasks and published at once.
 
-Tasks stage parts, which one publication names (``storage/publish/protocol.py``).
+Tasks stage parts under temporary names. ``PartFolder.publish`` then gives all of them their names
+together (``storage.publish.protocol``), and marks the folder as complete.
 """
 
 from __future__ import annotations
@@ -23,16 +24,21 @@ from trailgate.storage.publish.protocol import Backend, Commit, Sidecar, StagedF
 from trailgate.storage.publish.store_folder import STATE, StoreFolder
 from trailgate.storage.stores.kinds import writable_store
 
-DONE: Final = "_SUCCESS"  # the mark of a complete folder
-PARQUET: Final = ".snappy.parquet"  # the end of the names of parts
+DONE: Final = "_SUCCESS"  # this file marks a complete folder
+PARQUET: Final = ".snappy.parquet"  # the suffix of Parquet parts
 PART: Final = re.compile(rf"part-\d{{5,}}-[0-9a-f]{{12}}(?:{re.escape(PARQUET)})?")
-NEW: Final = "Name another one: no file is overwritten"
-COMPLETED: Final = "A run that was interrupted had decided on all of its files: they are there now"
+NEW: Final = "Name a different one: existing files are not overwritten"
+COMPLETED: Final = (
+    "An interrupted run had already decided to publish its files: they are published now"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part that a task wrote, a file for each table with rows; in a store they are uploads that are not completed."""
+    """A part that a task wrote: one file per table with rows.
+
+    In an object store, uploads not yet completed.
+    """
 
     rows: int
     files: tuple[StagedFile, ...]
@@ -41,35 +47,38 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """A new folder that one run publishes into. Values can be pickled.
+    """A new folder that one run publishes into. It can be pickled.
 
-    On a local disk the mark of a complete folder is what decides. In a store any number of runs may upload at the same time: the first one that
-    makes the folder's state publishes (decision 0046). From then on no other run can, so all other uploads are deleted, those of killed runs too.
+    On a local disk, creating the file that marks a complete folder decides between runs. In an
+    object store, any number of runs may upload at the same time; the first to create the folder's
+    state publishes (decision 0046). No other run can publish afterwards, so all other uploads are
+    deleted, including those of killed runs.
     """
 
     backend: Backend
     run: str
     sidecars: tuple[Sidecar, ...] = ()
-    tables: tuple[str, ...] = ("",)  # the folders that parts are in, below it
+    tables: tuple[str, ...] = ("",)  # the subfolders of the parts
     ending: str = PARQUET
-    names: tuple[str, ...] = ()  # of parts by their numbers; else they have names of the run
+    names: tuple[str, ...] = ()  # the parts' names by number; empty means generated names
 
     def _is_part(self, name: str) -> bool:
-        """Return whether an unfinished upload of a name is of a run into this folder."""
+        """Return True if an unfinished upload with this name belongs to a run into this folder."""
         table, _, part = name.rpartition("/")
         return name in (STATE, DONE, *self.names) or (
             table in self.tables and PART.fullmatch(part) is not None
         )
 
     def check_new(self) -> None:
-        """Raise StorageError where something is in the folder, after applying what an interrupted run had decided."""
+        """Raise StorageError if the folder is not empty, after completing an interrupted publication."""
+        # An existing state means that a run has published here.
         backend, state, completed = self.backend.recover()
         if state is not None:
             backend.sweep(self._is_part)
-        if state is not None or self._holds_anything():
+        if state is not None or self._has_files():
             raise self._not_empty(COMPLETED if completed else NEW)
 
-    def _holds_anything(self) -> bool:
+    def _has_files(self) -> bool:
         return next(self.backend.names(), None) is not None
 
     def _not_empty(self, hint: str) -> StorageError:
@@ -78,32 +87,33 @@ class PartFolder:
 
     @property
     def staging(self) -> Path:
-        """Return the hidden folder of the run."""
+        """The hidden folder of the run."""
         return self.backend.staging(f"staging-{self.run}")
 
     def begin(self) -> None:
-        """Make what parts are staged in; raises StorageError where a store cannot decide between two runs."""
+        """Create the staging folder. Raises StorageError if the store cannot decide between two runs."""
         self.backend.check()
         self.backend.make(self.staging)
 
     def part(
         self, number: int, table: str = "", attempt: str = ""
     ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Give the file of a part, in the folder of a table if that has a name, and a list for what it becomes.
+        """Open the file of a part, and return it with a list to which its staged file is added.
 
-        Attempts that may run at the same time have names of their own, by which they are staged.
+        ``attempt`` distinguishes attempts at the same part that may run at the same time.
         """
         name = self.part_name(number)
         staged = f"{number:05d}{table and '-'}{table}{attempt and '-'}{attempt}"
         return self.backend.file(self.staging, staged, f"{table}/{name}" if table else name)
 
     def part_name(self, number: int) -> str:
-        """Return the name that a part gets."""
+        """Return the final name of a part."""
         return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Give parts their names, and mark the folder as complete."""
-        if not self.backend.appends and self._holds_anything():
+        """Give all parts their final names, and mark the folder as complete."""
+        # Another run has published since ``check_new``; state() raises a clearer error if so.
+        if not self.backend.appends and self._has_files():
             self.backend.state()
             raise self._not_empty(NEW)
         files = tuple(file for part in parts for file in part.files)
@@ -122,37 +132,39 @@ class PartFolder:
         return json.dumps({"edition": generation, "run": self.run, **more}).encode()
 
     def discard(self) -> None:
-        """Delete what was staged and is not published."""
+        """Delete all staged files that are not published."""
         self.backend.discard(
             self.staging, is_own=lambda name: self._is_part(name) and self.run in name
         )
 
     def absolute(self) -> PartFolder:
-        """Return the folder as other working folders name it."""
+        """Return the folder with an absolute path."""
         return replace(self, backend=self.backend.absolute())
 
 
 def part_folder(
     target: str, what: str = "Parquet", tables: Iterable[str] = ("",), ending: str = PARQUET
 ) -> PartFolder:
-    """Return the folder of a new run at an address; raises OptionError where ``what`` is not written to the store."""
-    run, own = uuid.uuid4().hex[:12], tuple(tables)
+    """Return the folder of a new run at an address. Raises OptionError if the store cannot be written."""
+    run, tables_ = uuid.uuid4().hex[:12], tuple(tables)
     if not is_stored(target):
         disk = LocalDisk(locate(target)[1], DONE, is_folder=True)
-        return PartFolder(disk, run, (), own, ending)
+        return PartFolder(disk, run, (), tables_, ending)
     store, key = writable_store(target, what)
-    return PartFolder(StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),), own, ending)
+    return PartFolder(
+        StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),), tables_, ending
+    )
 
 
 @contextmanager
 def publishing(folder: PartFolder) -> Iterator[list[WrittenPart]]:
-    """Publish the parts that are added to the list in this context; delete them where it raises."""
+    """Publish the parts that the block adds to the list. If the block raises, delete them."""
     folder.begin()
     parts: list[WrittenPart] = []
     try:
         yield parts
         folder.publish(parts)
     except BaseException:
-        with suppress(StorageError):  # what failed first is the error
+        with suppress(StorageError):  # the first error is the one to report
             folder.discard()
         raise

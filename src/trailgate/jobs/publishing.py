@@ -1,7 +1,10 @@
-"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended.
+"""Publish a trail's operations as messages in files of a folder.
 
-The folder's state file has the position of the last transaction that was published. A run reads what follows it, gives it to the format's writer batch by batch, and holds back a
-transaction that has not ended; its files are published together with the new position.
+A later run continues after the last one.
+
+The folder's state file records the position of the last published transaction. A run reads the
+operations after it, passes them to the format's writer batch by batch, and holds back a transaction
+that has not ended. Its files are published together with the new position.
 """
 
 from __future__ import annotations
@@ -34,13 +37,17 @@ from trailgate.storage.writing.message_folders import (
 )
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
+FILE_BYTES: Final = 64 << 20
+WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
+
 
 @dataclass(frozen=True, slots=True)
 class PublishSummary:
-    """What a run published: operations by table and kind, messages, and the files it wrote.
+    """The result of a publication: operations by table and type, messages, and the files written.
 
-    ``position`` is that of the last operation that is published; a later run continues after it. ``open_operations`` belong to a
-    transaction that has not ended: they are left for a later run. ``unmatched`` are the patterns of tables that no table of what was read fits.
+    ``position`` is that of the last published operation, after which a later run continues.
+    ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
+    ``unmatched`` are the table patterns that match no table in the data.
     """
 
     target: str
@@ -56,7 +63,10 @@ class PublishSummary:
 
 
 def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Return the splits that hold what comes after a position, each its own transactions."""
+    """Return the splits with the operations after a position.
+
+    Each owns the transactions that begin in it.
+    """
     return plan_reading(trail, ReadOptions(after=after), split_bytes)
 
 
@@ -67,9 +77,10 @@ def read_changes(
     tables: TablePatterns | None = None,
     seen: set[str] | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations after a position, of these tables; indicators fit what is left of each transaction.
+    """Yield the operations after a position, of these tables.
 
-    The names of all tables that have operations are added to ``seen``.
+    Transaction indicators are adapted to the operations that remain of each transaction. The names
+    of all tables with operations are added to ``seen``.
     """
 
     def select(batch: ChangeBatch) -> Mask:
@@ -78,20 +89,19 @@ def read_changes(
             if seen is not None:
                 seen.add(block.table.name)
             if tables is None or tables.fits(block.table.name):
+                # `order` are the block's row numbers in the batch.
                 keep[block.order] = True
                 if after:
                     later = pc.greater(block.position, after).to_numpy(zero_copy_only=False)
                     keep[block.order] = later
         return keep
 
-    every, remaining = tables is None and not after, RemainingOperations()
+    takes_all, remaining = tables is None and not after, RemainingOperations()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
-            yield batch if every else remaining.take(batch, select(batch))
+            yield batch if takes_all else remaining.take(batch, select(batch))
 
 
-FILE_BYTES: Final = 64 << 20
-WHOLE_TRAIL: Final = 1 << 62  # as bytes of a split: all in one
 Progress = Callable[[int], None]
 
 
@@ -111,39 +121,46 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> PublishSummary:
-    """Publish the operations of a trail as messages, into files of a folder; return what was done.
+    """Publish the operations of a trail as messages, into files of a folder, and return a summary.
 
-    ``format`` is delimited, xml, json or debezium, and ``options`` are those of the format (docs/publications.md). ``content`` is what a
-    message holds, ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers if there are any; with ``message_per="line"`` each line is a
-    message as it is. ``tables`` are patterns such as ``HR.*``; ``after`` is the position after which the first run begins. A later run with the same
-    options continues after the last transaction that was published. ``progress`` is called with the number of operations.
+    ``format`` is "delimited", "xml", "json" or "debezium", and ``options`` are the options of that
+    format (docs/publications.md). ``content`` is "transaction" or "row", the unit of a message, and
+    ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers
+    if there are any; with ``message_per="line"`` each line is a message as it is. ``tables`` are
+    patterns such as ``HR.*``. ``after`` is the position after which the first run starts. A later
+    run with the same options continues after the last published transaction. ``progress`` is called
+    with the number of operations.
 
-    Raises OptionError, StorageError where the folder holds something else, and EncodeError for what the format cannot hold; then whole
-    files that were written before stay, and a later run continues after them.
+    Raises OptionError, StorageError if the folder contains something else, and EncodeError for a
+    value that the format cannot represent. Complete files written before an error stay, and a later
+    run continues after them.
     """
     if message_per not in ("json", "line"):
         raise OptionError(f"message_per must be json or line, not {message_per!r}")
     if after is not None:
         after = POSITION.read(after)
     chosen = _patterns(tables)
-    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-    own = publish_options(
-        format, {name: value for name, value in asked.items() if value is not None}
+    stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+    format_options = publish_options(
+        format, {name: value for name, value in stated.items() if value is not None}
     )
-    found = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
+    source = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
     patterns = ",".join(chosen.patterns) if chosen else ""
     form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
-    form |= {name: str(value) for name, value in asdict(own).items() if name != "now"}
+    # the state file records how messages are written, and refuses another form later
+    form |= {name: str(value) for name, value in asdict(format_options).items() if name != "now"}
     folder = message_folder(to)
-    with folder.held():
-        known = check_folder(folder, mask_logins(found.prefix), form)
+    with folder.locked():
+        known = check_folder(folder, mask_logins(source.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
-        run = _Run(files, writer_for(format, own), progress)
+        run = _Run(files, writer_for(format, format_options), progress)
+        # `after` applies only to the first run; later runs continue at the state's position.
         begin = known.position or after
         seen = set[str]()
         try:
-            splits = plan(found, begin, WHOLE_TRAIL)
-            for batch in read_changes(found, splits, begin, chosen, seen):
+            # One split, because messages are written in the order of the trail.
+            splits = plan(source, begin, WHOLE_TRAIL)
+            for batch in read_changes(source, splits, begin, chosen, seen):
                 run.take(batch)
             run.finish()
         except BaseException:
@@ -155,7 +172,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns that none of the tables that were read fits; none where nothing was read."""
+    """Return the patterns that match none of the tables read, or none if no table was read."""
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()
     wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
@@ -169,44 +186,51 @@ def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatter
 
 
 class _Run:
-    """Writes the messages of batches; what belongs to a transaction that has not ended is not committed."""
+    """Write the messages of batches.
+
+    Messages of a transaction that has not ended are not committed.
+    """
 
     def __init__(
         self, files: MessageFileWriter, writer: MessageWriter, progress: Progress | None
     ) -> None:
         self._files, self._writer, self._progress = files, writer, progress
         self._state = files.published
-        self._open = Published("")  # of the transaction that has not ended
+        self._open = Published("")  # the counts of the transaction that has not ended
 
     def take(self, batch: ChangeBatch) -> None:
-        """Write the messages that are complete with a batch."""
+        """Write the messages that a batch completes."""
         messages = self._writer.write(batch)
         stop = rows_to_last_end(batch.tx_indicators())
         if not stop:
             self._add_open(batch, 0, batch.rows, len(messages))
             self._files.append(messages)
             return
+        # messages.order is the row after which each message is complete; up to ``stop`` all
+        # transactions have ended, so these messages can be committed
         safe = int(np.searchsorted(messages.order, stop))
         self._files.append(messages, 0, safe)
         self._add_open(batch, 0, stop, safe)
         self._state = _sum(self._state, self._open, _position(batch, stop - 1))
         self._open = Published("")
         self._files.commit(self._state)
+        # The messages after it wait for the end of their transaction.
         self._files.append(messages, safe)
         self._add_open(batch, stop, batch.rows, len(messages) - safe)
         if self._progress is not None:
             self._progress(self._state.operations)
 
     def finish(self) -> None:
-        """Write what the writer held, where its transaction has ended."""
+        """Write the messages that the writer still buffers, if their transaction has ended."""
         rest = self._writer.finish()
+        # Messages of an open transaction are left for the next run.
         if len(rest) and not self._open.operations:
             self._files.append(rest)
             self._state = replace(self._state, messages=self._state.messages + len(rest))
             self._files.commit(self._state)
 
     def summary(self, target: str, name: str, before: Published) -> PublishSummary:
-        """Return what this run did, beside what was done before."""
+        """Return the result of this run, without the counts of earlier runs."""
         state = self._state
         counts = {
             table: {
@@ -230,14 +254,14 @@ class _Run:
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
         counts, transactions = count_operations(batch, begin, stop)
-        own = Published(
+        counted = Published(
             "",
             messages=messages,
             operations=stop - begin,
             transactions=transactions,
             counts=counts,
         )
-        self._open = _sum(self._open, own, "")
+        self._open = _sum(self._open, counted, "")
 
 
 def _sum(state: Published, more: Published, position: str) -> Published:

@@ -1,4 +1,9 @@
-"""Options to how a file is cut into records: which record format has which, lengths that items and layouts state, headers and trailers."""
+"""Turn options into a ``Framing``: how to cut a file into records.
+
+``_FORMATS`` states which record format has which option; ``check_formats`` refuses the others.
+Lengths may be stated by items or follow from layouts, and a header or trailer record may be given
+by name.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +26,11 @@ from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options
 
-LENGTH_WIDTH: Final = 4  # bytes of a length field, unless others are given
+LENGTH_WIDTH: Final = 4  # the default width of a length field in bytes
 _DESCRIBED: Final = (FrameKind.RDW, FrameKind.BDW)
 _BLOCKED: Final = (FrameKind.BDW, FrameKind.SPANNED)
 _COUNTED: Final = (*_DESCRIBED, FrameKind.SPANNED, FrameKind.LENGTH_FIELD)
-# The record formats that have an option; the other options are for all.
+# The record formats that have an option. All formats have the options that are not listed.
 _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
     {
         "record_length": (FrameKind.FIXED,),
@@ -47,20 +52,23 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
 
 
 def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
-    """Return the bytes of a fixed record: as stated, or of the layouts; raises OptionError where these differ."""
+    """Return the bytes of a fixed record, from the option or from the layouts.
+
+    Raises OptionError if the kinds have different lengths.
+    """
     if given["record_length"] is not None:
         return int(given["record_length"])
     kinds: RecordKinds | None = given["kinds"]
     names = [given["record"]] if kinds is None else kinds.records
     sizes = {name: layout_named(layouts, name).size for name in names}
     if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
-        found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        sizes_shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
         hint = "State recordLength, or a recordFormat in which each record has its own length"
-        raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
+        raise OptionError(f"the kinds of records differ in length: {sizes_shown} bytes", hint=hint)
     return max(sizes.values())
 
 
-# The options that a record at an end of a file, given by its name, becomes.
+# The options that skip the header or trailer: as records, or as bytes.
 _ENDS: Final = {
     "header": ("skip_first", "header_bytes"),
     "trailer": ("skip_last", "trailer_bytes"),
@@ -70,64 +78,68 @@ _ENDS: Final = {
 def without_ends(
     given: Mapping[str, Any], layouts: tuple[Layout, ...]
 ) -> tuple[Mapping[str, Any], tuple[Layout, ...]]:
-    """Return options that leave out a header and a trailer given by name, and the layouts that the other records have."""
-    found = dict(given)
+    """Convert a named header and trailer to the options that skip them.
+
+    Returns the options, and the layouts of the remaining records.
+    """
+    changed = dict(given)
     ends = {name: layout_named(layouts, given[name]) for name in _ENDS if given[name] is not None}
     for name, layout in ends.items():
         records, size = _ENDS[name]
         if given[records] or given[size]:
-            problem = f"{name} is given, and with it records or bytes to skip"
-            raise OptionError(problem, hint="Leave one of them out")
+            problem = f"{name} cannot be combined with options that skip records or bytes"
+            raise OptionError(problem, hint="Omit one of them")
+        # A header of fixed-length records may have a different length, so it is skipped as bytes.
         if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
-            found[size] = layout.size
+            changed[size] = layout.size
         else:
-            found[records] = 1
-    left = tuple(layout for layout in layouts if layout not in ends.values())
-    return found, left if given["record"] is given["kinds"] is None else layouts
+            changed[records] = 1
+    others = tuple(layout for layout in layouts if layout not in ends.values())
+    return changed, others if given["record"] is given["kinds"] is None else layouts
 
 
 def _lengths(
     given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
 ) -> RecordLengths | None:
-    """Return the rules of lengths that items or layouts state; raises OptionError."""
+    """Return the length rules that items or layouts state. Raises OptionError."""
     kinds: RecordKinds | None = given["kinds"]
     item, lengths = given["length_field"], given["length_map"]
     is_layout = given["record_format"] is FrameKind.LAYOUT
     if not is_layout and item is None:
         if lengths is not None:
-            raise OptionError("lengthMap is given without lengthField, whose values it is about")
+            raise OptionError("lengthMap needs lengthField, the item whose values it maps")
         return None
     names = [given["record"]] if kinds is None else kinds.records
-    # A segment ends with its own last item, if nothing follows it in its record.
+    # A segment ends after its own last item, if nothing follows it in its record.
     is_own = given["segment_length"] is SegmentLength.OWN
     named = written_layout if is_layout and is_own else layout_named
-    own = [named(layouts, name) for name in names]
+    layouts_used = [named(layouts, name) for name in names]
     if is_layout:
         if given["depending"] is Depending.MOST:
-            problem = "depending=most, and records as long as the elements that they have"
-            raise OptionError(problem, hint="Leave one of them out")
+            problem = "depending=most cannot be combined with recordFormat=layout"
+            raise OptionError(problem, hint="Omit one of them")
         if given["count_map"]:
-            problem = "countMap, and records as long as the elements that they have"
-            raise OptionError(problem, hint="State a recordFormat that states lengths")
-        return layout_lengths(own, kinds, values)
-    place = given["length_offset"], given["length_width"], given["little_endian"]
-    if place != (0, LENGTH_WIDTH, False):
+            problem = "countMap cannot be combined with recordFormat=layout"
+            raise OptionError(problem, hint="Choose a recordFormat that states lengths")
+        return layout_lengths(layouts_used, kinds, values)
+    position = given["length_offset"], given["length_width"], given["little_endian"]
+    if position != (0, LENGTH_WIDTH, False):
         problem = (
-            "lengthField names an item: lengthOffset, lengthWidth and littleEndian are its own"
+            "lengthField names an item, which determines lengthOffset, lengthWidth and littleEndian"
         )
-        raise OptionError(problem, hint="Leave them out")
+        raise OptionError(problem, hint="Omit these options")
     if lengths is None:
-        return stated_lengths(item, own, values.dialect)
-    return mapped_lengths(item, lengths, own, values)
+        return stated_lengths(item, layouts_used, values.dialect)
+    return mapped_lengths(item, lengths, layouts_used, values)
 
 
 def check_formats(given: Mapping[str, Any], options: Options) -> None:
-    """Raise OptionError for an option that the record format does not have."""
-    own: FrameKind = given["record_format"]
+    """Raise OptionError if an option does not apply to the record format."""
+    record_format: FrameKind = given["record_format"]
     for row in options:
         kinds = _FORMATS.get(row.name)
-        if kinds is not None and own not in kinds and given[row.name] != row.default:
-            problem = f"{row.spelling} is not an option of recordFormat={own.value}"
+        if kinds is not None and record_format not in kinds and given[row.name] != row.default:
+            problem = f"{row.spelling} is not an option of recordFormat={record_format.value}"
             raise OptionError(
                 problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
             )
@@ -136,8 +148,8 @@ def check_formats(given: Mapping[str, Any], options: Options) -> None:
 def framing_of(
     given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
 ) -> Framing:
-    """Return how a file is cut into records of these layouts; raises OptionError where it cannot be."""
-    found = Framing(
+    """Return how a file is cut into records of these layouts. Raises OptionError if options conflict."""
+    framing = Framing(
         kind=given["record_format"],
         length=_length(given, layouts),
         delimiter=given["delimiter"] or b"\n",
@@ -159,8 +171,8 @@ def framing_of(
         skips=given["other_lengths"],
         lengths=_lengths(given, layouts, values),
     )
-    if found.skips and not found.least and found.most is None:
-        problem = "otherLengths=skip without minimumLength or maximumLength"
-        raise OptionError(problem, hint="State which lengths records have")
-    found.check()
-    return found
+    if framing.skips and not framing.least and framing.most is None:
+        problem = "otherLengths=skip needs minimumLength or maximumLength"
+        raise OptionError(problem, hint="State the allowed lengths")
+    framing.check()
+    return framing

@@ -1,4 +1,7 @@
-"""The options of files of records as rows, for Python, Spark and the command line: keywords, types of values, and defaults (docs/copybook.md)."""
+"""The options of record files, one row per option, for Python, Spark and the command line.
+
+A row has the name, the type of its values, the help text and the default (docs/copybook.md).
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ from trailgate.storage.reading.record_files import (
 
 
 class CopybookKeywords(TypedDict, total=False):
-    """How a copybook and its values are read."""
+    """Options about the copybook and its values."""
 
     copybook_text: str | None
     copy_path: str | Iterable[Address]
@@ -101,7 +104,7 @@ class CopybookKeywords(TypedDict, total=False):
 
 
 class RecordKeywords(CopybookKeywords, total=False):
-    """How records are found in a file."""
+    """Options about finding records in a file."""
 
     segment: str | None
     parents: str | Mapping[str, str] | None
@@ -254,7 +257,7 @@ OPTIONS: Final = Options(
         Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
     ),
 )
-# Those that do not concern files.
+# The options that also apply to a column of records.
 COLUMN_OPTIONS: Final = Options(
     "copybook (of a column)",
     (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
@@ -262,7 +265,7 @@ COLUMN_OPTIONS: Final = Options(
 
 
 def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
-    """Return values of options with their relative paths from ``base``; None is the working folder."""
+    """Return the options' values with relative paths based on ``base`` (None: the working directory)."""
     files = (PATH, PATHS, KINDS)
     own = [row.name for row in options if row.kind in files] if base is not None else []
     return values | {name: absolute_value(values[name], base or "") for name in own}

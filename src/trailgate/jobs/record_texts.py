@@ -1,4 +1,9 @@
-"""What options of files of records may be: the kinds of their values, and the texts that state them."""
+"""The value types of record options, and how text is parsed into them.
+
+For each type there is a function that parses text (from Spark or the command line), and one that
+checks a Python value. For example, ``A=cp037, B=cp500`` and ``{"A": "cp037", "B": "cp500"}`` are
+the same code pages.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +21,15 @@ from trailgate.storage.files.found_files import read_source
 
 
 def _kinds(text: str) -> RecordKinds | str:
-    """Read ``FIELD: H=HEADER, D=DETAIL``; of ``@kinds.txt`` return the file's address, whose base may be another one."""
+    """Parse ``FIELD: H=HEADER, D=DETAIL``. For ``@kinds.txt``, return the file's address.
+
+    The file is read later, as its address may be relative to a different folder.
+    """
     return text[1:] if text.startswith("@") else RecordKinds.parse(text)
 
 
 def known_kinds(given: RecordKinds | str | None) -> RecordKinds | None:
-    """Return kinds, read from a file where its address is given."""
+    """Return the kinds. If an address is given, read them from the file."""
     return (
         RecordKinds.parse(read_source(given, "file of kinds")) if isinstance(given, str) else given
     )
@@ -34,108 +42,110 @@ def _passed_kinds(kinds: Any) -> RecordKinds:
 
 
 def _parents(text: str) -> dict[str, str]:
-    """Read ``CHILD=PARENT, CHILD=PARENT``."""
+    """Parse ``CHILD=PARENT, CHILD=PARENT``."""
     return read_pairs(text, "CHILD=PARENT")
 
 
 def _new_names(text: str) -> dict[str, str]:
-    """Read ``ITEM=NAME, ITEM=NAME``."""
+    """Parse ``ITEM=NAME, ITEM=NAME``."""
     return read_pairs(text, "ITEM=NAME")
 
 
 def _named_texts(pairs: Any) -> dict[str, str]:
-    """Return a mapping of texts to texts; raises ValueError for another one."""
+    """Return a mapping of strings to strings. Raises ValueError if it is something else."""
     is_text = instance(str)
     return {is_text(name): is_text(text) for name, text in instance(Mapping)(pairs).items()}
 
 
 def _element_lists(names: Any) -> dict[str, tuple[str, ...]]:
-    """Return a mapping of items to the names of their elements; raises ValueError for another one."""
+    """Return a mapping of items to names of their elements. Raises ValueError if it is something else."""
     is_text = instance(str)
-    found = {}
-    for item, own in instance(Mapping)(names).items():
-        if isinstance(own, str | bytes):
+    lists = {}
+    for item, element_names in instance(Mapping)(names).items():
+        if isinstance(element_names, str | bytes):
             raise ValueError  # noqa: TRY004  becomes an OptionError
-        found[is_text(item)] = tuple(map(is_text, instance(Sequence)(own)))
-    return found
+        lists[is_text(item)] = tuple(map(is_text, instance(Sequence)(element_names)))
+    return lists
 
 
 def _element_names(text: str) -> dict[str, tuple[str, ...]]:
-    """Read ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
+    """Parse ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
     pairs = read_pairs(text, "ITEM=NAME|NAME").items()
     return {item: tuple(one.strip() for one in names.split("|")) for item, names in pairs}
 
 
 def _counts(text: str) -> dict[str, dict[str, int]]:
-    """Read ``ITEM: VALUE=COUNT, VALUE=COUNT; ITEM: VALUE=COUNT``."""
-    found = {}
+    """Parse ``ITEM: VALUE=COUNT, VALUE=COUNT; ITEM: VALUE=COUNT``."""
+    counts_by_item = {}
     for part in text.split(";"):
         item, colon, pairs = part.partition(":")
         if not colon:
             raise OptionError(f"ITEM: VALUE=COUNT was expected, not {part.strip()!r}")
-        found[item.strip()] = read_pairs(pairs, "VALUE=COUNT")
-    return _numbered(found)
+        counts_by_item[item.strip()] = read_pairs(pairs, "VALUE=COUNT")
+    return _numbered(counts_by_item)
 
 
 def _numbered(counts: Any) -> dict[str, dict[str, int]]:
-    """Return the counts of values as numbers; raises ValueError for another one."""
-    found: dict[str, dict[str, int]] = {}
+    """Return the counts by item and value as numbers. Raises ValueError if one is not a number."""
+    numbers: dict[str, dict[str, int]] = {}
     for item, pairs in instance(Mapping)(counts).items():
-        own = instance(Mapping)(pairs).items()
-        texts = {str(value).strip(): str(count) for value, count in own}
+        given_pairs = instance(Mapping)(pairs).items()
+        texts = {str(value).strip(): str(count) for value, count in given_pairs}
         if not all(text.isascii() and text.isdigit() for text in texts.values()):
             raise ValueError
-        found[str(item)] = {value: int(text) for value, text in texts.items()}
-    return found
+        numbers[str(item)] = {value: int(text) for value, text in texts.items()}
+    return numbers
 
 
 def _indicators(text: str) -> dict[str, str]:
-    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
+    """Parse ``ITEM=INDICATOR, ITEM=INDICATOR``."""
     return read_pairs(text, "ITEM=INDICATOR")
 
 
 def _pages(text: str) -> dict[str, str]:
-    """Read ``ITEM=PAGE, ITEM=PAGE``."""
+    """Parse ``ITEM=PAGE, ITEM=PAGE``."""
     return _paged_items(read_pairs(text, "ITEM=PAGE"))
 
 
 def _lengths_of(text: str) -> dict[str, int]:
-    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
+    """Parse ``VALUE=LENGTH, VALUE=LENGTH``."""
     return _counted(read_pairs(text, "VALUE=LENGTH"))
 
 
 def _counted(lengths: Any) -> dict[str, int]:
-    """Return the lengths of values."""
-    found = instance(Mapping)(lengths)
-    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
+    """Return the lengths by value as numbers."""
+    lengths_given = instance(Mapping)(lengths)
+    return {str(value): int(COUNT.read(str(length))) for value, length in lengths_given.items()}
 
 
 def _constants(text: str) -> tuple[tuple[str, str], ...]:
-    """Read ``NAME=VALUE, NAME=OFF``."""
+    """Parse ``NAME=VALUE, NAME=OFF``."""
     if not names_in(text):
         raise ValueError
     return read_constants(text)
 
 
 def read_pairs(text: str, form: str) -> dict[str, str]:
-    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
-    found = {}
+    """Parse ``NAME=VALUE, NAME=VALUE``. Raises OptionError, which shows ``form``."""
+    pairs = {}
     for part in names_in(text):
         name, equals, value = part.partition("=")
         if not equals or not value.strip():
             raise OptionError(f"{form} was expected, not {part!r}")
-        found[name.strip()] = value.strip()
-    if not found:
+        pairs[name.strip()] = value.strip()
+    if not pairs:
         raise OptionError(f"{form} was expected, not an empty text")
-    return found
+    return pairs
 
 
 def _paged_items(pages: Any) -> dict[str, str]:
-    """Return the code pages of items by their names in capitals."""
-    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
-    for page in found.values():
+    """Return the code pages by item, in capitals. Raises OptionError if a code page is unknown."""
+    pages_by_item = {
+        str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()
+    }
+    for page in pages_by_item.values():
         code_page(page)
-    return found
+    return pages_by_item
 
 
 DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
@@ -143,13 +153,12 @@ DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25":
 
 def _delimiter(text: str) -> bytes:
     if not text:
-        raise OptionError(
-            "the delimiter is empty", hint="Leave it out for lines as they usually end"
-        )
+        raise OptionError("the delimiter is empty", hint="Omit it for the usual line ends")
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-# What RECFM of a data set means in a file that was copied from it. The control character of A and M is the first byte of a record.
+# The record format of a file that was copied from a data set, by its RECFM. The control character of
+# A and M is the first byte of a record.
 _RECFM: Final = {
     "f": FrameKind.FIXED,
     "fb": FrameKind.FIXED,

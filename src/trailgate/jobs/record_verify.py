@@ -1,7 +1,9 @@
-"""Files of records verified: every field is decoded, and what is not a value is counted by field and reason, with the first places.
+"""Verify files of records: decode every field, and count bad ones by field and reason.
 
-Nothing is written. Work is planned once and verified in parts by any process, whose findings are joined in the order of the files. Of a file that cannot be cut into records
-further the error is reported, and the next file is read. Memory is that of one chunk, and of a few places for each field and reason.
+Nothing is written. ``prepare_verify`` plans splits, ``verify_splits`` verifies them in any process,
+and ``join_findings`` combines the results in file order. If the rest of a file cannot be cut into
+records, the error is reported and the next file is read. Memory is limited to one chunk, and a few
+examples per field and reason.
 """
 
 from __future__ import annotations
@@ -33,14 +35,14 @@ from trailgate.storage.reading.record_files import (
     plan_record_splits,
 )
 
-SHOWN: Final = 3  # places of a field and a reason
+SHOWN: Final = 3  # examples per field and reason
 Progress = Callable[[int, int], None]
 _WHY: Final = tuple(Why)
 
 
 @dataclass(frozen=True, slots=True)
 class BadPlace:
-    """Where a field is bad, and its bytes; ``record`` and ``offset`` are None where they are not known."""
+    """An occurrence of a bad field, and its bytes. ``record`` and ``offset`` are None if unknown."""
 
     file: str
     record: int | None
@@ -50,9 +52,9 @@ class BadPlace:
 
 @dataclass(frozen=True, slots=True)
 class BadField:
-    """How often a field is bad for one reason, the first places, and what is wrong there in words.
+    """How often a field is bad for one reason, with the first occurrences and an explanation.
 
-    ``record`` is the layout's name, empty for records whose kind is not known.
+    ``record`` is the layout's name, or "" for records of unknown kind.
     """
 
     record: str
@@ -65,9 +67,10 @@ class BadField:
 
 @dataclass(frozen=True, slots=True)
 class RecordsReport:
-    """What is bad in files of records.
+    """The result of verifying files of records.
 
-    ``unread`` are the errors of files that could not be read to their ends, and ``counts`` what policies decided on, by policy, record and field.
+    ``unread`` are the errors of files that could not be read to the end. ``counts`` has the values
+    that options decided on, by option, record and field.
     """
 
     files: int
@@ -79,15 +82,16 @@ class RecordsReport:
 
     @property
     def is_good(self) -> bool:
-        """Return whether all files were read whole, and all fields are values."""
+        """True if all files were read completely, and all fields are values."""
         return not (self.fields or self.unread)
 
 
 @dataclass(slots=True)
 class Findings:
-    """What is bad so far: in one split, or in all.
+    """The problems found so far, in one split or in all.
 
-    ``end`` is the number of the last record. In a split whose records have numbers that are not known they count from its first one. ``error`` is what ended a split early.
+    ``end`` is the number of the last record; in a split whose record numbers are unknown, it counts
+    from the split's first record. ``error`` is the error that ended a split early.
     """
 
     shown: int
@@ -98,46 +102,48 @@ class Findings:
     end: int = 0
     error: TrailgateError | None = None
 
-    def add(self, one: FaultyRecords) -> None:
-        """Add what is wrong in some records."""
-        bad = np.zeros(len(one.records), bool)
-        for fault in one.faults:
+    def add(self, part: FaultyRecords) -> None:
+        """Add the problems of some records."""
+        bad = np.zeros(len(part.records), bool)
+        for fault in part.faults:
             bad |= fault.rows
             rows = np.flatnonzero(fault.rows)
-            reasons = _reasons(one.records, fault, rows)
+            reasons = _reasons(part.records, fault, rows)
+            # ``rows`` are the records in which the field is bad, ``reasons`` their reasons, in the
+            # same order.
             for number in np.unique(reasons).tolist():
-                own = rows[reasons == number]
-                self._count(one, fault, _WHY[number].value, own)
+                rows_of_reason = rows[reasons == number]
+                self._count(part, fault, _WHY[number].value, rows_of_reason)
         self.bad_records += int(np.count_nonzero(bad))
 
-    def _count(self, one: FaultyRecords, fault: Fault, reason: str, rows: Longs) -> None:
-        key = one.record, fault.field, reason
-        held = self.fields.get(key)
-        places = () if held is None else held.places
-        new = tuple(_place(one, fault, int(row)) for row in rows[: self.shown - len(places)])
-        if held is None:
-            raw = new[0].raw if new else fault.raw(one.records, int(rows[0]))
+    def _count(self, part: FaultyRecords, fault: Fault, reason: str, rows: Longs) -> None:
+        key = part.record, fault.field, reason
+        field = self.fields.get(key)
+        places = () if field is None else field.places
+        new = tuple(_place(part, fault, int(row)) for row in rows[: self.shown - len(places)])
+        if field is None:
+            raw = new[0].raw if new else fault.raw(part.records, int(rows[0]))
             problem = ". ".join(filter(None, fault.explain(raw)))
-            held = BadField(*key, 0, problem, ())
-        self.fields[key] = replace(held, count=held.count + len(rows), places=places + new)
+            field = BadField(*key, 0, problem, ())
+        self.fields[key] = replace(field, count=field.count + len(rows), places=places + new)
 
     def join(self, other: Findings, file: str, before: int) -> None:
-        """Add what is bad in a split of a file, whose numbers count from the record after so many ``before`` it."""
+        """Add the findings of a split. Its record numbers are increased by ``before``."""
         self.records += other.records
         self.bad_records += other.bad_records
         self.tally.update(other.tally)
         for key, bad in other.fields.items():
-            held = self.fields.get(key, replace(bad, count=0, places=()))
+            field = self.fields.get(key, replace(bad, count=0, places=()))
             places = tuple(
                 replace(one, file=file, record=None if one.record is None else one.record + before)
-                for one in bad.places[: self.shown - len(held.places)]
+                for one in bad.places[: self.shown - len(field.places)]
             )
-            count = held.count + bad.count
-            self.fields[key] = replace(held, count=count, places=held.places + places)
+            count = field.count + bad.count
+            self.fields[key] = replace(field, count=count, places=field.places + places)
 
 
 def _reasons(records: RecordBytes, fault: Fault, rows: Longs) -> Longs:
-    """Return the number of the reason of each of the rows in which a field is bad."""
+    """Return the number of the reason for each row in which a field is bad."""
     if isinstance(fault.why, Why):
         return np.full(len(rows), _WHY.index(fault.why))
     starts = records.starts[rows] + fault.offsets(rows)
@@ -145,16 +151,16 @@ def _reasons(records: RecordBytes, fault: Fault, rows: Longs) -> Longs:
     return fault.why(raws).astype(np.int64)
 
 
-def _place(one: FaultyRecords, fault: Fault, row: int) -> BadPlace:
-    records, at = one.records, fault.offset(row)
-    number = records.number(row) if one.numbers is None else int(one.numbers[row])
+def _place(part: FaultyRecords, fault: Fault, row: int) -> BadPlace:
+    records, at = part.records, fault.offset(row)
+    number = records.number(row) if part.numbers is None else int(part.numbers[row])
     offset = None if at == UNPLACED else int(records.offsets[row]) + at
     return BadPlace("", number, offset, fault.raw(records, row))
 
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """What is verified of a file: its splits, and what is wrong with the file itself."""
+    """The splits of a file to verify, and the error of the file itself, if any."""
 
     path: str
     size: int
@@ -164,7 +170,7 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class VerifyJob:
-    """What a worker needs to verify any of the splits; without its files it can be pickled cheaply."""
+    """What a worker needs to verify any split. Without ``files`` it is cheap to pickle."""
 
     options: CopybookOptions
     places: int
@@ -172,7 +178,7 @@ class VerifyJob:
 
     @property
     def splits(self) -> list[RecordSplit]:
-        """Return the splits of all files, in their order."""
+        """The splits of all files, in order."""
         return [split for file in self.files for split in file.splits]
 
 
@@ -185,10 +191,11 @@ def verify_records(
     progress: Progress | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Return what is bad in files of records, with so many first ``places`` of each field and reason; nothing is written.
+    """Verify files of records, and return a report with the first ``places`` of each field and reason.
 
-    The options are those of ``read_records``; ``errors`` has no effect. ``progress`` is called with the bytes that are read, and those of all files.
-    Raises OptionError, DefinitionError and StorageError.
+    The options are those of ``read_records``, where ``errors`` has no effect. ``progress`` is
+    called with the number of bytes read and the total. Raises OptionError, DefinitionError or
+    StorageError.
     """
     chosen = CopybookOptions.of({"copybook": copybook, **options})
     return verify_files(path, chosen, places=places, progress=progress)
@@ -197,7 +204,7 @@ def verify_records(
 def verify_files(
     path: Addresses, options: CopybookOptions, *, places: int, progress: Progress | None = None
 ) -> RecordsReport:
-    """Return what is bad in files, each read whole in this process, as ``verify_records`` does."""
+    """Verify files in this process, each as one split, as ``verify_records`` does."""
     job = prepare_verify(path, options, places, WHOLE_FILE)
     return join_findings(job, verify_splits(job, job.splits, progress))
 
@@ -205,73 +212,79 @@ def verify_files(
 def prepare_verify(
     path: Addresses, options: CopybookOptions, places: int, split_bytes: int | None = None
 ) -> VerifyJob:
-    """Return the job that verifies the files at a path in splits of so many bytes, None for those of the options."""
+    """Plan the verification of files in splits of ``split_bytes`` (None: the option's)."""
     options = replace(options, records=replace(options.records, errors=OnError.COLUMN))
-    options.decoder()  # raises
+    options.decoder()  # only to raise errors early
     size = split_bytes or options.split_bytes
     files = find_record_files(path, options.partitions)
     return VerifyJob(options, places, tuple(_work(file, options, size) for file in files))
 
 
 def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:
-    """Return the splits of a file; of one that ends inside a record of fixed length those of the records before that, and an error."""
-    framing, whole = options.framing, file
+    """Plan the splits of a file.
+
+    If a file of fixed-length records ends inside a record, the complete records are planned, and
+    the error is kept.
+    """
+    framing, readable = options.framing, file
     if framing.kind is FrameKind.FIXED and file.codec is None:
         left = (file.size - framing.header_bytes - framing.trailer_bytes) % framing.length
-        whole = replace(file, size=file.size - left)
-    found: tuple[RecordSplit, ...] = ()
+        readable = replace(file, size=file.size - left)
+    splits_found: tuple[RecordSplit, ...] = ()
     try:
-        # Of records that are skipped the numbers are not seen in a split.
+        # If records are skipped, numbers do not follow from offsets, so splits must know them.
         planned = plan_record_splits(
-            (whole,), framing, split_bytes, options.search, numbered=framing.skips
+            (readable,), framing, split_bytes, options.search, numbered=framing.skips
         )
-        found = tuple(planned)
-        if whole != file:
-            plan_record_splits((file,), framing, WHOLE_FILE)  # raises
+        splits_found = tuple(planned)
+        if readable != file:
+            plan_record_splits((file,), framing, WHOLE_FILE)  # raises the error to report
     except TrailgateError as error:
-        return FileWork(file.path, file.size, found, error.with_place(source=file.path))
-    return FileWork(file.path, file.size, found)
+        return FileWork(file.path, file.size, splits_found, error.with_place(source=file.path))
+    return FileWork(file.path, file.size, splits_found)
 
 
 def verify_splits(
     job: VerifyJob, splits: Iterable[RecordSplit], progress: Progress | None = None
 ) -> Iterator[Findings]:
-    """Yield what is bad in each of some splits, one after the other."""
+    """Verify splits, and yield the findings of each."""
     tally = Tally()
     decoder = job.options.decoder(tally)
     done, total = 0, sum(file.size for file in job.files)
     for split in splits:
         tally.clear()
-        found = Findings(job.places)
+        findings = Findings(job.places)
+        # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
             for records in decoder.whole(records_of_split(known, job.options, tally)):
-                _verify(found, decoder, records)
+                _verify(findings, decoder, records)
                 if progress is not None and split.file.codec is None and len(records):
                     progress(done + int(records.offsets[-1]), total)
         except TrailgateError as error:
-            found.error = error
-        found.tally = Tally(tally)
+            findings.error = error
+        findings.tally = Tally(tally)
         done += split.file.size
         if progress is not None:
             progress(done, total)
-        yield found
+        yield findings
 
 
-def _verify(found: Findings, decoder: Decoder, records: RecordBytes) -> None:
-    found.records += len(records)
+def _verify(findings: Findings, decoder: Decoder, records: RecordBytes) -> None:
+    findings.records += len(records)
     if len(records):
-        found.end = records.number(len(records) - 1) or 0
+        findings.end = records.number(len(records) - 1) or 0
     for one in decoder.faults(records):
-        found.add(one)
+        findings.add(one)
 
 
 def join_findings(job: VerifyJob, findings: Iterable[Findings]) -> RecordsReport:
-    """Return the report of what is bad in all splits, whose findings are given in their order.
+    """Combine the findings of all splits, in order, into a report.
 
-    As in a file that is read whole, what is after the first error in it is not reported.
+    After the first error in a file its later splits are ignored, as if the file had been read in
+    one piece.
     """
-    whole, unread, rest = Findings(job.places), list[str](), iter(findings)
+    total, unread, rest = Findings(job.places), list[str](), iter(findings)
     for file in job.files:
         name, end = mask_logins(file.path), 0
         broken: TrailgateError | None = None
@@ -279,23 +292,24 @@ def join_findings(job: VerifyJob, findings: Iterable[Findings]) -> RecordsReport
             one = next(rest)
             if broken is not None:
                 continue
+            # Numbers of such a split count from its own first record.
             is_own = split.first is None and split.start > split.file.begin
             relative = is_own and job.options.framing.kind is not FrameKind.FIXED
             before = end if relative else 0
-            whole.join(one, name, before)
+            total.join(one, name, before)
             end, broken = before + one.end, one.error
         broken = broken or file.error
         if broken is not None:
             broken.where = replace(broken.where, source=file.path)
             unread.append(str(broken))
     fields = sorted(
-        whole.fields.values(), key=lambda one: (-one.count, one.record, one.field, one.reason)
+        total.fields.values(), key=lambda one: (-one.count, one.record, one.field, one.reason)
     )
     return RecordsReport(
         len(job.files),
-        whole.records,
-        whole.bad_records,
+        total.records,
+        total.bad_records,
         tuple(fields),
         tuple(unread),
-        whole.tally,
+        total.tally,
     )

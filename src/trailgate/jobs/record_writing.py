@@ -1,6 +1,7 @@
-"""Columns written as files of records by a copybook: one new file, or parts of a new folder (docs/copybook.md, "Write files of records").
+"""Write columns as files of copybook records (docs/copybook.md, "Write files of records").
 
-A file is written under another name, which it loses when it is complete. Parts are staged by tasks and published together (``jobs/part_folder.py``).
+A single file is written under a temporary name, and renamed when it is complete. A folder of
+several parts is written by tasks, and published at once (``jobs.part_folder``).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from trailgate.storage.reading.row_files import find_row_files, read_rows
 
 
 class WritingKeywords(RecordKeywords, total=False):
-    """How records are written."""
+    """The options of writing records."""
 
     nulls: str | Mapping[str, str] | None
     block_length: int | None
@@ -62,7 +63,7 @@ class WritingKeywords(RecordKeywords, total=False):
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
-    """Read ``TYPE=VALUE, TYPE=VALUE``; a value alone is for all types."""
+    """Parse ``TYPE=VALUE, TYPE=VALUE``. A value alone applies to all types."""
     return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
 
 
@@ -71,7 +72,7 @@ NULLS: Final = Kind(
     _nulls,
     lambda given: null_policies(instance(Mapping)(given)),
 )
-# Those of writing alone.
+# Options that exist only for writing.
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
     Option(
@@ -102,12 +103,12 @@ class BatchEncoder(Protocol):
     """Encodes columns as records."""
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
-        """Return the records; raises EncodeError with record and field."""
+        """Encode a batch. Raises EncodeError with record and field."""
 
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """How records are encoded and separated; it can be pickled."""
+    """How to encode records and frame them. It can be pickled."""
 
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
@@ -118,51 +119,52 @@ class WritingOptions:
     def of(
         cls, named: Mapping[str, Any], base: str | None = None, *, in_place: bool = False
     ) -> Self:
-        """Return the options of these names, relative paths from ``base``; raises OptionError, DefinitionError, StorageError.
+        """Parse options. Relative paths are relative to ``base``.
 
-        Files that are written anew ``in_place`` keep their headers and trailers.
+        Raises OptionError, DefinitionError or StorageError. With ``in_place``, existing files are
+        rewritten, which keep their headers and trailers.
         """
         return cls.of_values(with_base(WRITING, WRITING.read(named), base), in_place=in_place)
 
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
-        """Return the options of values that are read already; raises as ``of`` does."""
+        """Build the options from parsed values. Raises the same errors as ``of``."""
         reading = ("children", *_READING[:3]) if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
-                raise OptionError(f"{row.spelling} is for reading, and files are written without")
+                raise OptionError(f"{row.spelling} is an option for reading, not for writing")
         length, records = given["block_length"], given["block_records"]
         if in_place and (length or records):
-            raise OptionError("blocks stay as they are where fields are set")
+            raise OptionError("blocks cannot be changed when fields are set")
         check_formats(given, WRITING)
         blocks = FILLED if length is None and records is None else Blocks(records, length)
         chosen = CopybookOptions.of_values(given)
-        own = given["segment_length"] is SegmentLength.OWN
-        return cls(chosen, given["nulls"] or {}, own, blocks)
+        own_lengths = given["segment_length"] is SegmentLength.OWN
+        return cls(chosen, given["nulls"] or {}, own_lengths, blocks)
 
     def encoder(self) -> BatchEncoder:
-        """Return what encodes the records."""
+        """Return the encoder of the records."""
         chosen = self.records
         if chosen.kinds is None:
             return self._encoder_of(chosen.record)
         encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
-        own = chosen.layouts, chosen.kinds, chosen.records
-        given = chosen.kinds, encoders, chosen.segment
+        kind_options = chosen.layouts, chosen.kinds, chosen.records
+        encoder_options = chosen.kinds, encoders, chosen.segment
         if chosen.children is Children.NESTED:
-            return NestedEncoder(NestedDecoder(*own), *given)
-        return KindsEncoder(KindsDecoder(*own), *given)
+            return NestedEncoder(NestedDecoder(*kind_options), *encoder_options)
+        return KindsEncoder(KindsDecoder(*kind_options), *encoder_options)
 
     def _encoder_of(self, name: str | None) -> RecordEncoder:
-        """Return the encoder of a record or segment; those of fixed records have one length."""
+        """Return the encoder of a record or segment. Fixed-length records all have the same length."""
         framing, layouts = self.records.framing, self.records.layouts
         fixed = framing.kind is FrameKind.FIXED
-        whole = fixed or not self.own_lengths
-        layout = layout_named(layouts, name) if whole else written_layout(layouts, name)
+        full_length = fixed or not self.own_lengths
+        layout = layout_named(layouts, name) if full_length else written_layout(layouts, name)
         length = max(framing.length, layout.size) if fixed else layout.size
         return RecordEncoder(layout, self.records.records, self.nulls, length)
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise EncodeError where columns of a schema cannot be written, whatever their values."""
+        """Raise EncodeError if a schema cannot be written, whatever the values."""
         self.encoder().encode(_no_rows(schema))
 
 
@@ -173,20 +175,25 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 def write_to(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
 ) -> int:
-    """Write columns as records, and return how many; an error names ``source`` and the number of the record in it."""
+    """Write batches as records into a file. Returns the number of records.
+
+    An error names ``source`` and the record's number in it. Records of the last block are kept
+    back, as later records may still fit it.
+    """
     encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
-    written, held = 0, NO_RECORDS  # those of the last block, which has room
+    written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
     file.write(header_of(framing))
+    # None at the end flushes the last block.
     for batch in chain(gather_objects(batches), [None]):
         at = written
         try:
             if batch is not None:
-                at = written + len(held)
-                held = held.followed_by(encoder.encode(batch))
+                at = written + len(pending)
+                pending = pending.followed_by(encoder.encode(batch))
             at = written
-            whole = len(held) if batch is None else whole_blocks(held, framing, blocks)
-            if whole:
-                file.write(frame(held.part(0, whole), framing, blocks).tobytes())
+            complete = len(pending) if batch is None else whole_blocks(pending, framing, blocks)
+            if complete:
+                file.write(frame(pending.part(0, complete), framing, blocks).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(
@@ -198,7 +205,7 @@ def write_to(
             raise EncodeError(error.problem, where=where, hint=error.hint) from None
         except TrailgateError as error:
             raise error.with_place(source=source) from None
-        written, held = written + whole, held.part(whole, len(held))
+        written, pending = written + complete, pending.part(complete, len(pending))
     return written
 
 
@@ -207,30 +214,37 @@ _UNFINISHED: Final = ".unfinished"
 
 @contextmanager
 def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Give a new file, which has its name at the end; there is none where this raises. Raises StorageError, OptionError."""
+    """Open a new file, which gets its name when the block ends without an error.
+
+    If the block raises, no file remains. Raises StorageError if the file exists, and OptionError if
+    the path is not suitable.
+    """
     if codec_of(str(path)) is not None:
-        raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
-    store, place = locate(path)
-    if not place.strip("./"):
+        raise OptionError(
+            f"cannot write a compressed file: {path}", hint="Use a name without the suffix"
+        )
+    store, path_in_store = locate(path)
+    if not path_in_store.strip("./"):
         raise OptionError(f"{os.fspath(path)!r} is not the name of a file")
     with _storage_errors(path):
-        if store.get_file_info(place).type != fs.FileType.NotFound:
-            raise StorageError("the file is there already", where=Where(source=str(path)))
-        opened = store.open_output_stream(place + _UNFINISHED)
+        if store.get_file_info(path_in_store).type != fs.FileType.NotFound:
+            raise StorageError("the file already exists", where=Where(source=str(path)))
+        stream = store.open_output_stream(path_in_store + _UNFINISHED)
     try:
-        with opened as file:
+        # The file gets its real name only after the caller's block has succeeded.
+        with stream as file:
             yield file
         with _storage_errors(path):
-            store.move(place + _UNFINISHED, place)
+            store.move(path_in_store + _UNFINISHED, path_in_store)
     except BaseException:
         with suppress(OSError):
-            store.delete_file(place + _UNFINISHED)
+            store.delete_file(path_in_store + _UNFINISHED)
         raise
 
 
 @contextmanager
 def _storage_errors(path: Address) -> Iterator[None]:
-    """Raise StorageError for an error of the store."""
+    """Convert errors of the store to StorageError."""
     try:
         yield
     except OSError as error:
@@ -244,20 +258,26 @@ def write_records(
     copybook: Addresses | None = None,
     **options: Unpack[WritingKeywords],
 ) -> int:
-    """Write columns as a new file of records, and return how many.
+    """Write columns as a new file of records. Returns the number of records.
 
-    ``batches`` is a table, a batch, a reader, or any iterable of batches; also a frame of another library that exports Arrow streams. The columns are flat, or a tree. ``options`` are those of ``read_records``, which reads the file with them again, and ``nulls``. Raises
-    EncodeError with file, record, field and value for a value that does not fit; there is no file then.
+    ``batches`` is a table, a batch, a reader, an iterable of batches, or a data frame of another
+    library that exports Arrow streams. Columns are flat, or structs and lists. ``options`` are
+    those of ``read_records``, which reads the file again with the same options, and ``nulls``.
+    Raises EncodeError with file, record, field and value if a value does not fit; no file remains
+    then.
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
     return write_file(batches_of(batches), path, chosen)
 
 
-_ROWS_HINT: Final = "Make a table of rows with pa.Table.from_pylist(rows, schema=...): read_records(...).schema is the schema of a file"
+_ROWS_HINT: Final = "Convert rows with pa.Table.from_pylist(rows, schema=...); read_records(...).schema is the schema of a file"
 
 
 def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
-    """Return the batches of a table, a batch, a reader, an Arrow stream, or an iterable of batches; raises OptionError for anything else."""
+    """Return the batches of a table, batch, reader, Arrow stream, or iterable of batches.
+
+    Raises OptionError for anything else.
+    """
     if isinstance(given, pa.RecordBatch):
         return iter([given])
     if isinstance(given, pa.Table):
@@ -274,6 +294,7 @@ def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    # Elements are checked one by one, since the iterable may be a generator.
     for number, batch in enumerate(given, 1):
         if isinstance(batch, pa.Table):
             yield from batch.to_batches()
@@ -281,27 +302,27 @@ def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
             yield batch
         else:
             problem = (
-                f"batches has a {type(batch).__name__} in place {number}, not an Arrow record batch"
+                f"item {number} of batches is a {type(batch).__name__}, not an Arrow record batch"
             )
             raise OptionError(problem, hint=_ROWS_HINT)
 
 
 def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
     """Write columns as a new file, as ``write_records`` does."""
-    options.encoder()  # raises before there is a file
+    options.encoder()  # only to raise errors before the file is created
     with new_file(path) as file:
         return write_to(batches, file, options, str(path))
 
 
 def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files of Parquet or of JSON lines, where bytes are hex digits and what is absent is NULL."""
+    """Read rows from Parquet files or JSON lines. In JSON, bytes are hex digits and missing values NULL."""
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
     for file, form in find_row_files(path):
         yield from read_rows(file, form, schema)
 
 
 def _in_json(field: pa.Field) -> pa.Field:
-    """Return a field with strings where it has bytes, as JSON has them."""
+    """Return a field with strings in place of bytes, since JSON has no bytes."""
     kind = field.type
     if pa.types.is_struct(kind):
         return field.with_type(pa.struct(list(map(_in_json, kind))))
@@ -312,7 +333,7 @@ def _in_json(field: pa.Field) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class WritingJob:
-    """What a task needs to write a part of a new folder; it can be pickled."""
+    """What a task needs to write one part of a new folder. It can be pickled."""
 
     options: WritingOptions
     folder: PartFolder
@@ -320,7 +341,7 @@ class WritingJob:
     def write_part(
         self, batches: Iterator[pa.RecordBatch], number: int, attempt: str
     ) -> WrittenPart:
-        """Write a part where only publishing finds it; a part without records has no file."""
+        """Write a part under a temporary name. A part without records gets no file."""
         filled = (batch for batch in batches if batch.num_rows)
         first = next(filled, None)
         if first is None:
@@ -330,16 +351,16 @@ class WritingJob:
             yield first
             yield from filled
 
-        with self.folder.part(number, attempt=attempt) as (file, made):
+        with self.folder.part(number, attempt=attempt) as (file, files):
             rows = write_to(all_batches(), file, self.options, self.folder.part_name(number))
-        return WrittenPart(rows, tuple(made))
+        return WrittenPart(rows, tuple(files))
 
 
 def prepare_writing(target: str, options: WritingOptions, schema: pa.Schema) -> WritingJob:
     """Return a job that writes records into a new folder.
 
-    Raises StorageError where the folder is not empty, OptionError for a store that is not written to, EncodeError where columns of the schema cannot be
-    written.
+    Raises StorageError if the folder is not empty, OptionError if the store cannot be written, and
+    EncodeError if the schema cannot be written.
     """
     options.check(schema)
     folder = part_folder(target, "a file of records", ending="")

@@ -1,1 +1,1 @@
-"""Messages in bulk, their transactions, and the properties that describe them."""
+"""Batches of messages, independent of their format: properties, records, transactions and parsing."""

@@ -1,16 +1,24 @@
-"""The transactions of operations, message by message: where each begins and ends, and which messages are captured or refused together.
+"""The transactions of operations: where each begins and ends, and which messages are captured or refused together.
 
-A parser gives operations in the order of their messages (``RawOperations``). ``chain`` gives each one its indicator, its transaction and its commit sequence
-number. Without an indicator the operations of one message are one transaction. With one, a transaction may hold several messages, or a message several
-transactions; they are contiguous and never interleaved. Where one bit is all that is known between two messages, ``model/transactions.py`` follows it; here
-each contradiction becomes the problem of a message, of which the first one counts. What is open after a batch is the ``TransactionState`` that the next one begins with.
+Input are the operations of a batch in the order of their messages (`RawOperations`). `chain` gives
+each operation its indicator, its transaction id and its commit sequence number (CSN):
 
-Messages that are captured or refused together are a unit (decision 0012). A unit begins at a message that begins a transaction, and at one that
-follows a message after which nothing is open (``unit_marks``). So a message that cannot be read takes no finished transaction with it.
+- Without an indicator property (txind), the operations of one message are one transaction.
+- With one, a transaction may span several messages, or a message may have several transactions.
+  Transactions are contiguous and never interleaved.
 
-A transaction that is longer than a message is cut into numbered messages. One that is missing or comes again is an error, and so is an end that does not
-come (``check_segments``). What the first number is, IBM's pages leave open, and so whether rows that are sent one a message are numbered: hence
-numbers are only compared with the one before (``begins_again``).
+Contradictions, such as a begin inside a transaction, become problems of messages; the first problem
+of each message counts. `TransactionState` is what is open after a batch; the next batch continues
+from it. The begin and end logic itself is in `model/transactions.py`, shared with trails.
+
+A *unit* is a set of messages that are captured or refused together (decision 0012). A unit begins
+at a message that begins a transaction, and at a message before which nothing is open
+(`unit_marks`). So an unreadable message never takes a finished transaction with it.
+
+Some formats cut a long transaction into numbered messages. `check_segments` reports a missing,
+repeated or unfinished one. IBM's documentation does not define the first number, nor whether
+messages of single rows are numbered. Numbers of event publishing messages are therefore compared
+only with the number before (`begins_again`).
 """
 
 from __future__ import annotations
@@ -47,18 +55,28 @@ ROW: Final = "row"
 NO_NUMBER: Final = -1
 SEVERAL: Final = 0  # instead of a digest: the message has more than one operation
 _ONCE_OR_TWICE: Final = (
-    "event_publishing.content=row takes both as rows of the transaction; with content=transaction the second one is a "
-    "repeated message, and dropped"
+    "With event_publishing.content=row both are rows of the transaction; with content=transaction the second one is a "
+    "repeated message, and is skipped"
 )
-_DISORDER: Final = "One that comes again begins with the number that it began with before. Are the messages in their order?"
+_DISORDER: Final = "A redelivered transaction begins with the same message number as before. Are the messages in order?"
+
+
+NO_TEXT: Final = pa.array([], pa.string())
+
+# Separates the ordered part of a transaction's sequence id from the transaction's own id.
+POINT: Final = "."
+ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
+INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
+_LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 @dataclass(frozen=True, slots=True)
 class Borders:
-    """What is known of some operations: those on either side of a border between messages, and the first and the last one.
+    """Facts about the operations on both sides of each boundary between messages, and about the first and last one.
 
-    ``rows`` ascend. ``numbers`` are those of their messages; ``digests`` stand for the bytes of an operation that is alone in its message.
-    ``content`` is what messages hold: a transaction or a row, or auto: that is to be seen.
+    `rows` are these operations' row numbers, ascending. `numbers` are the numbers of their
+    messages. `digests` are hashes of the bytes of an operation that is alone in its message.
+    `content` is what a message has: "transaction", "row", or "auto" if that must be detected.
     """
 
     content: str
@@ -68,7 +86,7 @@ class Borders:
 
     @staticmethod
     def join(parts: Sequence[tuple[Borders, int]]) -> Borders:
-        """Return parts as one, each with the number of operations before it."""
+        """Concatenate parts. Each comes with the number of operations before it."""
         return Borders(
             parts[0][0].content,
             np.concatenate([part.rows + before for part, before in parts]),
@@ -79,9 +97,10 @@ class Borders:
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The number of a message and the digest of its last operation.
+    """The number of the last message and the digest of its last operation.
 
-    ``first``: that is the first one of its transaction; ``began`` is the number of the transaction's first message, ``NO_NUMBER`` where that is not known.
+    `first` is set if that is the first operation of its transaction. `began` is the number of the
+    transaction's first message, or `NO_NUMBER` if it is unknown.
     """
 
     number: int
@@ -90,19 +109,25 @@ class LastMessage:
     began: int
 
 
-def last_message(borders: Borders, opens: Mask, began: int) -> LastMessage:
-    """Return what the next batch is compared with."""
-    row = int(borders.rows[-1])
-    return LastMessage(int(borders.numbers[-1]), int(borders.digests[-1]), bool(opens[row]), began)
+def last_message(boundaries: Borders, opens: Mask, began: int) -> LastMessage:
+    """Return the last message, to which the next batch is compared."""
+    # The last element of `rows` is the batch's last operation.
+    row = int(boundaries.rows[-1])
+    return LastMessage(
+        int(boundaries.numbers[-1]), int(boundaries.digests[-1]), bool(opens[row]), began
+    )
 
 
 def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
-    """Return whether a transaction begins again with the message after a border; raises TransactionError.
+    """Return whether a transaction is redelivered from its start at the second of two adjacent messages.
 
-    Both messages have operations of one transaction.
+    Both messages have operations of the same transaction. Raises TransactionError if a message is
+    missing or the numbers contradict each other.
     """
     if content == ROW or NO_NUMBER in (before.number, after.number):
         return False
+    # Examples of (before, after): 2, 3 continues. 1, 4 lacks messages 2 and 3. With content=row 2,
+    # 2 are two rows. 5, 1 begins again if the transaction began with message 1.
     if after.number > before.number + 1:
         problem = (
             f"message {after.number:04} of a transaction follows its message {before.number:04}"
@@ -126,19 +151,19 @@ def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
     return True
 
 
-NO_TEXT: Final = pa.array([], pa.string())
-
-
 @dataclass(frozen=True, slots=True)
 class RawOperations:
-    """Operations before their transactions are worked out; members have one slot an operation.
+    """Operations before they are grouped into transactions. Arrays have one element per operation.
 
-    ``blocks`` hold one operation type each, or inserts and updates without before values; their ids and indicators are still to
-    be set. An operation that is not captured is in no block. With ``by_id`` operations of one transaction follow one another and have
-    one ``seq_id``, that of the transaction; of ``tx_ind`` only the ends count. ``excluded`` is 1 for those of users and
-    transactions that are left out, -1 for those that have
-    no name of their own. ``tx_ids_generated`` is one value for all operations, or one for each. ``notes`` are what a run notes once about its messages.
-    ``segments`` is the number of an operation's message in its transaction, from 1 on, where messages have one.
+    Each of the `blocks` has one operation type, or inserts and updates without before values; ids
+    and indicators are still to be filled in. An operation that is not captured is in no block. With
+    `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
+    end marks of `tx_ind` count.
+
+    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations without
+    a name of their own. `tx_ids_generated` is one value for all operations, or one for each.
+    `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
+    operation's message in its transaction, if messages are numbered.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -151,15 +176,15 @@ class RawOperations:
     notes: frozenset[str] = frozenset()
     by_id: bool = False
     segments: Longs | None = None
-    borders: Borders | None = None
+    boundaries: Borders | None = None
 
     @staticmethod
     def join(
         parts: Sequence[RawOperations], *, indicated: bool, by_id: bool = False
     ) -> RawOperations:
-        """Return parts as one, in the order of their messages.
+        """Concatenate parts in the order of their messages.
 
-        ``indicated`` is whether operations have indicators, for where there are none; ``by_id`` likewise.
+        `indicated` and `by_id` describe the result if there are no parts.
         """
         if len(parts) == 1:
             return parts[0]
@@ -167,9 +192,9 @@ class RawOperations:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
             return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
-        blocks, before, borders = [], 0, []
+        blocks, before, boundaries = [], 0, []
         for raw in parts:
-            borders += [] if raw.borders is None else [(raw.borders, before)]
+            boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
@@ -186,21 +211,21 @@ class RawOperations:
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(segments) if segments else None,
-            Borders.join(borders) if borders else None,
+            Borders.join(boundaries) if boundaries else None,
         )
 
 
 def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
-    """Return whether ids are generated, of parts that come after one another."""
+    """Concatenate the `tx_ids_generated` of consecutive parts."""
     masks = [part for part in parts if not isinstance(part, bool)]
     return np.concatenate(masks) if masks else parts[0]
 
 
 @dataclass(frozen=True, slots=True)
 class UnitMarks:
-    """By message: whether it ``opens`` a transaction with its first operation or ``starts`` a unit.
+    """For each message, whether its first operation `opens` a transaction and whether it `starts` a unit.
 
-    ``closed`` means that nothing is open after the last message.
+    `closed` is set if nothing is open after the last message.
     """
 
     opens: Mask
@@ -209,11 +234,13 @@ class UnitMarks:
 
     @property
     def numbers(self) -> Longs:
-        """Return each message's unit; 0 is the one that was open before."""
+        """Each message's unit number; 0 is the unit that was open before the batch."""
         return np.cumsum(self.starts, dtype=np.int64)
 
     def is_broken(self, bad: Iterable[int], *, before: bool) -> bool:
-        """Return whether the last unit is broken: one of its messages is ``bad``, or it was broken ``before``."""
+        """Return whether the last unit is broken: one of its messages is `bad`, or it was broken `before`."""
+        # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
+        # in unit 0.
         unit = self.numbers
         last = int(unit[-1]) if len(unit) else 0
         return (last == 0 and before) or any(m >= 0 and unit[m] == last for m in bad)
@@ -229,12 +256,27 @@ def unit_marks(  # noqa: PLR0913  columns
     is_open: bool,
     awaiting: Mask | None = None,
 ) -> UnitMarks:
-    """Return the marks of messages, by the message of each operation and whether that opens or ends a transaction.
+    """Find the units of messages.
 
-    ``opened`` has one slot a message, and is set already for unreadable ones that are known to open a transaction. Whether something is open after a message is known from
-    its last operation; a message without any leaves it as it was. After an unreadable message something may be open, and so it is after ``awaiting`` ones, which others may
-    bring parts of, up to the next message that opens a transaction.
+    `message`, `opens` and `ends` have one element per operation: its message, and whether it begins
+    or ends a transaction. `opened` has one element per message. It is already set for unreadable
+    messages that are known to open a transaction, and is filled in for the others.
+
+    A message starts a unit if it opens a transaction, or if nothing is open before it. Something is
+    open after a message if its last operation does not end a transaction; a message without
+    operations changes nothing. After an unreadable message something may be open. After an
+    `awaiting` message, to which later messages may add parts, something is open until the next
+    message that opens a transaction.
+
+    Example: four messages, B = begin, M = middle, E = end:
+
+        message      0: B M   1: E    2: unreadable   3: B E
+        opens        True     False   False           True
+        open after   True     False   True            False
+        starts       True     False   True            True
     """
+    # `last[m]` is the row of the last operation up to message m, and `last - counts + 1` the row of
+    # its first one.
     counts = np.bincount(message, minlength=len(opened))
     last = np.cumsum(counts) - 1  # operation, up to each message
     some = counts > 0
@@ -246,32 +288,30 @@ def unit_marks(  # noqa: PLR0913  columns
     known[unreadable] = True
     number = np.arange(len(opened))
     if awaiting is not None:
+        # For each message, the number of the last awaiting message and of the last message that
+        # opens a transaction, up to and including itself.
         begun, waits = (np.where(mask, number, -1) for mask in (opened, awaiting))
         waits, begun = np.maximum.accumulate(waits), np.maximum.accumulate(begun)
         awaited = (waits >= 0) & (waits >= begun)
         open_after |= awaited
         known |= awaited
+    # Messages without operations take over the state of the last known message before them, or
+    # `is_open` if there is none.
     of = np.maximum.accumulate(np.where(known, number, -1))
     open_after = np.where(of < 0, is_open, open_after[of])
     starts = opened | ~np.append(is_open, open_after)[:-1]
     return UnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
 
 
-POINT: Final = (
-    "."  # between the part of a transaction's sequence id that is in order, and its own id
-)
-ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
-INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
-
-
 @dataclass(frozen=True, slots=True)
 class TransactionState:
-    """What is open after a batch: a transaction, or a unit that is broken already.
+    """What is open after a batch: a transaction, or a unit that is already broken.
 
-    ``held`` and ``excluded`` belong to the open transaction: see ``model/transactions.py``. ``count`` is how many
-    operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
-    and ``last`` what is known of that message otherwise. ``waiting`` are messages that wait for later ones and belong to the unit that is open, of which
-    ``unreadable`` are known to be bad, by their numbers among all that wait.
+    `held` and `excluded` belong to the open transaction; see `model/transactions.py`. If
+    transactions are known by their ids, `count` is the number of its operations so far. `segment`
+    is the number of its last message, if messages have segment numbers, and `last` describes that
+    message otherwise. `waiting` are messages of the open unit that wait for later ones;
+    `unreadable` are the problems of the bad ones among them.
     """
 
     tx_id: str | None = None
@@ -288,16 +328,17 @@ class TransactionState:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the next message continues the unit before it."""
+        """Whether the next message continues the unit before it."""
         return self.tx_id is not None or self.broken or bool(self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A message that cannot be captured; -1 is the unit that was open before the batch.
+    """A message that cannot be captured. Message -1 is the unit that was open before the batch.
 
-    ``ids`` are the sequence ids of its first and its last operation, where they can be read all the same; none where it surely has no
-    operation. ``place`` is the file and the offset of a message that was in a batch before.
+    `ids` are the transaction ids of its first and last operation, if they can be read nevertheless;
+    empty if it certainly has no operation. `place` is the file and offset of a message of an
+    earlier batch.
     """
 
     message: int
@@ -308,10 +349,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """The work of ``chain``: per operation indicator and ids, and which operations are kept.
+    """The result of `chain`: each operation's indicator and ids, and which operations are kept.
 
-    ``ordinals`` number the operations of each transaction, where these make their sequence ids. ``ended_before``: the transaction that was open before has
-    ended, without another operation.
+    `ordinals` number the operations of each transaction, if sequence ids are built from them.
+    `ended_before` is set if the transaction open before the batch has ended without another
+    operation.
     """
 
     tx_ind: npt.NDArray[np.uint8]
@@ -326,7 +368,7 @@ class Transactions:
 
 
 def open_at_end(state: TransactionState) -> TrailgateError | None:
-    """Return the error of a transaction that is still open at the end of the input."""
+    """Return the error of a transaction that is still open at the end of the input, or None."""
     if state.tx_id is None or state.broken:
         return None
     return TransactionError(
@@ -338,23 +380,30 @@ def open_at_end(state: TransactionState) -> TrailgateError | None:
 def chain(
     raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
 ) -> Transactions:
-    """Return the operations' transactions; problems found are added to those of the parser."""
+    """Group operations into transactions by indicators.
+
+    Problems found are added to those of the parser.
+    """
     bad = {problem.message: problem for problem in problems}
     unreadable = np.fromiter(bad, np.int64, len(bad))
     length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
+        # True for the first operation of each message. The slices with `[: len(...)]` cut the
+        # arrays to length 0 if there are no operations.
         new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+        # Every message is a complete transaction: its first operation begins it, its last one ends
+        # it.
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
-        found = follow(indicator_marks(letters))
+        followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
         marks, state = UnitMarks(every, every), TransactionState()
     else:
         letters = raw.tx_ind
-        found = follow(indicator_marks(letters), is_open=state.is_open)
-        opens, ends = found.marks & BEGINS != 0, found.marks & ENDS != 0
+        followed = follow(indicator_marks(letters), is_open=state.is_open)
+        opens, ends = followed.marks & BEGINS != 0, followed.marks & ENDS != 0
         opened = np.zeros(messages, bool)
         marks = unit_marks(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
-    return _check(raw, found, letters, marks, bad, replace(state, id_length=length))
+    return _check(raw, followed, letters, marks, bad, replace(state, id_length=length))
 
 
 def check_lengths(
@@ -364,10 +413,15 @@ def check_lengths(
     *,
     operation_ids: bool = False,
 ) -> int | None:
-    """Note every message with a sequence id of another length than the first: order needs it."""
+    """Add a problem to every message with a sequence id of another length than the first one.
+
+    Ids are compared as text, which is their order only if all have the same length. Returns that
+    length.
+    """
     if not len(raw.message):
         return length
     if raw.by_id and not operation_ids:
+        # Fast path: one kernel call checks that every id has a point at this width.
         width = raw.seq_id[0].as_py().find(POINT) if length is None else length
         if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
             return int(width)
@@ -377,35 +431,35 @@ def check_lengths(
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
-            f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
-            hint="seqid must have a fixed length, so that text order is its order",
+            f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
+            hint="seqid must have a fixed length, because ids are compared as text",
         )
         note(bad, int(raw.message[i]), error)
     return length
 
 
 def ordered_lengths(ids: pa.Array) -> pa.Array:
-    """Return how many characters of the sequence ids of transactions there are before a point, which their order follows from.
+    """Return the length of the ordered part of each sequence id: the characters before the first point.
 
-    After it is the transaction's own id, whose length may vary.
+    After the point follows the transaction's own id, whose length may vary.
     """
-    found = pc.find_substring(ids, POINT)
-    return pc.if_else(pc.less(found, 0), pc.binary_length(ids), found)
+    points = pc.find_substring(ids, POINT)
+    return pc.if_else(pc.less(points, 0), pc.binary_length(ids), points)
 
 
 def ordered_length(own: str, *, by_id: bool) -> int:
-    """Return what ``ordered_lengths`` gives for one id; ``by_id``: transactions are known by their ids alone."""
+    """Return the length of the ordered part of one id. Only with `by_id` does a point end it."""
     return len(own.partition(POINT)[0]) if by_id else len(own)
 
 
 def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
-    """Add the error of a message; its first one counts."""
+    """Add an error to a message, unless it already has one."""
     if message not in bad:
         bad[message] = Problem(message, error)
 
 
 def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
-    """Return the operations whose messages are good."""
+    """Return the mask of operations whose messages are good."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, np.fromiter(bad, np.int64))
@@ -413,17 +467,20 @@ def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
 
 def _check(
     raw: RawOperations,
-    found: Followed,
+    followed: Followed,
     letters: Octets,
     marks: UnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> Transactions:
-    """Return the operations' transactions; messages that contradict those before are noted."""
+    """Complete the operations' transactions.
+
+    Messages that contradict earlier ones become problems.
+    """
     unit = marks.numbers
-    opens = found.marks & BEGINS != 0
-    unended = _find_unended(raw, found, marks)
-    _check_bounds(raw, found, unended, unit, bad, state)
+    opens = followed.marks & BEGINS != 0
+    unended = _find_unended(raw, followed, marks)
+    _check_bounds(raw, followed, unended, unit, bad, state)
     tx_id = of_first(raw.tx_id, opens, state.tx_id)
     csn = of_first(raw.seq_id, opens, state.csn)
     _check_members(raw, tx_id, bad)
@@ -443,54 +500,68 @@ def _check(
     )
 
 
-def _find_unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
-    """Return the operations that begin a unit though a transaction is open: that one is bad, and not theirs."""
+def _find_unended(raw: RawOperations, followed: Followed, marks: UnitMarks) -> Mask:
+    """Return the mask of operations that begin a unit although a transaction is open.
+
+    Only the open one is bad.
+    """
     first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
-    unended: Mask = (found.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
+    unended: Mask = (followed.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
     return unended
 
 
 def _check_bounds(
     raw: RawOperations,
-    found: Followed,
+    followed: Followed,
     unended: Mask,
     unit: Longs,
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> None:
-    """Note messages in which an operation begins inside a transaction or continues outside one, and all after it in its unit."""
-    own = unit[raw.message]
-    rows = np.flatnonzero((found.faults != 0) & ~unended)
-    since = np.full(len(unit) + 1, len(own))  # by unit: its first wrong operation
-    since[own[rows[::-1]]] = rows[::-1]
-    wrong = np.arange(len(own)) >= since[own]
+    """Add a problem for each operation that begins inside a transaction or continues outside one.
+
+    All operations after it in the same unit are bad too.
+    """
+    unit_of = unit[raw.message]
+    rows = np.flatnonzero((followed.faults != 0) & ~unended)
+    # For each unit, the row of its first wrong operation; len(own) if there is none. Assigning in
+    # reverse order lets the first one win.
+    since = np.full(len(unit) + 1, len(unit_of))  # by unit: its first wrong operation
+    since[unit_of[rows[::-1]]] = rows[::-1]
+    wrong = np.arange(len(unit_of)) >= since[unit_of]
+    # Unit 0 is broken already, so its contradictions mean nothing.
     if state.broken:
-        wrong &= own != 0
+        wrong &= unit_of != 0
     for i in np.flatnonzero(wrong).tolist():
-        begins = found.marks[i] & BEGINS
+        begins = followed.marks[i] & BEGINS
         what = "begins inside another one" if begins else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
         note(bad, int(raw.message[i]), error)
 
 
 def of_first(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
-    """Return for each operation the value of its transaction's first one; ``before`` is that of the transaction that is open before."""
+    """Replace each value by that of its transaction's first operation.
+
+    `before` is the value of the transaction open before.
+    """
     if opens.all():
         return values
     begin = begin_rows(opens)
     if begin[0] >= 0:
-        # Most often they are all alike: then the column itself is returned.
+        # In most batches all values of a transaction are equal: then no copy is needed.
         alike = not values.null_count and first_other(values, begin) < 0
         return values if alike else take_text(values, begin)
+    # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
     taken = values.take(pa.array(begin, mask=begin < 0))
     return taken if before is None else pc.fill_null(taken, before)
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
-    """Note each message whose operations do not agree on their transaction."""
+    """Add a problem to each message whose operations have different ids within one transaction."""
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
     hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
+    # A null id has nothing to compare. Generated ids differ by construction and are ignored.
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     differs &= ~np.asarray(raw.tx_ids_generated)
     for i in np.flatnonzero(differs).tolist():
@@ -502,20 +573,22 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
 
 
 def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) -> None:
-    """Note each message in which a transaction's id comes again after that of another one."""
+    """Add a problem to each message in which a transaction's id returns after another one."""
     begun = np.flatnonzero(opens)
     own = raw.message[begun]
     if raw.tx_ids_generated is True or not (own[2:] == own[:-2]).any():
         return
     codes = np.asarray(pc.fill_null(raw.tx_id.take(begun).dictionary_encode().indices, -1))
-    order = np.lexsort((codes, own))  # of one id in its order within the message
+    # Sorted by message, then by id; equal ids stay in their order. Two neighbours with the same id
+    # that are more than one transaction apart have another one between them.
+    order = np.lexsort((codes, own))
     before, after = order[:-1], order[1:]
     again = (own[before] == own[after]) & (codes[before] == codes[after]) & (after - before > 1)
     again &= codes[after] >= 0
     written = np.broadcast_to(~np.asarray(raw.tx_ids_generated), opens.shape)[begun]
     for i in np.sort(begun[after[again & written[after]]]).tolist():
         error = TransactionError(
-            f"transaction {raw.tx_id[i].as_py()} comes again after another one", hint=INTERLEAVED
+            f"transaction {raw.tx_id[i].as_py()} continues after another one", hint=INTERLEAVED
         )
         note(bad, int(raw.message[i]), error)
 
@@ -527,13 +600,13 @@ def _check_ends(
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> None:
-    """Note units that end with their transaction open, because the next unit begins."""
+    """Add a problem to each unit whose transaction is still open when the next unit begins."""
     for row in np.flatnonzero(unended).tolist():
         before = int(raw.message[row - 1]) if row else -1
         if state.broken and (not row or unit[before] == 0):
             continue
         own = raw.tx_id[row - 1].as_py() if row else state.tx_id
-        problem = f"transaction {own} has not ended where the next one begins"
+        problem = f"transaction {own} has not ended when the next one begins"
         note(bad, before, TransactionError(problem, hint=INTERLEAVED))
 
 
@@ -545,17 +618,14 @@ def _open_after(
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> TransactionState:
-    """Return the state after messages whose last one may leave a transaction open."""
+    """Return the state after messages of which the last may leave a transaction open."""
     if marks.is_broken(bad, before=state.broken):
-        # What is open in a broken unit has no meaning: it is left out to its end.
+        # A broken unit is skipped to its end, whatever is open in it.
         return TransactionState(broken=True, id_length=state.id_length)
     unit = marks.numbers
     if not len(raw.message) or unit[raw.message[-1]] != unit[-1]:
         return state
     return replace(state, tx_id=tx_id[-1].as_py(), csn=csn[-1].as_py(), broken=False)
-
-
-_LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 def check_segments(
@@ -565,18 +635,22 @@ def check_segments(
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> int:
-    """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
+    """Check that segment numbers follow each other: 1, 2, 3 ... in each transaction.
 
-    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations.
+    `opens` marks the operations that begin a transaction. `unreadable` are messages that may have
+    any operations. Returns the last segment of the transaction open at the end, or 0.
     """
     segments, message = raw.segments, raw.message
     if segments is None or not len(segments):
         return 0 if len(unreadable) else state.segment
     before = np.append(state.segment, segments[:-1])
     ended = _ends(raw.tx_ind, len(segments))
+    # Whether a transaction with segments is open before each row.
     open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
     first = np.append(True, message[1:] != message[:-1])
     expected = np.where(opens, 1, before + 1)
+    # Checked only at the first operation of a message: a new transaction begins with segment 1,
+    # others follow the segment before. A segment of 0 is not numbered.
     wrong = first & (segments > 0) & (segments != expected) & (opens | (before > 0))
     unended = first & opens & open_before
     last = np.append(-1, message[:-1])
@@ -594,13 +668,13 @@ def check_segments(
 
 
 def not_ended() -> TransactionError:
-    """Return the error of a transaction whose last segment has not come before the next transaction."""
-    problem = "the transaction before has not ended where the next one begins"
+    """Return the error of a transaction whose last segment is missing when the next transaction begins."""
+    problem = "the previous transaction has not ended when the next one begins"
     return TransactionError(problem, hint=_LOST)
 
 
 def unended_problem(state: TransactionState) -> Problem | None:
-    """Return the problem of a transaction whose last segment has not come at the end of the input."""
+    """Return the problem of a transaction whose last segment is missing at the end of the input, or None."""
     if not state.segment or state.broken:
         return None
     problem = f"transaction {state.tx_id} has not ended at the end of the input: segment {state.segment} is not its last one"

@@ -1,10 +1,15 @@
-"""Transactions known by their ids alone: operations that follow one another and have one sequence id are a transaction.
+"""Transactions of messages that have ids only, without begin marks.
 
-Such messages have no begin, and an end only where the format has a mark for it: a transaction has ended when another id follows, or at the end of the
-input. So its last operation is held until then, see ``model/transactions.py``. A message that cannot be read may belong to the
-transaction before it or to the one after it: unless its ids can be read, both are in its unit.
+Consecutive operations with the same transaction id are one transaction. It has ended when another
+id follows, when a record carries an end mark (if the format has one), or at the end of the input.
+Until then its last operation is held back, because its indicator (middle or end) is not known yet;
+see `model/transactions.py`.
 
-Of transactions of which some operations are not captured the indicators of what remains are worked out anew (decision 0020).
+A message that cannot be read may belong to the transaction before it or to the one after it. Unless
+its ids can be read, both are in one unit with it, and are refused together.
+
+`remaining` removes the operations that are not captured, and recomputes the indicators of the
+others (decision 0020).
 """
 
 from __future__ import annotations
@@ -41,22 +46,23 @@ from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import begin_rows, ends_of, indicator_marks, remain
 
 ENDED: Final = 0  # nothing is open
-UNKNOWN: Final = 1  # it cannot be known what is open
-Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
+UNKNOWN: Final = 1  # something may be open, but its id is unknown
+Last = str | int  # the id of the open transaction, or ENDED or UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What is known of the messages after some: the id of the next operation, and which ones they may bring parts of.
+    """What is known about the messages after a batch.
 
-    ``awaiting`` marks the messages of whose operations parts may come, None: there are none.
+    `following` is the id of the next operation. `awaiting` marks the messages of this batch to
+    whose operations later messages may add parts; None if there are none.
     """
 
     following: str | None = None
     awaiting: Mask | None = None
 
     def of_first(self, count: int) -> Later:
-        """Return what is known where these are the first of the messages."""
+        """Return the same for the first `count` messages of the batch."""
         awaiting = None if self.awaiting is None else self.awaiting[:count]
         return Later(self.following, awaiting)
 
@@ -73,10 +79,13 @@ def chain_by_id(
     operation_ids: bool = False,
     later: Later = NOTHING_LATER,
 ) -> Transactions:
-    """Return the operations' transactions; problems found are added to those of the parser.
+    """Group operations into transactions by their ids.
 
-    ``raw.seq_id`` is the transaction's: each operation gets it with its number in the transaction, from 0 on. With ``operation_ids`` it is the
-    operation's own, and ``raw.tx_id`` shows which transaction it belongs to.
+    Problems found are added to those of the parser.
+
+    `raw.seq_id` is the id of the transaction; each operation gets it with its ordinal in the
+    transaction appended, from 0. With `operation_ids`, it is the id of the operation itself, and
+    `raw.tx_id` names the transaction.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
@@ -86,11 +95,14 @@ def chain_by_id(
     unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
     segment = check_segments(raw, walk.opens, unknown, bad, state)
     known = _follow(raw, walk, unknown, bad, state)
+    # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
             note(bad, int(raw.message[-1]) if len(raw.message) else -1, not_ended())
         walk.end()
     begin = begin_rows(walk.opens)
+    # begin_rows is -1 for operations of the transaction that was open before; it has `state.count`
+    # operations already.
     ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
     marks = unit_marks(
         raw.message,
@@ -105,6 +117,8 @@ def chain_by_id(
     after = TransactionState(id_length=length)
     if walk.last != ENDED:
         own = walk.last if isinstance(walk.last, str) else None
+        # With operation ids, the CSN of the open transaction is the sequence id of its first
+        # operation.
         own_csn = own
         if operation_ids and own is not None:
             own_csn = csn[-1].as_py() if len(csn) else state.csn
@@ -138,14 +152,17 @@ def _follow(
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> LastMessage | None:
-    """Begin a transaction where one begins again, and note messages before which one is missing; return the last one.
+    """Compare messages on both sides of each boundary inside a transaction, and return the last message.
 
-    ``unknown`` are messages that may have any operations: what is on either side of one is not compared.
+    A transaction that was redelivered from its start begins again there (`_Walk.begin_again`). A
+    missing message becomes a problem. `unknown` are messages that may have any operations: the
+    messages next to them are not compared.
     """
-    found = raw.borders
+    found = raw.boundaries
     if found is None or not len(found.rows):
         return None if len(unknown) else state.last
     rows, last = found.rows, state.last if state.tx_id is not None else None
+    # The number of each row's transaction within the batch; 0 continues the one before.
     own = np.cumsum(walk.opens)[rows]
     began = NO_NUMBER if last is None else last.began
     apart = _continue_after(raw, walk.opens, rows, unknown)
@@ -155,6 +172,7 @@ def _follow(
             continue
         if own[at] != (own[at - 1] if at else 0):
             began = int(found.numbers[at])
+        # Only rows that continue a transaction in another message need a check.
         if walk.opens[row] or (row and raw.message[row] == raw.message[row - 1]):
             continue
         before = last
@@ -178,22 +196,29 @@ def _follow(
 
 
 def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
-    """Return which of the rows are the first after an unknown message, and continue what may have begun in it."""
+    """Return the mask of rows that are the first after an unknown message and continue its transaction.
+
+    That transaction may have begun in the unknown message.
+    """
+    # For each row, the number of unknown messages before it. If it is larger than for the row
+    # before, an unknown message lies between them.
     places = np.searchsorted(unknown, raw.message[rows])
-    found: Mask = places > np.append(0, places[:-1])
+    continues: Mask = places > np.append(0, places[:-1])
     own = np.cumsum(opens)
-    for at in np.flatnonzero(found).tolist():
+    for at in np.flatnonzero(continues).tolist():
         first = int(np.searchsorted(raw.message, unknown[places[at] - 1]))
-        found[at] = not opens[first] and own[first] == own[rows[at]]
-    return found
+        continues[at] = not opens[first] and own[first] == own[rows[at]]
+    return continues
 
 
 @dataclass(slots=True)
 class _Walk:
-    """Which operations open and close a transaction, and which unreadable messages open one.
+    """The result of following the ids through operations and unreadable messages.
 
-    ``ends`` are the operations that are marked as the end of one. ``begins``: the first row of all opens one, so that what was open before has ended. ``last`` is what is
-    open at the end; ``last_row`` is the operation that it ends with, None where that is not known or is in an unreadable message.
+    `opens` and `closes` mark the operations that begin and end a transaction, `ends` those that
+    carry an end mark, and `opened` the unreadable messages that begin one. `begins` is set if the
+    first row begins a transaction, so that the one open before has ended. `last` is the id open at
+    the end. `last_row` is its last operation, or None if that is in an unreadable message.
     """
 
     opens: Mask
@@ -205,7 +230,7 @@ class _Walk:
     last_row: int | None
 
     def begin_again(self, row: int) -> None:
-        """Note that a transaction begins with an operation that has the id of the one before."""
+        """Begin a new transaction at `row`, although the row before has the same id."""
         self.opens[row] = True
         if row:
             self.closes[row - 1] = True
@@ -213,7 +238,7 @@ class _Walk:
             self.begins = True
 
     def end(self) -> None:
-        """Note that what is open at the end has ended."""
+        """End the transaction that is open at the end."""
         if self.last_row is not None:
             self.closes[self.last_row] = True
         elif not len(self.closes):
@@ -228,20 +253,30 @@ def _walk(
     unreadable: Sequence[Problem],
     state: TransactionState,
 ) -> _Walk:
-    """Return where transactions begin and end among operations and unreadable messages: a row each, with the ids that it begins and ends with.
+    """Find where transactions begin and end.
 
-    Where an id is not known, the row is said to continue what is open before it.
+    Operations and unreadable messages are put in one sequence of rows. Each row has the id that it
+    begins with and the id that it ends with; they differ only for a message with several
+    transactions. If a row's id is unknown, it is assumed to continue the transaction before it.
+
+    Example: ids A A ? B with an unreadable message "?" of unknown ids: the first A opens a
+    transaction, "?" continues it, and B opens the next.
     """
+    # Unreadable messages are inserted as rows before the first operation of a later message.
     at = np.searchsorted(raw.message, [problem.message for problem in unreadable])
-    first = _with_rows(own, at, [p.ids[0] if p.ids else None for p in unreadable])
-    last = _with_rows(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
+    first = _insert_ids(own, at, [p.ids[0] if p.ids else None for p in unreadable])
+    last = _insert_ids(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
     ends = np.zeros(len(own), bool) if raw.tx_ind is None else ends_of(raw.tx_ind)
     ended, is_operation = np.insert(ends, at, False), np.insert(np.ones(len(own), bool), at, False)
     opens = np.zeros(len(first), bool)
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
     if len(first):
         valid = np.asarray(first.is_valid()) if first.null_count else np.ones(len(first), bool)
+        # The first row opens a transaction if nothing is open, or another id is. After UNKNOWN it
+        # continues.
         opens[0] = before == ENDED or (before not in (UNKNOWN, first[0].as_py()))
+        # A row opens a transaction after an end mark, or if its first id differs from the last id
+        # before it. Rows without an id (`valid` is False) continue.
         opens[1:] = ended[:-1] | (differing(first[1:], last[:-1]) & valid[:-1])
         opens &= valid
         before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
@@ -253,8 +288,8 @@ def _walk(
     return _Walk(opens[is_operation], closes[is_operation], ends, opened, begins, before, last_row)
 
 
-def _with_rows(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:
-    """Return ids with others put before those at these places."""
+def _insert_ids(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:
+    """Insert other ids before the given positions."""
     if not others:
         return ids
     places = np.insert(np.arange(len(ids)), at, len(ids) + np.arange(len(others)))
@@ -263,10 +298,10 @@ def _with_rows(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Arr
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is captured of a batch: per operation whether it is, and its indicator.
+    """The captured operations of a batch, with their indicators.
 
-    ``released`` was held, and comes before all others. ``held_row`` is the operation that is held now, -1 none; it is not among
-    the captured ones. ``state`` has what was held before and is held on.
+    `released` was held back before, and precedes all others. `held_row` is the operation that is
+    held back now, or -1; it is not in `captured`. `state` has an operation that stays held back.
     """
 
     captured: Mask
@@ -279,21 +314,23 @@ class Remaining:
 def remaining(
     raw: RawOperations, done: Transactions, state: TransactionState, *, hold: bool
 ) -> Remaining:
-    """Return what is captured: the operations that have a block, in transactions that are not left out.
+    """Select the captured operations: those that are in a block and whose transaction is not excluded.
 
-    ``hold`` is whether the last operation of a transaction that stays open is held.
+    With `hold` the last operation of a transaction that stays open is held back.
     """
     captured = np.zeros(len(raw.message), bool)
     for block in raw.blocks:
         captured[block.order] = True
+    # Nothing is excluded or held back: the usual case.
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
     marks = indicator_marks(done.tx_ind)
     opens = marks & BEGINS != 0
-    captured &= done.kept & ~_left_out(raw, opens, state)
+    captured &= done.kept & ~_excluded_rows(raw, opens, state)
     rest = remain(marks, captured, state.held, ended_before=done.ended_before)
     stays = done.state.tx_id is not None and not done.state.broken
-    # Where another transaction begins its own has ended, or its unit is broken.
+    # An operation stays held only if no row of this batch begins or ends a transaction: then its own
+    # transaction is still open.
     held = rest.held if stays and not marks.any() else None
     after = replace(done.state, held=held, excluded=_excluded_after(raw, opens, state))
     row = rest.last if hold and stays else -1
@@ -302,19 +339,23 @@ def remaining(
     return Remaining(captured, rest.tx_ind, after, rest.released, row)
 
 
-def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
-    """Return the operations of users and transactions that are left out; what has no name has that of its first operation."""
+def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
+    """Return the mask of operations of excluded users and transactions.
+
+    An operation without a name of its own has that of its transaction's first operation.
+    """
     count = len(raw.message)
     if raw.excluded is None:
         return np.zeros(count, bool)
     begin = begin_rows(opens)
+    # begin_rows is -1 in the transaction open from before, whose exclusion is in the state.
     of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
-    found: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
-    return found
+    excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
+    return excluded
 
 
 def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the last transaction's first operation is left out."""
+    """Return whether the transaction open at the end is excluded."""
     begun = np.flatnonzero(opens)
     if raw.excluded is None or not len(begun):
         return state.excluded

@@ -1,11 +1,14 @@
-"""What each type of operation carries into the trail (capture properties §4).
+"""Decide which columns of an operation go into the trail (capture properties §4).
 
-Inserts carry all after values. Updates carry the keys and the changed columns where befores are
-there to compare with, else all columns; NOCOMPRESSUPDATES carries all. GETUPDATEBEFORES adds the
-befores of the same columns. Deletes carry the befores of the keys; NOCOMPRESSDELETES of all
-columns. An update whose key changes is a key update: it carries the old key even without
-GETUPDATEBEFORES. Where no column is marked as key, all columns find the row (decision 0008): deletes
-and updates carry all befores.
+- An insert has all after values.
+- An update has the keys and the changed columns. If before values are missing, nothing can be
+  compared and it has all columns; with NOCOMPRESSUPDATES it always has. GETUPDATEBEFORES adds the
+  before values of the same columns.
+- An update that changes the key is a key update. It has the old key even without GETUPDATEBEFORES.
+- A delete has the before values of the keys, or of all columns with NOCOMPRESSDELETES.
+
+If no column is marked as key, all columns identify the row (decision 0008): updates and deletes
+then have all before values.
 """
 
 from __future__ import annotations
@@ -32,21 +35,25 @@ from trailgate.model.changes import (
 
 
 def shape(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
-    """Yield the blocks that hold what the rules let into the trail.
+    """Reduce a block to the columns that the rules let into the trail. Yields one or two blocks.
 
-    ``block`` has one operation type, or inserts and updates without before values.
+    `block` has one operation type, or inserts and updates without before values.
     """
     kind = int(block.op_type[0])
+    # Only the keys of deletes remain (COMPRESSDELETES).
     if kind == DELETE and rules.compress_deletes:
-        yield replace(block, before=_only(block.before, block.table.keys))
+        yield replace(block, before=_keep_columns(block.before, block.table.keys))
     elif kind == UPDATE:
-        yield from _updates(block, rules)
+        yield from _shape_updates(block, rules)
     else:
         yield block
 
 
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
-    """Return a block with its updates of keys marked as key updates; if it has any, it has updates alone."""
+    """Mark the updates that change a key as key updates.
+
+    A block with before values has only updates.
+    """
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
     moved = _key_moves(block)
@@ -58,79 +65,85 @@ def _has_befores(block: ChangeBlock) -> bool:
 
 
 def image_notes(block: ChangeBlock) -> frozenset[str]:
-    """Return what a run notes once about such operations."""
+    """Return warnings that a run reports once about such operations."""
     if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name
-    lost = "nothing in the trail finds the row that they change"
+    lost = "nothing in the trail identifies the row that they change"
     return frozenset([f"updates of {name}, which has no marked key, lack before values: {lost}"])
 
 
-def _only(image: Image, columns: tuple[int, ...]) -> Image:
+def _keep_columns(image: Image, columns: tuple[int, ...]) -> Image:
     return tuple(column if i in columns else ABSENT for i, column in enumerate(image))
 
 
-def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     if not _has_befores(block):
         yield block
         return
     changed = [
-        _differs(before, after, len(block))
+        _changed_rows(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
     marked, moved = block.table.marked_keys, _key_moves(block)
-    befores = block.before if rules.update_befores else _only(block.before, ())
+    befores = block.before if rules.update_befores else _keep_columns(block.before, ())
     still = block if not marked else replace(block, before=befores)
     if not moved.any():
         yield _compress(still, changed, rules)
         return
-    old = block.before if rules.update_befores else _only(block.before, marked)
+    # A key update keeps the old key even if before values are not wanted.
+    old = block.before if rules.update_befores else _keep_columns(block.before, marked)
     kinds = np.full(len(block), KEY_UPDATE, np.uint8)
     key_update = replace(block, op_type=kinds, before=old)
-    # The rows of each are taken before columns are masked: text without nulls is copied faster.
+    # Rows are selected before columns are masked, because text without nulls is copied faster.
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
             yield _compress(kind.take(rows), [mask[rows] for mask in changed], rules)
 
 
 def _key_moves(block: ChangeBlock) -> Mask:
-    """Return the rows whose key changed: one that has no before value is not known to have."""
+    """Return the mask of rows whose key changed. A missing key value counts as unchanged."""
     moved = np.zeros(len(block), bool)
     for key in block.table.marked_keys:
         before, after = block.before[key], block.after[key]
         both = ~(before.is_missing(len(block)) | after.is_missing(len(block)))
-        moved |= _differs(before, after, len(block)) & both
+        moved |= _changed_rows(before, after, len(block)) & both
     return moved
 
 
 def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
-    """Return the block with the keys and the changed columns alone, if the rules want that."""
+    """Remove the unchanged columns that are not keys, if the rules ask for that."""
     if not rules.compress_updates:
         return block
     keys = block.table.keys
+    # None keeps a key column in every row; other columns are kept only in rows in which they
+    # changed.
     kept = [None if i in keys else mask for i, mask in enumerate(changed)]
     return replace(
         block, before=_mask_image(block.before, kept), after=_mask_image(block.after, kept)
     )
 
 
-def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
-    """Return the rows where a column changed; one that is missing on one side counts as changed."""
+def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
+    """Return the mask of rows in which a column changed.
+
+    A value missing on only one side is a change.
+    """
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
-    given: Mask = before.is_missing(rows) != after.is_missing(rows)
+    one_sided: Mask = before.is_missing(rows) != after.is_missing(rows)
     if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
-        return np.logical_or(differing(before.values, after.values), given)
+        return np.logical_or(differing(before.values, after.values), one_sided)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:
         equal = equal | (np.asarray(before.values.is_null()) & np.asarray(after.values.is_null()))
-    differs: Mask = ~equal | given
+    differs: Mask = ~equal | one_sided
     return differs
 
 
 def _mask_image(image: Image, kept: list[Mask | None]) -> Image:
-    """Return the image with only the kept rows of each column; None keeps all."""
+    """Keep only the given rows of each column; None keeps all."""
     return tuple(
         column if mask is None else _mask(column, mask)
         for column, mask in zip(image, kept, strict=True)

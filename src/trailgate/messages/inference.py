@@ -1,4 +1,8 @@
-"""Tables that nothing defines, from the messages that are captured: what formats that describe them have in common."""
+"""Infer tables from the messages themselves, for formats whose messages describe their tables.
+
+A `TableInference` reads all messages once before the capture; Debezium and event publishing have
+one. `unite` merges the descriptions of a table.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +19,28 @@ from trailgate.messages.records import BadMessagesError
 from trailgate.model.tables import Definitions, Table, describe_type
 
 T = TypeVar("T")
-_HINT: Final = "Give definitions, or capture the messages before the change apart from those after it, into two trails"
+_HINT: Final = (
+    "Give definitions, or capture the messages before and after the change into separate trails"
+)
 
 
 class TableInference(Protocol):
-    """Takes all messages before they are captured, and knows their tables then."""
+    """Reads all messages before they are captured, and returns the tables found in them."""
 
     def add(self, messages: MessageBatch) -> None:
-        """Learn from messages; those that cannot be read are for the capture to report. Raises DefinitionError."""
+        """Read the tables of a batch.
+
+        Unreadable messages are ignored; the capture reports them. Raises DefinitionError.
+        """
         ...
 
     def definitions(self) -> Definitions:
-        """Return the tables."""
+        """Return the tables found."""
         ...
 
 
 def read_of(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
-    """Return what is read of the messages without those that are bad; None where all are."""
+    """Apply `read` to the messages without the bad ones. None if all are bad."""
     left = np.arange(len(messages))
     while len(left):
         try:
@@ -42,20 +51,20 @@ def read_of(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | No
 
 
 def unite(known: Mapping[str, Table], table: Table) -> Table:
-    """Return a table with the columns that it has been described with so far, in their order, and new ones after them.
+    """Merge a table with its earlier description: the known columns in their order, then new ones.
 
-    Raises DefinitionError where a column differs.
+    Raises DefinitionError if a column's type differs.
     """
     before = known.get(table.name)
     if before is None:
         return table
-    own = {column.name.casefold(): column for column in before.columns}
+    columns_by_name = {column.name.casefold(): column for column in before.columns}
     for column in table.columns:
-        earlier = own.setdefault(column.name.casefold(), column)
+        earlier = columns_by_name.setdefault(column.name.casefold(), column)
         if replace(earlier, fetch_offset=0) != replace(column, fetch_offset=0):
             was, now = describe_type(earlier), describe_type(column)
             problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was}, and as {now}"
             where = Where(table=table.name, field=column.name)
             raise DefinitionError(problem, where=where, hint=_HINT)
-    columns = tuple(replace(column, fetch_offset=0) for column in own.values())
+    columns = tuple(replace(column, fetch_offset=0) for column in columns_by_name.values())
     return complete(Table(table.name, columns))

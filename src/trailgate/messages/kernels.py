@@ -1,4 +1,4 @@
-"""Records of transactions put into messages, by their sizes."""
+"""The kernel that packs records of transactions into messages of limited size."""
 
 from __future__ import annotations
 
@@ -18,18 +18,23 @@ def cut_messages(
     first: Longs,
     segment: Longs,
 ) -> int:
-    """Write each message's first record and its number in its transaction; return how many begin, or -1 - row of a record that is too long.
+    """Write each message's first record and its number in its transaction.
 
-    A message ends where a transaction begins (``begins``), before a record that would make it longer than ``limit``, or with
-    each record where they are ``single``. ``overhead`` are the bytes that each message has beside its records, ``held`` those of a message that is open
-    before the first record, -1 for none, and ``number`` is that message's number.
+    A message ends where a transaction begins (`begins`), before a record that would make it longer
+    than `limit`, or after each record if `single`. `overhead` is the number of bytes that each
+    message has besides its records. `held` is the size of a message that is still open before the
+    first record, or -1, and `number` is its number in its transaction.
 
-    Records of 40, 40, 40, 10 and 10 bytes, of which 1, 4 and 5 begin transactions, are four messages of at most 100 bytes: ``first`` is 0, 2, 3, 4 and ``segment`` 0, 1, 0, 0.
+    Returns the number of messages that begin, or -1 - row if the record `row` is too long.
+
+    Example with a limit of 100: records of 40, 40, 40, 10 and 10 bytes, of which records 0, 3 and 4
+    begin transactions, make four messages: `first` is 0, 2, 3, 4 and `segment` is 0, 1, 0, 0.
     """
     count, size = 0, held
     for row in range(len(sizes)):
         if sizes[row] + overhead > limit:
             return -1 - row
+        # No message is open, or another transaction begins.
         new = size < 0 or begins[row]
         if new or single or size + sizes[row] > limit:
             number = 0 if new or single else number + 1

@@ -1,7 +1,11 @@
-"""Messages in bulk: bodies in one buffer, headers as an Arrow map, and the place of each in its source.
+"""A batch of messages: all bodies in one buffer, headers as an Arrow map, positions as arrays.
 
-Receivers and the journal have them by one Arrow schema. Messages may wait for those of a later batch, where what they hold is not whole without them. Messages that
-are too long for memory are split into many that are captured apart.
+`MessageBatch` is what files, brokers and Spark produce and every parser reads. Received messages
+first have the Arrow schema `RECEIVED`; `as_messages` converts them.
+
+Two protocols are for formats with special needs. `Holding` formats keep messages back until later
+ones complete them, for example with the rest of a large object. A `MessageCutter` cuts a message
+that is too large for memory into several smaller ones.
 """
 
 from __future__ import annotations
@@ -21,9 +25,29 @@ from trailgate.errors import DecodeError
 from trailgate.messages.bounds import Problem
 from trailgate.messages.by_id import NOTHING_LATER, Later
 
+NO_HEADERS: Final[Mapping[str, str]] = {}
+
+# `id` recognizes a redelivered message; it is null if the broker has no such id. `fault` is the
+# reason why a message has no readable body, or null. `received` is in microseconds since 1970 UTC.
+RECEIVED: Final = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("received", pa.int64(), nullable=False),
+        pa.field("headers", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("fault", pa.string()),
+    ]
+)
+# The fault of a Kafka message whose value is null. In a compacted topic it deletes the key.
+TOMBSTONE: Final = "the message has no value (a tombstone)"
+FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
+
 
 class HeaderColumns(Sequence[Mapping[str, str]]):
-    """The headers of messages, one mapping each, kept as the columns of an Arrow map."""
+    """The headers of a batch, stored as an Arrow map.
+
+    Indexing returns one message's headers as a dict.
+    """
 
     def __init__(self, headers: pa.MapArray) -> None:
         self._headers = headers
@@ -31,7 +55,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
 
     @staticmethod
     def join(parts: Sequence[HeaderColumns]) -> HeaderColumns:
-        """Return the headers of consecutive batches as one."""
+        """Concatenate the headers of consecutive batches."""
         return HeaderColumns(pa.concat_arrays([part._headers for part in parts]))  # noqa: SLF001  its own
 
     def __len__(self) -> int:
@@ -55,40 +79,47 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return (self[at] for at in range(len(self)))
 
     def values(self, name: str) -> pa.Array:
-        """Return each message's value of a header, null where it has none; see ``MessageBatch.header``."""
+        """Return one header's value for each message, or null if it is missing; see `MessageBatch.header`."""
         names, items = self._headers.keys, self._headers.items
-        own = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
-        found = self._places(own)
-        if (found < 0).any():
+        exact = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
+        entries = self._places(exact)
+        # Some messages lack the exact name: look for another spelling, but keep exact matches.
+        if (entries < 0).any():
             folded = name.casefold()
             coded = names.dictionary_encode()
             alike = [str(known).casefold() == folded for known in coded.dictionary.to_pylist()]
             if any(alike):
                 other = self._places(np.asarray(alike, bool)[np.asarray(coded.indices)])
-                found = np.where(found < 0, other, found)
-        return items.take(pa.array(found, mask=found < 0))
+                entries = np.where(entries < 0, other, entries)
+        return items.take(pa.array(entries, mask=entries < 0))
 
     def _places(self, wanted: Mask) -> Longs:
-        """Return the first wanted header of each message, -1 where there is none."""
-        places = np.flatnonzero(wanted)
+        """For each message, return the index of its first wanted header entry, or -1.
+
+        The entries of message i are those from `_bounds[i]` to before `_bounds[i + 1]`.
+        """
+        entries = np.flatnonzero(wanted)
         begins, ends = self._bounds[:-1], self._bounds[1:]
-        at = np.searchsorted(places, begins)
-        there = np.append(places, np.iinfo(np.int64).max)[at]
-        return np.where(there < ends, there, -1)
+        # For each message, the first wanted entry at or after its begin; it counts only if it is
+        # before its end. Example: bounds 0, 2, 4 and wanted entries [3]: message 0 finds 3, which
+        # is past 2, so it has none. Message 1 finds 3.
+        at = np.searchsorted(entries, begins)
+        first = np.append(entries, np.iinfo(np.int64).max)[at]
+        return np.where(first < ends, first, -1)
 
 
-NO_HEADERS: Final[Mapping[str, str]] = {}
 Headers = tuple[Mapping[str, str], ...] | HeaderColumns
 
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
-    """Consecutive messages: message i has the body data[starts[i]:ends[i]].
+    """Consecutive messages. Message i has the body `data[starts[i]:ends[i]]`.
 
-    Bodies ascend and do not overlap. ``files`` and ``offsets`` are the place of each: the
-    number of its source file and its byte offset there. ``headers`` is None where the source
-    has none. ``received`` is when each came, in microseconds since 1970 UTC, None where a run's own time counts.
-    ``left_out`` is how many bad messages are left out before each, None: none are.
+    Bodies ascend and do not overlap. `files` and `offsets` are the position of each message: the
+    number of its source file, and the byte offset in it. `headers` is None if the source has no
+    headers. `received` is the arrival time of each message in microseconds since 1970 UTC, or None
+    if the run's own time counts. `left_out` is the number of bad messages that were removed ahead
+    of each message; None if none were.
     """
 
     data: pa.Buffer
@@ -105,7 +136,7 @@ class MessageBatch:
         return len(self.starts)
 
     def slice(self, begin: int, end: int) -> MessageBatch:
-        """Return the messages from ``begin`` to before ``end``."""
+        """Return messages [begin, end)."""
         part = slice(begin, end)
         return replace(
             self,
@@ -119,19 +150,23 @@ class MessageBatch:
         )
 
     def only(self, kept: Longs) -> MessageBatch:
-        """Return the messages named, ascending, without the bytes of the others.
+        """Return the messages with the given numbers (ascending) in a new buffer.
 
-        What is left out may have open quotes, so it must not lie between bodies. Runs of kept
-        messages are copied whole, with a line feed between them.
+        The bytes of the other messages must not stay between the bodies, because they may contain
+        an open quote. Runs of kept messages are copied in one piece, with a line feed between runs.
         """
+        # Example: kept = [0, 1, 4] has the runs 0-1 and 4: firsts = [0, 2] (indexes into kept),
+        # counts = [2, 1].
         breaks = np.flatnonzero(np.diff(kept) != 1) + 1
         firsts = np.concatenate([np.zeros(min(1, len(kept)), np.int64), breaks])
         counts = np.diff(np.append(firsts, len(kept)))
         begins, ends = self.starts[kept[firsts]], self.ends[kept[firsts + counts - 1]]
-        whole = memoryview(self.data)
+        old = memoryview(self.data)
         runs = zip(begins.tolist(), ends.tolist(), strict=True)
-        data = pa.py_buffer(b"\n".join(whole[begin:end] for begin, end in runs))
+        data = pa.py_buffer(b"\n".join(old[begin:end] for begin, end in runs))
         sizes = ends - begins + 1
+        # How far each kept message moves to the left: the start of its run in the old buffer minus
+        # that in the new one (the total size of the runs before it, each with its line feed).
         moved = np.repeat(begins - (np.cumsum(sizes) - sizes), counts)
         headers = self.headers
         return replace(
@@ -148,13 +183,15 @@ class MessageBatch:
 
     @staticmethod
     def join(batches: Sequence[MessageBatch]) -> MessageBatch:
-        """Return consecutive batches as one."""
+        """Concatenate consecutive batches."""
         if len(batches) == 1:
             return batches[0]
         parts, moved, size = [], [], 0
         for batch in batches:
             begin, end = (int(batch.starts[0]), int(batch.ends[-1])) if len(batch) else (0, 0)
             parts.append(memoryview(batch.data)[begin:end])
+            # Offset from each batch's old buffer to its place in the new one; +1 below is the line
+            # feed between.
             moved.append(size - begin)
             size += end - begin + 1
         times = [batch.received for batch in batches if batch.received is not None]
@@ -170,7 +207,7 @@ class MessageBatch:
         )
 
     def apart(self, between: bytes) -> MessageBatch:
-        """Return the same messages with these bytes, and nothing else, between their bodies."""
+        """Return the same messages with exactly `between` between their bodies."""
         whole = memoryview(self.data)
         places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
@@ -179,12 +216,14 @@ class MessageBatch:
         return replace(self, data=data, starts=ends - lengths, ends=ends)
 
     def without_marks(self) -> MessageBatch:
-        """Return the messages without the byte order mark of UTF-8 (EF BB BF) that editors put before text."""
+        """Skip the UTF-8 byte order mark (EF BB BF) at the start of bodies. Editors write it."""
         filled = np.flatnonzero(self.ends - self.starts >= len(codecs.BOM_UTF8))
         data, starts = octets(self.data), self.starts[filled]
         if not (data[starts] == codecs.BOM_UTF8[0]).any():
             return self
         marked = np.ones(len(filled), bool)
+        # The first byte EF alone does not make a mark: compare all three. `filled` has at least
+        # three bytes.
         for place, byte in enumerate(codecs.BOM_UTF8):
             marked &= data[starts + place] == byte
         moved = np.zeros(len(self), np.int64)
@@ -192,22 +231,22 @@ class MessageBatch:
         return replace(self, starts=self.starts + moved)
 
     def header(self, name: str) -> pa.Array:
-        """Return each message's value of a header, null where it has none.
+        """Return one header's value for each message, or null if it is missing.
 
-        Names are compared without case where none is the same, as the manual's samples need.
+        If no header has exactly this name, case is ignored, as the manual's samples require.
         """
         if isinstance(self.headers, HeaderColumns):
             return self.headers.values(name)
-        found = [_header(headers, name) for headers in self.headers or ()]
-        return pa.array(found or [None] * len(self), pa.string())
+        values = [_header(headers, name) for headers in self.headers or ()]
+        return pa.array(values or [None] * len(self), pa.string())
 
     def place(self, message: int) -> tuple[str | None, int]:
-        """Return the source's name and the byte offset of a message, for error strings."""
+        """Return a message's source name and byte offset, for error messages."""
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])
 
 
 def _join_headers(batches: Sequence[MessageBatch]) -> Headers | None:
-    """Return the headers of consecutive batches, None where none of them has any."""
+    """Concatenate the headers of consecutive batches. None if no batch has headers."""
     parts = [batch.headers for batch in batches]
     columns = [part for part in parts if isinstance(part, HeaderColumns)]
     if len(columns) == len(parts):
@@ -229,28 +268,13 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
     return next((v for k, v in headers.items() if k.casefold() == folded), None)
 
 
-# ``id`` recognises a message that is given again, and is null where nothing does. ``fault`` is why a message has no body that
-# can be read, null where it has one. ``received`` is microseconds since 1970 UTC.
-RECEIVED: Final = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("received", pa.int64(), nullable=False),
-        pa.field("headers", pa.map_(pa.string(), pa.string()), nullable=False),
-        pa.field("body", pa.binary(), nullable=False),
-        pa.field("fault", pa.string()),
-    ]
-)
-# Why a message of Kafka has no body: its value is null, which deletes the key in a topic that is compacted.
-TOMBSTONE: Final = "the message has no value (a tombstone)"
-FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
-
-
 def as_messages(
     received: pa.RecordBatch, place: tuple[int | Longs, Longs], source: str
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    """Return received messages for a parser, and the problems of those without a body.
+    """Convert received messages to a batch, and return the problems of those without a body.
 
-    ``place`` is a number, or one for each message, and each message's offset: generated ids are made of both.
+    `place` is the source number (one for all messages, or one each) and the offset of each message.
+    Generated ids are built from both.
     """
     bounds, data = byte_view(received["body"])
     number, offsets = place
@@ -276,7 +300,10 @@ def as_messages(
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """How many messages, from the first on, wait for no later one; ``later`` is what is known of those after them."""
+    """How many messages, from the first on, can be parsed now.
+
+    `later` describes the messages after them.
+    """
 
     count: int
     later: Later = NOTHING_LATER
@@ -284,14 +311,14 @@ class Complete:
 
 @runtime_checkable
 class Holding(Protocol):
-    """A format of whose messages some wait for later ones."""
+    """A format in which messages may have to wait for later ones."""
 
     def complete(self, messages: MessageBatch) -> Complete:
-        """Return which of the messages wait."""
+        """Return how many of the messages need not wait."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether what waits before these messages waits after them too, whatever it is."""
+        """Return whether the messages that wait so far keep waiting after these, whatever they are."""
         ...
 
 
@@ -299,16 +326,18 @@ Chunks = Callable[[], Iterable[bytes]]
 
 
 class MessageCutter(Protocol):
-    """What cuts messages; it travels to workers."""
+    """Cuts messages that are too large for memory. It can be pickled."""
 
     def why_not(self) -> str:
-        """Return why messages cannot be cut, empty where they can."""
+        """Return the reason why messages cannot be cut, or "" if they can."""
         ...
 
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
-        """Yield the parts of the message of a file as messages, in order; ``chunks`` gives its bytes at each call.
+        """Yield the parts of a file's message as messages, in order.
 
-        Parts have no more than ``longest`` bytes. Raises DecodeError for a message that is not well-formed, or with a longer part:
-        then none of it is to be captured.
+        Each call of `chunks` reads the file's bytes from the start.
+
+        Parts have at most `longest` bytes. Raises DecodeError if the message is not well-formed or
+        has a longer part: then none of it must be captured.
         """
         ...

@@ -1,7 +1,12 @@
-"""The metadata of operations, by their sources: header field, message header, generated value or literal.
+"""Read the metadata of operations: ids, times, tables, types.
 
-Generated ids are the record's position in the source: 20 digits that ascend, fit 64 bits, and are the same whenever the same messages are captured again. Message
-ids, as ``jms.id`` selects them, ascend and have one length, and a message that comes again is left out.
+Each comes from a header field, a message header, a literal, or is generated.
+
+Generated ids are the record's position in the source: 20 digits that ascend, fit into 64 bits, and
+are the same whenever the same messages are captured again.
+
+`MessageIds` recognizes redelivered messages by the id that `jms.id` selects. These ids must ascend
+and have one length.
 """
 
 from __future__ import annotations
@@ -28,34 +33,23 @@ from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import Records, errors_by_row
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
-REMEMBERED: Final = 200_000  # ids of messages: many times what brokers send ahead
-ANY_BODY: Final = -1  # in the place of a body's checksum that is not known
+REMEMBERED: Final = (
+    200_000  # message ids: many times the number of messages that brokers send ahead
+)
+ANY_BODY: Final = -1  # instead of the checksum of an unknown body
 _FIXED: Final = (
-    "Message ids (jms.id) must be unique, ascend, and have a fixed length, so that text order is their order: "
-    "let the sender set a header that does, and name it by jms.id"
+    "Message ids (jms.id) must be unique, ascend, and have a fixed length, because they are compared as text: "
+    "let the sender set such a header, and name it in jms.id"
 )
 _ASCEND: Final = (
     "Message ids (jms.id) must ascend from message to message. --unordered-ids captures them as they are; "
-    "a message whose id is remembered is left out all the same"
+    "a message whose id is remembered is skipped even then"
 )
 _UNIQUE: Final = (
     "Message ids (jms.id) must be unique: messages with one id and different bodies are not one message sent twice. "
-    "Let jms.id name a header that each message has a value of its own in"
+    "Let jms.id name a header with a different value in each message"
 )
 _ABSENT: Final = "jms.id names it: set it in the sender, or remove jms.id and $jmsid"
-
-
-def _padded_ids(ids: pa.Array) -> pa.Array:
-    """Return ids of ActiveMQ's clients with their numbers padded with zeros; others as they are.
-
-    An id is ``ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER``.
-    """
-    parts = pc.extract_regex(ids, _ACTIVEMQ)
-    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
-    for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
-        digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
-        strings += [before, digits] if before else [digits]
-    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
 _WIDTHS: Final = {
@@ -71,10 +65,31 @@ _ACTIVEMQ: Final = (
     r"^(?P<name>ID:.*-)(?P<port>\d+)-(?P<start>\d+)-(?P<instance>\d+)"
     r":(?P<connection>-?\d+):(?P<session>-?\d+):(?P<producer>-?\d+):(?P<number>\d+)$"
 )
+HEADERS_HINT: Final = (
+    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
+    "brokers and Kafka; plain files have none"
+)
+_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
+CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
+
+
+def _padded_ids(ids: pa.Array) -> pa.Array:
+    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
+
+    Other ids are unchanged.
+
+    An id is `ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER`.
+    """
+    parts = pc.extract_regex(ids, _ACTIVEMQ)
+    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
+    for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
+        digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
+        strings += [before, digits] if before else [digits]
+    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
 class MessageIdKind(NamedTuple):
-    """One word of ``jms.id``: the header that has the id, and how that is made fit for an order, None where it is taken as it is."""
+    """One word of `jms.id`: the header with the id, and a function that makes ids sortable as text (None: they are)."""
 
     header: str
     reformat: Callable[[pa.Array], pa.Array] | None = None
@@ -91,20 +106,20 @@ MESSAGE_ID_KINDS: Final[Mapping[str, MessageIdKind]] = MappingProxyType(
 
 
 def message_id_kind(name: str | None) -> MessageIdKind:
-    """Return what a value of ``jms.id`` selects; None is JMSMessageID."""
+    """Return the header that a value of `jms.id` selects. None means JMSMessageID."""
     name = name or JMS_MESSAGE_ID
     return MESSAGE_ID_KINDS.get(name, MessageIdKind(name))
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
-    """Return each message's id by a value of ``jms.id`` that is not ``time``; null where it lacks the header."""
+    """Return each message's id by a value of `jms.id` other than `time`, or null if it lacks the header."""
     kind = message_id_kind(name)
     ids = messages.header(kind.header)
     return ids if kind.reformat is None else kind.reformat(ids)
 
 
 class MessageIdRule(NamedTuple):
-    """How the ids of messages are compared: the value of ``jms.id``, and whether they are to ascend."""
+    """How message ids are compared: the value of `jms.id`, whether they must ascend, and how many are remembered."""
 
     name: str | None
     ordered: bool = True
@@ -114,7 +129,7 @@ class MessageIdRule(NamedTuple):
     def of(
         cls, options: MetadataOptions, *, ordered: bool = True, remembered: int = REMEMBERED
     ) -> Self | None:
-        """Return how a capture of these options compares ids; None: it does not."""
+        """Return the rule for these options, or None if message ids are not compared."""
         return (
             cls(options.message_id, ordered, remembered) if options.compares_message_ids else None
         )
@@ -122,10 +137,10 @@ class MessageIdRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deduplicated:
-    """What is left of messages whose ids were looked at.
+    """The result of deduplicating a batch.
 
-    ``kept`` are those that did not come before, None where that is all of them; ``problems`` count among all. ``last`` is the
-    highest id after each message, None before the first one.
+    `kept` are the numbers of new messages, or None if all are new. `problems` number the messages
+    of the original batch. `last` is the highest id after each message, or None before the first id.
     """
 
     kept: Longs | None
@@ -134,13 +149,13 @@ class Deduplicated:
 
     @property
     def duplicates(self) -> int:
-        """Return how many messages came before."""
+        """The number of redelivered messages."""
         return 0 if self.kept is None else len(self.last) - len(self.kept)
 
     def apply(
         self, messages: MessageBatch, problems: tuple[Problem, ...]
     ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-        """Return the messages that are left, and their problems: those known before, and those of their ids."""
+        """Return the new messages, with their earlier problems and those found by the deduplication."""
         known = {problem.message for problem in problems}
         every = (*problems, *(one for one in self.problems if one.message not in known))
         if self.kept is None:
@@ -151,10 +166,11 @@ class Deduplicated:
 
 
 class MessageIds:
-    """Compares the ids of messages, batch by batch; the last ``remembered`` ones are known again.
+    """Deduplicates messages by their ids, batch by batch. Remembers the last `remembered` ids.
 
-    A message whose id and body came before is left out. Problems are ids that came before with another body, that have another
-    length than the one before, or are lower and unknown, where they are to be ``ordered``.
+    A message whose id and body came before is skipped. It is a problem if an id returns with
+    another body or has another length than the one before. With `ordered`, an unknown id must also
+    be higher than all before.
     """
 
     def __init__(self, rule: MessageIdRule) -> None:
@@ -163,16 +179,20 @@ class MessageIds:
         self._last: str | None = None
 
     def begin(self, last: str | None) -> None:
-        """Note the highest id before the first message, where that is known; of its body nothing is."""
+        """Set the highest id before the first message, if it is known.
+
+        Its body is unknown, so any body matches it.
+        """
         if last is not None:
             self._known.setdefault(last, ANY_BODY)
             self._last = max(last, self._last or last)
 
     def screen(self, messages: MessageBatch) -> Deduplicated:
-        """Return what is left of a batch."""
+        """Find the new messages of a batch."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
+        # The fast path for new, ascending ids: all are kept, without a loop in Python.
         if self._ascends(ids):
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
@@ -181,10 +201,14 @@ class MessageIds:
         return self._one_by_one(names, sums, absent=ids.null_count < len(ids))
 
     def _ascends(self, ids: pa.Array) -> bool:
-        """Return whether ids are all higher than those before, and as long."""
+        """Return whether all ids are higher than those before, and of the same length.
+
+        Then none can be a duplicate.
+        """
         if not len(ids) or ids.null_count:
             return not len(ids)
         lengths = pc.min_max(pc.binary_length(ids)).as_py()
+        # Compared in bytes: all ids must be as long as the last one.
         width = lengths["max"] if self._last is None else len(self._last.encode())
         if lengths["min"] != width or lengths["max"] != width:
             return False
@@ -198,6 +222,8 @@ class MessageIds:
         kept, last = np.ones(len(names), bool), []
         problems: list[Problem] = []
         for at, (own, checksum) in enumerate(zip(names, sums, strict=True)):
+            # ANY_BODY matches a message whose body is unknown, such as the last one before a
+            # restart.
             if own is not None and self._known.get(own) in (checksum, ANY_BODY):
                 kept[at] = False
             else:
@@ -211,63 +237,54 @@ class MessageIds:
         self._forget()
         return Deduplicated(None if kept.all() else np.flatnonzero(kept), tuple(problems), last)
 
-    def _error(self, own: str | None, *, absent: bool) -> TransactionError | None:
-        """Return what is wrong with the id of a message that did not come before."""
-        if own is None:
+    def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
+        """Return the error of a new message's id, or None."""
+        if message_id is None:
             header = message_id_kind(self._name).header
             problem = f"the message has no header {header} for its id"
             return TransactionError(problem, hint=_ABSENT) if absent else None
-        if own in self._known:
-            problem = f"the message id {own} came before, with another body"
+        if message_id in self._known:
+            problem = f"the message id {message_id} was used before, with another body"
             return TransactionError(problem, hint=_UNIQUE)
         if self._last is None:
             return None
-        if len(own) != len(self._last):
-            problem = f"the message id {own} has {len(own)} characters, and {self._last} before it has {len(self._last)}"
+        if len(message_id) != len(self._last):
+            problem = f"the message id {message_id} has {len(message_id)} characters, but {self._last} before it has {len(self._last)}"
             return TransactionError(problem, hint=_FIXED)
-        if self._ordered and own < self._last:
-            problem = f"the message id {own} follows the higher {self._last}"
+        if self._ordered and message_id < self._last:
+            problem = f"the message id {message_id} follows the higher {self._last}"
             return TransactionError(problem, hint=_ASCEND)
         return None
 
     def _forget(self) -> None:
-        """Forget the ids that came first, where they are more than are remembered."""
+        """Forget the oldest ids beyond the number that is remembered."""
         for own in list(islice(self._known, max(0, len(self._known) - self._remembered))):
             del self._known[own]
 
 
-HEADERS_HINT: Final = (
-    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
-    "brokers and Kafka; plain files have none"
-)
-
-_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
-
-CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
-
-
 class MetadataValues:
-    """Reads metadata of the records of one batch."""
+    """Reads the metadata of one batch of records."""
 
     def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
         self.options, self.records, self.now = options, records, now
         self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a value for each record; raises BadMessagesError where messages lack the header."""
+        """Return a value for each record. Raises BadMessagesError if messages lack it."""
         values = self.optional(source, generated)
         assert values is not None
-        rows = self._blank(source, values, what)
+        rows = self._rows_without_value(source, values, what)
         if len(rows):
-            problem, hint = self._lack(source, what)
+            problem, hint = self._missing_problem(source, what)
             self.records.refuse(rows, lambda row: self.error(row, source, problem, hint))
         return values
 
     def error(
         self, row: int, source: ValueSource, problem: str, hint: str = "", **place: object
     ) -> DecodeError:
-        """Return an error about a value of a record, placed at the value's field if it has one, or else at the record."""
+        """Create an error about a record's value, located at the value's field if it has one, or else at the record."""
         error = self.records.error(row, problem, hint, **place)
+        # Show the field's own bytes instead of the whole record.
         at = self.records.field_place(row, source.name) if source.kind is SourceKind.FIELD else None
         if at is not None:
             field = error.where.field or source.name
@@ -276,35 +293,48 @@ class MetadataValues:
             )
         return error
 
-    def _blank(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
-        """Return the records without a value. An id without a character is none: all such records would be one."""
+    def _rows_without_value(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
+        """Return the rows without a value.
+
+        An empty id counts as no value, because all records with an empty id would be one
+        transaction.
+        """
         rows = np.zeros(0, np.int64)
         if values.null_count:
             rows = np.flatnonzero(np.asarray(values.is_null()))
-        elif source.kind in _READ and what in self._ids():
+        elif source.kind in _READ and what in self._required_ids():
             rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
         return rows
 
-    def _ids(self) -> tuple[str, ...]:
-        """Return the ids that have to be there; where transactions are known by their sequence ids, that is enough."""
+    def _required_ids(self) -> tuple[str, ...]:
+        """Return the ids that are required.
+
+        If transactions are known by their sequence ids, no transaction id is needed.
+        """
         by_sequence = self.options.by_id and not self.options.operation_ids
         return ("seqid",) if by_sequence else ("seqid", "txid")
 
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different values, and these; raises as ``text`` does."""
+        """Return a value for each record as an index into the list of distinct values.
+
+        Raises like `text`.
+        """
         if source.kind is SourceKind.FIELD:
-            codes, found = self.records.codes(source.name)
-            if None not in found:
-                return codes, found
+            codes, values = self.records.codes(source.name)
+            if None not in values:
+                return codes, values
         return distinct(self.text(source, None, what))
 
-    def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
+    def _missing_problem(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
-            return self.records.lacking(source.name, what)
+            return self.records.missing_problem(source.name, what)
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a value for each record, null where a message lacks the header."""
+        """Return a value for each record, or null if a message lacks the header.
+
+        None if there is no source.
+        """
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
@@ -319,7 +349,7 @@ class MetadataValues:
         return generated
 
     def _of_message(self, source: ValueSource) -> pa.Array:
-        """Return a header of each message, or its id."""
+        """Return the header or id of each message."""
         if source.kind is SourceKind.MESSAGE_ID:
             return message_ids(self.records.messages, self.options.message_id)
         return self.records.messages.header(source.name)
@@ -333,7 +363,7 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            return self._receive()
+            return self._received_times()
         known = self.records.times()
         if known is not None:
             return known
@@ -346,14 +376,14 @@ class MetadataValues:
         if formats is None and generated is None:
             rows = np.arange(len(values))
             return self._format(values, rows, self.options.timestamp_format)
-        times = self._receive()
+        times = self._received_times()
         for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
             read = rows if generated is None else rows[~generated[rows]]
             times[read] = self._format(values.take(pa.array(read)), read, given)
         return times
 
-    def _receive(self) -> Longs:
-        """Return when each record's message was received, or when it is read."""
+    def _received_times(self) -> Longs:
+        """Return the time at which each record's message was received, or the time of the run if it is unknown."""
         message, received = self.records.message, self.records.messages.received
         if received is None:
             return np.full(len(message), self.now, np.int64)
@@ -361,12 +391,17 @@ class MetadataValues:
         return times
 
     def _shared_times(self, source: ValueSource) -> Longs | None:
-        """Return the times of records that share them, each read once; None where that has to be done for each record, as for errors."""
+        """Parse the times of records that share them, each time once.
+
+        None if they must be parsed record by record, for example because one of them is wrong.
+        """
         shared = self.records.shared(source.name) if source.kind is SourceKind.FIELD else None
         if shared is None or shared[0].null_count:
             return None
         values, which = shared
         given, fmt = self.options.timestamp_format, None
+        # Without a configured format, digits alone are read without a format, and text by the
+        # default one.
         digits = np.asarray(pc.utf8_is_digit(values))
         if given:
             fmt = given
@@ -381,10 +416,12 @@ class MetadataValues:
         return times[which] if cut < 0 else None
 
     def _format(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
-        """Return the times of these records' values, of one format or of the default ones."""
+        """Parse the times of these records by one format, or by the default formats."""
         if given:
             return self._times(values, rows, given)
         digits = self._in_digits(values, rows)
+        # Without a configured format, a time is either text or a number. Mixed batches are read in
+        # two parts.
         if digits.all() or not digits.any():
             return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
         times = np.empty(len(values), np.int64)
@@ -394,14 +431,16 @@ class MetadataValues:
         return times
 
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
-        """Return the records of messages whose first one, of these, has a time in digits alone."""
+        """Return the mask of records in whose message the first of these times consists of digits only."""
         message = self.records.message[rows]
+        # For each record, the index of the first record of its message: all records of a message
+        # are read in the same way.
         first = np.searchsorted(message, message)
         digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
         return digits
 
     def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
-        """Return the times of these records' values; raises BadMessagesError."""
+        """Parse the times of these records. Raises BadMessagesError."""
         try:
             times, cut = parse_timestamps(values, fmt)
         except DecodeError as error:
@@ -415,7 +454,7 @@ class MetadataValues:
         def error_at(row: int) -> DecodeError:
             problem, hint = errors[row].problem, errors[row].hint
             if hint and not self.options.timestamp_format:
-                hint += ": set timestamp.format where the messages have another form"
+                hint += ": set timestamp.format if the messages have another format"
             source = self.options.timestamp
             error = self.error(row, source, problem, hint, field="timestamp")
             if error.where.offset == int(self.records.offset[row]):
@@ -425,7 +464,7 @@ class MetadataValues:
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
 
     def table_names(self) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different SCHEMA.TABLE, and these."""
+        """Return each record's table as an index into the list of distinct SCHEMA.TABLE names."""
         options = self.options
         if options.schemaandtable is not None:
             return self.codes(options.schemaandtable, "schemaandtable")
@@ -440,7 +479,8 @@ class MetadataValues:
 def _pair(
     left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
 ) -> tuple[Longs, list[str]]:
-    """Return the numbers and strings of two columns joined."""
+    """Join two columns of codes and strings to one."""
+    # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]
     used = np.flatnonzero(np.bincount(pairs, minlength=1))
     numbers = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)

@@ -1,8 +1,14 @@
-"""Messages to operations, a batch at a time: the steps that all formats share.
+"""Parse a batch of messages into operations: the steps that all formats share.
 
-A format finds records, their header fields and their images (``MessageFormat``). ``MessageParser`` reads the header's values first, for all records: tables, types,
-ids, times. Then records of one table, operation type and shape are one group, of which the format gives the images and TABLE statements choose rows. What
-is wrong is found for many messages at once and raised together, so that the good ones are parsed again without them.
+A `MessageFormat` knows the bytes: it finds records, reads header fields, and reads before and after
+images. `MessageParser` does the rest, always for the whole batch:
+
+1. read the metadata columns of all records: table, operation type, ids, times, indicator 2. group
+the records by table, operation type and layout 3. let the format read the images of each group 4.
+apply the TABLE statements of the Extract parameters to each group
+
+Errors are collected for as many messages as possible and raised together, so that the good messages
+are parsed again only once.
 """
 
 from __future__ import annotations
@@ -45,16 +51,16 @@ R = TypeVar("R", bound=Records)
 
 
 class MessageFormat(ABC, Generic[R]):
-    """One kind of messages: what their bytes are."""
+    """One format of messages: finds and reads records in their bytes."""
 
     @property
     def has_befores(self) -> bool:
-        """Return whether records of updates may have before values, which those of inserts do not have."""
+        """Whether records of updates may have before values, which inserts do not have."""
         return True
 
     @abstractmethod
     def records(self, messages: MessageBatch) -> R:
-        """Return the records of the messages, each with its whole header.
+        """Find the records of the messages. Each has its complete header.
 
         Raises BadMessagesError for the bad messages that one check finds.
         """
@@ -65,37 +71,46 @@ class MessageFormat(ABC, Generic[R]):
         tables: Sequence[Table],  # noqa: ARG002  as above
         table_of: Longs,
     ) -> Longs:
-        """Return a number for each record; those of one table that have the same lie alike."""
+        """Return a layout number for each record.
+
+        Records of one table with the same number have their columns at the same positions.
+        """
         return np.zeros(len(table_of), np.int64)
 
     @abstractmethod
     def images(
         self, records: R, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors.
+        """Read the before and after images of records of one table, type and layout.
 
-        Where updates have no before values, inserts may be among them.
+        Errors are added to `errors`.
+
+        If updates have no before values, the rows may include inserts.
         """
 
     def reads_alone(self, messages: MessageBatch) -> bool:  # noqa: ARG002  for formats with parts of rows
-        """Return whether what is read of each of these messages does not depend on those before it."""
+        """Whether each of these messages can be read without those before it."""
         return True
 
     def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:  # noqa: ARG002  for formats that know it
-        """Return the transactions of one message of which no records can be made, where transactions are known by their ids.
+        """Return the transaction ids of one message whose records cannot be read.
 
-        Nothing where it surely has no operation, None where it is not known.
+        Used if transactions are known only by their ids. An empty tuple means that the message
+        certainly has no operation, None that its transactions are unknown.
         """
         return None
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
+        """Turn the notes of all records into the warnings that a run prints at its end."""
         return notes
 
 
 @dataclass(eq=False)
 class MessageParser:
-    """Parses batches by one set of options; what a schema decides is made once and kept."""
+    """Parses batches with one set of options.
+
+    Whatever depends only on the tables is computed once.
+    """
 
     format: MessageFormat[Any]
     options: MetadataOptions
@@ -108,31 +123,37 @@ class MessageParser:
         self.selections = TableSelections(self.rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
-        """Return the operations of the messages.
+        """Parse the messages into operations.
 
-        Raises BadMessagesError for the bad ones that one check finds, or a TrailgateError for one.
+        Raises BadMessagesError for the bad messages that one check finds, or a TrailgateError for
+        one record.
         """
         records: Records = self.format.records(messages)
         sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
         rows = self._find_captured(tables, table_of)
-        bare = self._bare(sources, kinds)
+        bare = self._metadata_block(sources, kinds)
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
         ends = records.transaction_ends()
+        # The format marks only ends: all other operations are in the middle. `chain_by_id` adds the
+        # begins.
         if marks is None and ends is not None:
             marks = np.where(ends, END, MIDDLE).astype(np.uint8)
         txid = self.options.txid
-        # The sequence id of a transaction's first operation may be the transaction's id.
+        # With txid=*seqid the transaction's id is the sequence id of its first operation.
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
-        bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
+        bare = replace(
+            bare, tx_owner=_none_if_null(bare.tx_owner), tx_name=_none_if_null(bare.tx_name)
+        )
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
         message, csn = records.message, bare.csn
-        # Indicators and ids of records that are not captured matter too.
+        # With indicators or transaction ids, records that are not captured still begin and end
+        # transactions, so they are kept. Otherwise only the captured ones remain.
         if marks is None and not self.options.by_id and len(rows) < len(table_of):
             which = pa.array(rows)
             blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
@@ -141,18 +162,29 @@ class MessageParser:
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
-        borders = records.borders(csn) if by_id else None
-        own = records.is_generated(txid.name) if txid.kind is SourceKind.FIELD else None
-        if own is not None:
-            generated = own if len(own) == len(message) else own[rows]
+        boundaries = records.boundaries(csn) if by_id else None
+        own_generated = records.is_generated(txid.name) if txid.kind is SourceKind.FIELD else None
+        if own_generated is not None:
+            generated = own_generated if len(own_generated) == len(message) else own_generated[rows]
         return RawOperations(
-            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
+            blocks,
+            message,
+            marks,
+            tx_id,
+            csn,
+            generated,
+            left_out,
+            notes,
+            by_id,
+            segments,
+            boundaries,
         )
 
     def ids_of(self, messages: MessageBatch) -> list[tuple[str, ...] | None]:
-        """Return the transactions of the first and the last operation of each bad message, if they can be read all the same.
+        """For each bad message, return the transaction ids of its first and last operation if they can be read.
 
-        None if they cannot; nothing if it surely has no operation. They matter only if transactions are known by their ids.
+        An entry is None if they cannot be read, and empty if the message certainly has no
+        operation. They matter only if transactions are known by their ids alone.
         """
         options = self.options
         source = options.txid if options.operation_ids else options.seqid
@@ -160,12 +192,13 @@ class MessageParser:
             return [None] * len(messages)
         if self.format.reads_alone(messages):
             return self._ids_of(messages, source.name)
+        # An XML message may continue the one before it, so bad messages are read one at a time.
         numbers = np.arange(len(messages))
         ones = (self._ids_of(messages.only(numbers[[at]]), source.name) for at in numbers.tolist())
-        return [own for (own,) in ones]
+        return [ids for (ids,) in ones]
 
     def _ids_of(self, messages: MessageBatch, name: str) -> list[tuple[str, ...] | None]:
-        """Return the transactions of bad messages that are read together, by the header field that names them."""
+        """Return the transaction ids of bad messages. `name` is the header field with the id."""
         found: list[tuple[str, ...] | None] = [None] * len(messages)
         left = np.arange(len(messages))
         while len(left):
@@ -182,16 +215,16 @@ class MessageParser:
                     break
                 bad = np.zeros(1, np.int64)
             else:
-                for at, own in enumerate(_first_and_last(records.message, ids, len(left))):
-                    found[int(left[at])] = own
+                for at, pair in enumerate(_first_and_last(records.message, ids, len(left))):
+                    found[int(left[at])] = pair
                 break
             for at in left[bad].tolist():
                 found[at] = self.format.transactions_of(messages.slice(at, at + 1))
             left = np.delete(left, bad)
         return found
 
-    def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
-        """Return all records as operations, without their tables and images."""
+    def _metadata_block(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
+        """Build a block of all records' metadata, without tables and images."""
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
         position = format_positions(
@@ -217,10 +250,10 @@ class MessageParser:
         )
 
     def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:
-        """Return the tables that occur, by name, and which one each record belongs to."""
-        codes, found = sources.table_names()
+        """Return the tables that occur, sorted by name, and each record's index into them."""
+        codes, names = sources.table_names()
         tables, unknown = [], {}
-        for code, name in enumerate(found):
+        for code, name in enumerate(names):
             try:
                 tables.append(self.definitions.table(name))
             except DefinitionError as missing:
@@ -230,22 +263,23 @@ class MessageParser:
             source = self.options.schemaandtable or self.options.table[0]
 
             def error(row: int) -> DecodeError:
-                name, hint = found[int(codes[row])], unknown[int(codes[row])]
+                name, hint = names[int(codes[row])], unknown[int(codes[row])]
                 problem = f"table {name} is not in the definitions"
                 return sources.error(row, source, problem, hint, table=name)
 
             records.refuse(np.flatnonzero(bad), error)
-        # In the order of names, so that errors do not depend on what else is in the batch.
-        order = sorted(range(len(tables)), key=lambda code: (tables[code].name, found[code]))
+        # Sorted by name, so that the first error does not depend on the rest of the batch.
+        # `argsort(order)[codes]` replaces each old table number by its rank in the sorted list.
+        order = sorted(range(len(tables)), key=lambda code: (tables[code].name, names[code]))
         return [tables[code] for code in order], np.argsort(order)[codes]
 
     def _codes(
         self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
-        """Return each record's operation type or transaction indicator as its letter's code."""
-        codes, found = sources.codes(source, what)
-        letters = np.zeros(max(1, len(found)), np.uint8)
-        for code, value in enumerate(found):
+        """Return each record's operation type or transaction indicator as the byte of its letter, for example ord("I")."""
+        codes, values = sources.codes(source, what)
+        letters = np.zeros(max(1, len(values)), np.uint8)
+        for code, value in enumerate(values):
             letters[code] = ord(meanings.get(value.encode(), "\0"))
         meant: Octets = letters[codes]
         unknown = np.flatnonzero(meant == 0)
@@ -254,17 +288,17 @@ class MessageParser:
             more = ""
             if self.options.names_operations:
                 word = "insert" if what == "optype" else "begin"
-                more = f". The property {what}.{word}val, and others like it, name other values"
+                more = f". Other values are set by {what}.{word}val and similar properties"
 
             def error(row: int) -> DecodeError:
-                problem = f"unknown {what} value {found[int(codes[row])]!r}"
+                problem = f"unknown {what} value {values[int(codes[row])]!r}"
                 return sources.error(row, source, problem, f"Known: {known}{more}")
 
             sources.records.refuse(unknown, error)
         return meant
 
     def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
-        """Return the records whose table is captured."""
+        """Return the rows of records whose table is captured."""
         wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
@@ -279,49 +313,64 @@ class MessageParser:
         rows: Longs,
         left_out: Longs | None,
     ) -> Iterator[ChangeBlock]:
-        """Yield a block for each table, operation type and shape of these records, with those that are captured.
+        """Yield the captured operations in blocks of one table, operation type and layout.
 
-        Inserts and updates that hold the same images share a block. ``order`` is the number of the record.
+        Inserts and updates share a block if both have only after images. `order` is the record's
+        number.
         """
         if not len(rows):
             return
         shape = self.format.layouts(records, known, table_of)
-        kinds = self._kinds_of_images(bare.op_type, known, table_of)
+        kinds = self._image_types(bare.op_type, known, table_of)
+        # One number per combination of table, operation type (a byte) and layout.
         keys = (table_of * 256 + kinds) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
         for _, places in group(keys if len(rows) == len(keys) else keys[rows]):
-            mine = places if len(rows) == len(keys) else rows[places]
-            table, kind = known[table_of[mine[0]]], int(kinds[mine[0]])
-            before, after = self.format.images(records, table, kind, mine, errors)
-            block = replace(bare.take(mine), table=table, order=mine, before=before, after=after)
-            chosen = self._chosen(block, records, left_out, errors)
+            members = places if len(rows) == len(keys) else rows[places]
+            table, kind = known[table_of[members[0]]], int(kinds[members[0]])
+            before, after = self.format.images(records, table, kind, members, errors)
+            block = replace(
+                bare.take(members), table=table, order=members, before=before, after=after
+            )
+            chosen = self._select(block, records, left_out, errors)
             if len(chosen):
                 check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
                 yield chosen
         if errors:
             raise BadMessagesError(errors)
 
-    def _kinds_of_images(self, op_type: Octets, known: list[Table], table_of: Longs) -> Octets:
-        """Return the operation types, with inserts as updates where both hold after images alone and no statement asks for the type."""
+    def _image_types(self, op_type: Octets, known: list[Table], table_of: Longs) -> Octets:
+        """Return the operation types for grouping.
+
+        If the format has no before values and no TABLE statement depends on the type, inserts are
+        treated as updates, because their images look the same.
+        """
         if self.format.has_befores:
             return op_type
         selections = map(self.selections.of, known)
-        alike = np.array([found is not None and found.takes_all for found in selections])
+        alike = np.array(
+            [selection is not None and selection.takes_all for selection in selections]
+        )
         kinds: Octets = np.where(alike[table_of] & (op_type == INSERT), np.uint8(UPDATE), op_type)
         return kinds
 
-    def _chosen(
+    def _select(
         self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors
     ) -> ChangeBlock:
-        """Return the operations that TABLE statements take; one that a missing column would decide is an error."""
+        """Return the operations that TABLE statements select.
+
+        Adds an error if the selection depends on a missing column.
+        """
         selection = self.selections.of(block.table)
         assert selection is not None
         if selection.takes_all:
             return block
         typed = with_operation_types(block) if selection.asks_types else block
-        found = selection.select(typed)
+        selected = selection.select(typed)
         undecided = (
-            found.undecided if left_out is None else found.undecided & (left_out[block.order] < 1)
+            selected.undecided
+            if left_out is None
+            else selected.undecided & (left_out[block.order] < 1)
         )
         for at in np.flatnonzero(undecided).tolist():
             row = int(block.order[at])
@@ -329,19 +378,20 @@ class MessageParser:
                 row, selection.missing(block, at), MISSING_HINT, table=block.table.name
             )
             errors.setdefault(int(records.message[row]), error)
-        return block.take(np.flatnonzero(found.selected))
+        return block.take(np.flatnonzero(selected.selected))
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> Iterator[tuple[str, ...] | None]:
-    """Yield the first and the last id of each message's records, None if one of them has none."""
+    """Yield the first and last id of each message's records, or None if a record has no id."""
     numbers, strings = np.arange(count), ids.to_pylist()
+    # Records are ordered by message: the records of message i are [begins[i], ends[i]).
     begins = np.searchsorted(message, numbers).tolist()
     ends = np.searchsorted(message, numbers, "right").tolist()
     for begin, end in zip(begins, ends, strict=True):
-        own = strings[begin:end]
-        yield None if not own or None in own else (own[0], own[-1])
+        message_ids = strings[begin:end]
+        yield None if not message_ids or None in message_ids else (message_ids[0], message_ids[-1])
 
 
-def _if_any(values: pa.Array | None) -> pa.Array | None:
-    """Return a column, None where it has no value."""
+def _none_if_null(values: pa.Array | None) -> pa.Array | None:
+    """Return the column, or None if all its values are null."""
     return None if values is None or values.null_count == len(values) else values

@@ -1,7 +1,11 @@
-r"""The adapter's ``.properties`` files: bytes to checked names and values, then to typed options.
+r"""The adapter's `.properties` files: parse the bytes into names and values, then into typed options.
 
-Values are bytes with ``\xHH``, value sources, names. They are taken by name and type, with errors placed at their lines. Files that properties name are
-asked for here; the jobs open them. ``MetadataOptions`` is what the options of all parsers have in common: where an operation's metadata comes from.
+`parse_properties` checks every name against the property table and every value's form.
+`PropertyReader` then reads one parser's properties by name and type: texts, bytes with `\xHH`,
+value sources, tables. Errors name the line. `MetadataOptions` are the options that all parsers
+have: where an operation's ids, times, table and type come from.
+
+Files named in properties are opened by the job, through the protocol `DefinitionFiles`.
 """
 
 from __future__ import annotations
@@ -23,20 +27,38 @@ _BLANKS: Final = " \t\r\f"
 _LITERAL_ESCAPES: Final = frozenset({r"\n", r"\t", r"\r", r"\r\n"})
 
 
-# Parsers whose metadata is where their format has it: its defaults are not choices of ours.
+# Formats that define where metadata is: no note is needed about their defaults.
 _FORMATS_OWN: Final = frozenset({"json", "debezium"})
 
-# capture properties §7: rules have names of the user's own, which begin the names of their properties.
+# capture properties §7: users name their rules, and the names of a rule's properties begin with it.
 _OF_XML: Final = re.compile(
     r"^[ \t]*parser\.type[ \t]*=[ \t]*xml[ \t\r]*$", re.MULTILINE | re.IGNORECASE
 )
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
+_SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
+    ("$jmsid", SourceKind.MESSAGE_ID),
+    ("*ts", SourceKind.TIMESTAMP),
+    ("*txid", SourceKind.TX_ID),
+    ("*seqid", SourceKind.SEQ_ID),
+)
+T = TypeVar("T")
+MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
+_JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
+OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
+TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+TIME: Final = "time"  # a generated jms.id: the position of the message
+NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One property as written: its canonical name, its value and its line (1-based).
+    """One property of a file: its canonical name, its value, its line (from 1), and its name as written.
 
-    ``of_rule`` marks the properties of XML rules, whose names begin with the rule's.
+    `of_rule` marks the properties of XML rules, whose names begin with the rule's name.
     """
 
     name: str
@@ -48,18 +70,18 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The properties of a file, and what is to be said about them (name, reason)."""
+    """The properties of a file, and warnings about them (name, reason)."""
 
     entries: tuple[Entry, ...]
     source: str = ""
     notes: tuple[tuple[str, str], ...] = ()
 
     def get(self, name: str) -> Entry | None:
-        """Return the entry of that canonical name, or None."""
+        """Return the entry with this canonical name, or None."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
     def error(self, problem: str, entry: Entry | None = None, hint: str = "") -> OptionError:
-        """Return an error placed at an entry, or at the file."""
+        """Create an error located at an entry, or at the file."""
         if entry is None:
             return OptionError(problem, where=Where(source=self.source or None), hint=hint)
         where = Where(source=self.source or None, line=entry.line, field=entry.written)
@@ -67,12 +89,13 @@ class Properties:
 
 
 def parse_properties(data: bytes, source: str = "") -> Properties:
-    r"""Return the properties of a file; raises OptionError that names the line.
+    r"""Parse a properties file. Raises OptionError that names the line.
 
-    capture properties §1: one ``name=value`` a line, ``#`` as the first character opens a
-    comment. A backslash is data except in ``\xHH``; there are no continuation lines, since a
-    delimiter may be a backslash. Bytes that are not UTF-8 are kept for delimiters.
+    capture properties §1: one `name=value` per line; `#` as the first character starts a comment. A
+    backslash is data except in `\xHH`, and there are no continuation lines, because a delimiter may
+    be a backslash. Bytes that are not UTF-8 are kept for delimiters.
     """
+    # surrogateescape keeps bytes that are not UTF-8, because a delimiter may be any byte.
     text = data.decode("utf-8-sig", "surrogateescape")
     found: dict[str, Entry] = {}
     rules = _OF_XML.search(text) is not None
@@ -91,11 +114,12 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
 
 
 def _entry(line: str, number: int, *, rules: bool) -> Entry:
-    """Return a line's entry; with ``rules`` names may begin with those of XML rules."""
+    """Parse one line. With `rules` unknown names with a point are properties of XML rules."""
     name, equals, value = line.partition("=")
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
         raise OptionError(f"expected name=value, found {_shown(line)!r}")
+    # Names must be UTF-8; values of delimiters need not.
     if name != _shown(name):
         raise OptionError(f"the name {_shown(name)} is not UTF-8")
     row = row_of(name)
@@ -130,7 +154,7 @@ def _canonical(row: PropertyRow, name: str) -> str:
 
 def _unknown_hint(name: str) -> str:
     if name.startswith("xml."):
-        return "Rules of XML messages go with parser.type=xml"
+        return "Rules of XML messages need parser.type=xml"
     return nearest(name)
 
 
@@ -138,6 +162,7 @@ def _add(found: dict[str, Entry], entry: Entry) -> None:
     earlier = found.get(entry.name)
     if earlier is None:
         found[entry.name] = entry
+    # The same value twice is accepted.
     elif earlier.value != entry.value:
         problem = f"{entry.written} differs from its value in line {earlier.line}"
         raise OptionError(problem, where=Where(field=entry.written))
@@ -153,7 +178,7 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
             notes.append((entry.written, f"without effect: {row.reason}"))
         elif row.kind is ValueKind.BYTES and entry.value in _LITERAL_ESCAPES:
             notes.append(
-                (entry.written, rf"{entry.value} is taken letter by letter; a byte is written \xHH")
+                (entry.written, rf"{entry.value} is used literally; a byte is written \xHH")
             )
     if "delim.schemaandtable" in found and "delim.schema" in found:
         notes.append(("delim.schema", "without effect: delim.schemaandtable names the schema"))
@@ -161,14 +186,15 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
 
 
 def _parser(found: dict[str, Entry]) -> str:
-    """Return the name of the file's parser, or an empty text."""
+    """Return the name of the file's parser in lower case, or ""."""
     entry = found.get("parser.type")
     return "" if entry is None else entry.value.casefold()
 
 
 def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
-    """Return notes on the properties of other parsers than the file's own."""
+    """Return notes on the properties of parsers other than the one in use."""
     own, row = _parser(found), row_of("parser.type")
+    # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
     return [
         (entry.written, f"without effect: parser.type is {own}")
@@ -178,34 +204,25 @@ def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
 
 
 def _time_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
-    """Return a note where operations have the time at which they are captured; other defaults are documented, and only ids."""
+    """Return a note if operations get the time of capture because no timestamp property is set.
+
+    Other defaults only generate ids, and are documented.
+    """
     own = _parser(found)
     name = f"{own}.timestamp"
     row = None if own in _FORMATS_OWN else row_of(name)
     if row is None or not row.default or name in found:
         return []
-    return [(name, f"not given: {row.default} is taken")]
+    return [(name, f"not given: {row.default} is used")]
 
 
 def _shown(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
-_SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
-    ("$jmsid", SourceKind.MESSAGE_ID),
-    ("*ts", SourceKind.TIMESTAMP),
-    ("*txid", SourceKind.TX_ID),
-    ("*seqid", SourceKind.SEQ_ID),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """Where a metadata value comes from; ``name`` is the field, header or literal text."""
+    """Where a metadata value comes from. `name` is the field, the header or the literal text."""
 
     kind: SourceKind
     name: str = ""
@@ -218,24 +235,25 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True)
 class HeaderFields:
-    """The names of a record's header fields, and what an error calls the place of them."""
+    """The names of a record's header fields. `place` describes their origin in error messages."""
 
     names: tuple[str, ...] = ()
     place: str = ""
 
     def found(self, name: str) -> str | None:
-        """Return a field's name as the header has it, compared without case, or None."""
+        """Return a field's name as the header spells it, ignoring case, or None."""
         folded = name.casefold()
         return next((own for own in self.names if own.casefold() == folded), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup(Mapping[K, V]):
-    """A small mapping that can be pickled, hashed and not changed."""
+    """A small immutable mapping that can be pickled and hashed."""
 
     pairs: tuple[tuple[K, V], ...] = ()
 
     def __getitem__(self, key: K) -> V:
+        # Linear search is enough for about ten pairs.
         for known, value in self.pairs:
             if known == key:
                 return value
@@ -252,22 +270,24 @@ class Lookup(Mapping[K, V]):
 
 
 def parse_bytes(value: str) -> bytes:
-    r"""Return a ``{value|\xHH}`` property as bytes; raises OptionError for a broken ``\xHH``.
+    r"""Parse a `{value|\xHH}` property into bytes.
 
-    capture properties §1 and §6: several ``\xHH`` may follow each other and be mixed with text; any
-    other backslash is data.
+    Raises OptionError if `\x` is not followed by two hex digits.
+
+    capture properties §1 and §6: several `\xHH` may follow each other and be mixed with text; any
+    other backslash is data. Example: `\x0d\x0aX` is CR, LF and X.
     """
 
-    def byte(found: re.Match[bytes]) -> bytes:
-        if found.group(1) is None:
+    def byte(match: re.Match[bytes]) -> bytes:
+        if match.group(1) is None:
             raise OptionError(rf"expected two hexadecimal digits after \x in {value!r}")
-        return bytes.fromhex(found.group(1).decode())
+        return bytes.fromhex(match.group(1).decode())
 
     return _HEX.sub(byte, value.encode("utf-8", "surrogateescape"))
 
 
 def parse_names(value: str) -> tuple[str, ...]:
-    """Return comma-separated names; raises OptionError for an empty or repeated one."""
+    """Parse comma-separated names. Raises OptionError if a name is empty or repeated."""
     names = tuple(name.strip() for name in value.split(","))
     if not all(names):
         raise OptionError("a name is empty")
@@ -280,9 +300,11 @@ def parse_names(value: str) -> tuple[str, ...]:
 
 
 def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> ValueSource:
-    """Return a value source (capture properties §1.1); raises OptionError for one not allowed.
+    """Parse a value source (capture properties §1.1).
 
-    A field is named as the header has it.
+    Raises OptionError if this kind is not allowed.
+
+    Field names get the spelling of the header.
     """
     source = _source(value)
     if source.kind not in allowed:
@@ -316,9 +338,9 @@ def _source(value: str) -> ValueSource:
 def _field(
     source: ValueSource, allowed: tuple[SourceKind, ...], fields: HeaderFields
 ) -> ValueSource:
-    found = fields.found(source.name)
-    if found is not None:
-        return ValueSource(SourceKind.FIELD, found)
+    field_name = fields.found(source.name)
+    if field_name is not None:
+        return ValueSource(SourceKind.FIELD, field_name)
     hint = did_you_mean(source.name, fields.names)
     if not hint and SourceKind.LITERAL in allowed:
         hint = f'A fixed value is written in double quotes: "{source.name}"'
@@ -327,32 +349,30 @@ def _field(
 
 
 class DefinitionFiles(Protocol):
-    """Reads definitions by the paths that properties give."""
+    """Opens the definition files that properties name."""
 
     def chosen(self, path: str) -> str:
-        """Return the path of the definitions file: that of the properties, or one put before it."""
+        """Return the path of the definitions file: the one in the properties, or the one that replaces it."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
-        """Return the tables of a definitions file."""
+        """Read the tables of a definitions file."""
         ...
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
-        """Return the records of a copybook."""
+        """Read the records of a copybook."""
         ...
 
 
-T = TypeVar("T")
 _NO_FIELDS: Final = HeaderFields()
-MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
-_JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PropertyReader:
-    """Takes one parser's properties; names are given without the parser's own prefix.
+    """Reads one parser's properties. Names are given without the parser's prefix, such as `delim.`.
 
-    With ``binding`` a source that is not given is the header field of its name, if there is one.
+    With `binding` a source without a property is the header field of the same name, if there is
+    one.
     """
 
     properties: Properties
@@ -361,37 +381,38 @@ class PropertyReader:
     binding: bool = False
 
     def entry(self, name: str) -> Entry | None:
-        """Return the property as written, or None."""
+        """Return the entry of a property, or None."""
         return self.properties.get(f"{self.parser}.{name}")
 
     def error(self, problem: str, name: str, hint: str = "") -> OptionError:
-        """Return an error placed at a property, or at the file where it is not given."""
+        """Create an error located at a property, or at the file if the property is missing."""
         return self.properties.error(problem, self.entry(name), hint)
 
     def missing_error(self, name: str) -> OptionError:
-        """Return the error of a property that is missing."""
+        """Create the error of a missing property."""
         return self.properties.error(f"{self.parser}.{name} is required")
 
     def given(self, name: str, parse: Callable[[str], T]) -> T:
-        """Return a required property's value."""
+        """Parse a required property."""
         entry = self.entry(name)
         if entry is None:
             raise self.missing_error(name)
         return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a property as it is written, or the default: the one given, else its row's."""
+        """Return a property as written, or else `default`, or else the default in the property table."""
         entry = self.entry(name)
         return default or self._row(name).default or "" if entry is None else entry.value
 
     def source(self, name: str, *others: str) -> ValueSource | None:
-        """Return where a metadata value comes from, by the property or its row's default.
+        """Return the source of a metadata value, by its property or the default in the property table.
 
-        ``others`` are further names of a header field that binds itself.
+        `others` are further header field names that bind without a property.
         """
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
             return self.parse(entry, lambda value: parse_source(value, row.sources, self.header))
+        # Without a property, a header field of the same name is used.
         if self.binding:
             for field in (name, *others):
                 if self.header.found(field) is not None:
@@ -399,14 +420,17 @@ class PropertyReader:
         return parse_source(row.default, row.sources, self.header) if row.default else None
 
     def needed_source(self, name: str, *others: str) -> ValueSource:
-        """Return where a metadata value comes from that there must be."""
+        """Return the source of a required metadata value. Raises OptionError if it has none."""
         source = self.source(name, *others)
         if source is None:
             raise self.missing_error(name)
         return source
 
     def token(self, name: str) -> bytes | None:
-        r"""Return a value that may have ``\xHH``, or None where it has no default either."""
+        r"""Return a value that may contain `\xHH` as bytes.
+
+        None if it is not set and has no default.
+        """
         entry = self.entry(name)
         if entry is not None:
             return self.parse(entry, parse_bytes)
@@ -414,7 +438,7 @@ class PropertyReader:
         return parse_bytes(default) if default else None
 
     def needed_token(self, name: str) -> bytes:
-        """Return a value of bytes whose row has a default."""
+        """Return a value of bytes. The property table must have a default for it."""
         value = self.token(name)
         assert value is not None
         return value
@@ -425,7 +449,10 @@ class PropertyReader:
         kinds: tuple[tuple[str, str], ...],
         take: Callable[[str], bytes] | None = None,
     ) -> Lookup[bytes, str]:
-        """Return the codes of a metadata value; two equal ones are an error."""
+        """Return the mapping of codes to their meanings, such as `{b"I": "I", b"NEW": "U"}`.
+
+        Raises OptionError if two codes are equal.
+        """
         found: dict[bytes, str] = {}
         for word, meaning in kinds:
             own = f"{name}.{word}val"
@@ -437,7 +464,7 @@ class PropertyReader:
         return Lookup(tuple(found.items()))
 
     def userdefs(self) -> tuple[Table, ...]:
-        """Return the tables that the properties define themselves."""
+        """Return the tables defined in the properties themselves."""
         try:
             return userdefs(self.properties.entries, f"{self.parser}.userdefs.")
         except OptionError as error:
@@ -446,38 +473,38 @@ class PropertyReader:
     def definitions(
         self, files: DefinitionFiles, *, needed: bool = True, hint: str = ""
     ) -> Definitions:
-        """Return the tables of the definitions file, where one is named, and those of the properties.
+        """Return the tables of the definitions file, if one is named, and those defined in the properties.
 
-        A table in both is an error; with ``needed`` so is that there are neither.
+        Raises OptionError if a table is in both, or with `needed` if there is neither.
         """
-        entry, own = self.entry("sourcedefs"), self.userdefs()
-        if needed and entry is None and not own:
+        entry, userdefs = self.entry("sourcedefs"), self.userdefs()
+        if needed and entry is None and not userdefs:
             problem = f"{self.parser}.sourcedefs or {self.parser}.userdefs.tables is required"
             raise self.properties.error(problem, hint=hint)
         path = files.chosen("" if entry is None else entry.value)
         if not path:
-            return Definitions(own)
-        found = files.sourcedefs(path)
-        for table in own:
-            if found.get(table.name) is not None:
+            return Definitions(userdefs)
+        from_file = files.sourcedefs(path)
+        for table in userdefs:
+            if from_file.get(table.name) is not None:
                 problem = f"table {table.name} is defined in {path} too"
-                raise self.error(problem, "userdefs.tables", "Leave one of the definitions out")
-        return Definitions((*found.tables, *own), found.database)
+                raise self.error(problem, "userdefs.tables", "Remove one of the definitions")
+        return Definitions((*from_file.tables, *userdefs), from_file.database)
 
     def message_id(self) -> str | None:
-        """Return the value of ``jms.id``, or None; its own words in small letters."""
+        """Return the value of `jms.id`, or None. Its keywords, such as `ogg`, are in lower case."""
         entry = self.properties.get("jms.id")
         if entry is None:
             return None
         if _JAVA_CLASS.fullmatch(entry.value):
-            hint = "Take ogg, time, wmq, activemq or the name of a message header"
+            hint = "Use ogg, time, wmq, activemq or the name of a message header"
             problem = "jms.id names a Java class, and no Java runs here"
             raise self.properties.error(problem, entry, hint)
         word = entry.value.casefold()
         return word if word in MESSAGE_ID_WORDS else entry.value
 
     def parse(self, entry: Entry, parse: Callable[[str], T]) -> T:
-        """Return what ``parse`` makes of a property; its OptionError is placed there."""
+        """Parse a property's value. An OptionError gets the property's line."""
         try:
             return parse(entry.value)
         except OptionError as error:
@@ -485,7 +512,7 @@ class PropertyReader:
             raise error.with_place(source=source, line=entry.line, field=entry.written) from None
 
     def date_format(self, name: str) -> DateFormat | None:
-        """Return a property that is a date format, or None; errors of values name its line."""
+        """Return a property's date format, or None. Errors of dates name the property's line."""
         entry = self.entry(name)
         return None if entry is None else configured_format(self.properties, entry)
 
@@ -496,33 +523,28 @@ class PropertyReader:
 
 
 def configured_format(properties: Properties, entry: Entry) -> DateFormat:
-    """Return the date format of a property; raises OptionError placed at its line."""
+    """Compile the date format in a property. Raises OptionError located at its line."""
     try:
-        found = compile_format(entry.value)
+        date_format = compile_format(entry.value)
     except OptionError as error:
         raise properties.error(error.problem, entry, error.hint) from None
     of = f" of {properties.source}" if properties.source else ""
-    return replace(found, origin=f"{entry.written} in line {entry.line}{of}")
+    return replace(date_format, origin=f"{entry.written} in line {entry.line}{of}")
 
 
 def shown(value: bytes) -> str:
-    """Return bytes as an error shows them."""
+    r"""Format bytes for an error message, for example `'\x0d,'`."""
     return ascii(value)[1:]
-
-
-OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
-TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
-TIME: Final = "time"  # a jms.id that is generated: the position of the message
-NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataOptions:
-    """How the metadata of operations is read; capture properties §4.
+    """How the metadata of operations is read (capture properties §4).
 
-    The table is named by ``schemaandtable``, or by the sources of ``table`` put together, with the
-    schema before it. ``infers``: no tables are defined, and messages may describe them; ``undefined_hint`` is what to try for one that
-    nothing defines, empty: the names of those that are.
+    The table is named by `schemaandtable`, or by the joined sources of `table` with the schema
+    before them. `infers` is set if no tables are defined and messages may describe them.
+    `undefined_hint` is the hint for a table without a definition; if empty, the hint lists the
+    known tables.
     """
 
     seqid: ValueSource
@@ -543,69 +565,75 @@ class MetadataOptions:
     undefined_hint: str = ""
 
     def with_tables(self, definitions: Definitions) -> MetadataOptions:  # noqa: ARG002  for parsers that look at them
-        """Return the options with the tables that were inferred."""
+        """Return the options after the tables have been inferred."""
         return replace(self, infers=False)
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run notes once about its definitions."""
+        """Warnings that a run reports once about its definitions."""
         return frozenset()
 
     @property
     def by_id(self) -> bool:
-        """Return whether transactions are known by their ids alone, see ``messages/by_id.py``."""
+        """Whether transactions are known by their ids alone; see `messages/by_id.py`."""
         return False
 
     @property
     def has_tombstones(self) -> bool:
-        """Return whether a message without a body is a tombstone, which is not an operation; else it is an error."""
+        """Whether a message without a body is a tombstone and is skipped.
+
+        Otherwise it is an error.
+        """
         return False
 
     @property
     def names_operations(self) -> bool:
-        """Return whether properties name the values of operation types and indicators."""
+        """Whether properties define the codes of operation types and indicators."""
         return True
 
     @property
     def operation_ids(self) -> bool:
-        """Return whether, with ``by_id``, transactions are known by transaction ids, and each operation has a sequence id of its own."""
+        """Whether operations have sequence ids of their own, with `by_id`.
+
+        Transactions are then known by their transaction ids.
+        """
         return False
 
     @property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages: operations have an indicator, or transactions ids alone."""
+        """Whether a transaction may span messages: if operations have an indicator, or transactions only ids."""
         return self.txind is not None or self.by_id
 
     @property
     def message_id_values(self) -> frozenset[str]:
-        """Return the names of the values that are ``$jmsid``."""
+        """The names of the metadata values whose source is `$jmsid`."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         sources = {name: one for name, one in values.items() if isinstance(one, ValueSource)}
         return frozenset(n for n, one in sources.items() if one.kind is SourceKind.MESSAGE_ID)
 
     @property
     def needs_message_ids(self) -> bool:
-        """Return whether ids have to come with the messages: ``jms.id`` selects them, or a value is ``$jmsid``."""
+        """Whether messages must have ids: `jms.id` selects them, or a value is `$jmsid`."""
         given = self.message_id is not None or bool(self.message_id_values)
         return given and self.message_id != TIME
 
     @property
     def compares_message_ids(self) -> bool:
-        """Return whether the ids of messages are compared: ``jms.id`` selects them, or they are the sequence ids."""
+        """Whether message ids are compared: `jms.id` selects them, or they are the sequence ids."""
         given = self.message_id is not None or "seqid" in self.message_id_values
         return given and self.message_id != TIME
 
     @property
-    def gives_ids(self) -> bool:
-        """Return whether sequence ids come from the messages; others are generated."""
+    def has_sequence_ids(self) -> bool:
+        """Whether the messages provide sequence ids. Otherwise they are generated."""
         by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != TIME
         return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)
 
 
 def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -> dict[str, Any]:
-    """Return the options that all parsers take alike; what names the table is left to each.
+    """Read the options that all parsers share, except those that name the table.
 
-    ``code`` takes an operation code or indicator value, where a parser reads them otherwise.
+    `code` parses an operation code or indicator value, for parsers with their own notation.
     """
     return {
         "seqid": read.needed_source("seqid"),
@@ -623,11 +651,11 @@ def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -
 
 
 def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lookup[bytes, str]:
-    """Return the values of ``txind``; where no property gives one, letters and numbers are known.
+    """Return the values of `txind`. If no property sets one, both letters and digits are known.
 
-    capture properties §11: one manual has the defaults B, M, E and W, the other 0, 1, 2 and 3.
+    capture properties §11: one manual gives the defaults B, M, E and W, the other 0, 1, 2 and 3.
     """
-    found = read.values("txind", TX_INDICATORS, code)
+    values = read.values("txind", TX_INDICATORS, code)
     if any(read.entry(f"txind.{word}val") for word, _ in TX_INDICATORS):
-        return found
-    return Lookup((*found.pairs, *NUMBERED_INDICATORS))
+        return values
+    return Lookup((*values.pairs, *NUMBERED_INDICATORS))

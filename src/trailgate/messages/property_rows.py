@@ -1,6 +1,7 @@
-"""What a row of the property table is: a property's name, value, default, and where that is known from.
+"""What the property table records about a property: name, type, default, origin and effect.
 
-Parsers share most properties of metadata, of tables that properties define, and of the values of codes: ``ParserRows`` makes these rows for each.
+Most properties of metadata, of user-defined tables and of operation codes are the same for all
+parsers. `ParserRows` creates these rows for each parser.
 """
 
 from __future__ import annotations
@@ -11,9 +12,23 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+OWN: Final = "our own"
+_OPERATIONS: Final = (
+    ("insert", "value of an insert", "I"),
+    ("update", "value of an update", "U"),
+    ("delete", "value of a delete", "D"),
+    ("truncate", "value of a truncate", "T"),
+)
+_INDICATORS: Final = (
+    ("begin", "value of the first operation; without any `txind` value also `0`", "B"),
+    ("middle", "value of an operation between; also `1`", "M"),
+    ("end", "value of the last operation; also `2`", "E"),
+    ("whole", "value of a transaction's only operation; also `3`", "W"),
+)
+
 
 class ValueKind(Enum):
-    """What a property's value is."""
+    """The type of a property's value."""
 
     TEXT = "text"
     PATH = "file"
@@ -26,7 +41,10 @@ class ValueKind(Enum):
 
 
 class SourceKind(Enum):
-    """Where a metadata value comes from, as it is written (capture properties §1.1)."""
+    """The kinds of sources of a metadata value.
+
+    Each value is its notation (capture properties §1.1).
+    """
 
     FIELD = "a field's name"
     HEADER = "$name"
@@ -38,14 +56,17 @@ class SourceKind(Enum):
 
 
 class Effect(Enum):
-    """Whether a property does something here."""
+    """Whether Trailgate uses a property."""
 
     USED = "used"
     NONE = "without effect"
 
 
 class PropertyRow(NamedTuple):
-    """One property; ``<...>`` in a name stands for a user's own words, ``*`` for any rest."""
+    """One property. `<...>` in a name is replaced by users' names, `*` matches any rest.
+
+    `origin` cites where the property is documented. `reason` explains why a property has no effect.
+    """
 
     name: str
     kind: ValueKind
@@ -59,11 +80,10 @@ class PropertyRow(NamedTuple):
     reason: str = ""
 
 
-OWN: Final = "our own"
 FIELD_OR_HEADER: Final = (SourceKind.FIELD, SourceKind.HEADER)
 OR_LITERAL: Final = (*FIELD_OR_HEADER, SourceKind.LITERAL)
 
-# The sources of metadata: where each may come from, and from where it does without a property.
+# The metadata values: which sources each may have, and its default source.
 _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "seqid": {
@@ -87,23 +107,14 @@ _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "txind": {"doc": "transaction indicator", "sources": FIELD_OR_HEADER},
     }
 )
-_OPERATIONS: Final = (
-    ("insert", "value of an insert", "I"),
-    ("update", "value of an update", "U"),
-    ("delete", "value of a delete", "D"),
-    ("truncate", "value of a truncate", "T"),
-)
-_INDICATORS: Final = (
-    ("begin", "value of the first operation; without any `txind` value also `0`", "B"),
-    ("middle", "value of an operation between; also `1`", "M"),
-    ("end", "value of the last operation; also `2`", "E"),
-    ("whole", "value of a transaction's only operation; also `3`", "W"),
-)
 
 
 @dataclass(frozen=True, slots=True)
 class ParserRows:
-    """Makes the rows of a parser, whose names are given without its prefix; ``origin`` is that of rows that name none."""
+    """Creates the rows of one parser. Names are given without its prefix.
+
+    `origin` is the citation for rows that have none of their own.
+    """
 
     parser: str
     origin: str
@@ -111,32 +122,33 @@ class ParserRows:
     def row(
         self, name: str, kind: ValueKind, doc: str, default: str | None = None, **more: Any
     ) -> PropertyRow:
-        """Return the row of any property; ``more`` are further members of the row."""
+        """Create a row. `more` are further fields of PropertyRow."""
         more.setdefault("origin", self.origin)
         return PropertyRow(f"{self.parser}.{name}", kind, doc, default=default, **more)
 
     def choice(self, name: str, doc: str, *choices: str, origin: str = OWN) -> PropertyRow:
-        """Return the row of a choice; the first one is the default."""
+        """Create the row of a choice. The first choice is the default."""
         return self.row(name, ValueKind.CHOICE, doc, choices[0], origin=origin, choices=choices)
 
     def switch(self, name: str, doc: str, **more: Any) -> PropertyRow:
-        """Return the row of a property that is true or false; it is false where it is not given."""
+        """Create the row of a boolean property, false by default."""
         return self.row(name, ValueKind.BOOLEAN, doc, "false", choices=("true", "false"), **more)
 
     def source(self, name: str, **changes: Any) -> PropertyRow:
-        """Return the row of where metadata comes from, as all parsers have it but for the ``changes``."""
+        """Create the row of a metadata source, like all parsers have, except for `changes`."""
         members: dict[str, Any] = {**_METADATA.get(name, {}), **changes}
         return self.row(name, ValueKind.SOURCE, **members)
 
     def indicators(self) -> tuple[PropertyRow, ...]:
-        """Return the rows of indicator values."""
+        """Create the rows of the transaction indicator values."""
         return tuple(
             self.row(f"txind.{word}val", ValueKind.BYTES, doc, default)
             for word, doc, default in _INDICATORS
         )
 
     def operations(self) -> tuple[PropertyRow, ...]:
-        """Return the rows of operation codes; that of a truncate is ours."""
+        """Create the rows of the operation codes. The truncate code is our own addition."""
+        # The adapter's manual documents no truncate.
         own = "our own: the adapter's is not documented"
         return tuple(
             self.row(
@@ -151,7 +163,7 @@ class ParserRows:
         )
 
     def userdefs(self, origin: str) -> tuple[PropertyRow, ...]:
-        """Return the rows of the tables that properties define themselves."""
+        """Create the rows for tables that are defined in the properties."""
         return tuple(
             self.row(f"userdefs.{name}", kind, doc, origin=origin)
             for name, kind, doc in (
@@ -175,5 +187,5 @@ class ParserRows:
 
 
 def idle_row(name: str, doc: str, reason: str, kind: ValueKind = ValueKind.TEXT) -> PropertyRow:
-    """Return the row of a property that does nothing here."""
+    """Create the row of a property that has no effect in Trailgate."""
     return PropertyRow(name, kind, doc, "capture properties §2", effect=Effect.NONE, reason=reason)

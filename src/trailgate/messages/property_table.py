@@ -1,8 +1,9 @@
-"""The capture properties: one row each, with what its value may be and what it does.
+"""The table of all capture properties, one row each: type, default, meaning.
 
-Origins cite sections of the reference (``docs/properties.md`` lists the same rows): the adapter's for those that all parsers share and for ``delim.*``, ``fixed.*`` and
-``xml.*`` (capture properties §5 to §7), GoldenGate for Big Data's JSON formatter for ``json.*``, Debezium's documentation for ``debezium.*``. The
-``event_publishing.*`` properties are ours, since the adapter has no parser of publications.
+`docs/properties.md` is generated from these rows. Each row cites its origin: the adapter's manual
+for common properties and `delim.*`, `fixed.*` and `xml.*` (capture properties §5 to §7), GoldenGate
+for Big Data's JSON formatter for `json.*`, and Debezium's documentation for `debezium.*`. The
+`event_publishing.*` properties are our own, because the adapter cannot read publications.
 """
 
 from __future__ import annotations
@@ -489,12 +490,12 @@ _PATTERNS: Final = tuple(
 
 
 def row_of(name: str) -> PropertyRow | None:
-    """Return the row of a property's name or alias, or None."""
+    """Return the row of a property name or alias, or None."""
     if name in _ROWS and "<" not in name and "*" not in name:
         return _ROWS[name]
     return next((row for pattern, row in _PATTERNS if pattern.fullmatch(name)), None)
 
 
 def nearest(name: str) -> str:
-    """Return a hint that names the nearest known property, or an empty text."""
+    """Return a hint with the most similar known property, or ""."""
     return did_you_mean(name, _ROWS, cutoff=0.5)

@@ -1,7 +1,9 @@
-"""What all writers of publications are given and make: options, bodies in one buffer, headers and keys as columns.
+"""The parts that all writers of messages share: options, bodies, headers and keys.
 
-``WholeTransactions`` gives messages of whole transactions: those of one that has not ended are held back. A transaction is a message, or several where it is longer than a
-limit, split between records.
+A `MessageWriter` turns batches of operations into `Messages`. `WholeTransactions` wraps a writer
+and holds back the messages of a transaction until it has ended. `cut_messages` decides which
+records go into which message: one message per transaction, or several if the transaction is longer
+than the limit.
 """
 
 from __future__ import annotations
@@ -25,9 +27,15 @@ ROW: Final = "row"
 MAX_MESSAGE_BYTES: Final = 1 << 20  # the limit that brokers have by default: Kafka's
 
 
+EARLIER: Final = -1  # the `order` of an operation of an earlier batch
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
-    """How operations become messages: each field is a row of the options of its format, and may be given as text."""
+    """How operations become messages.
+
+    Each field is an option of its format, and may be given as text.
+    """
 
     content: Annotated[
         Literal["transaction", "row"], "what a message holds: one transaction, or one operation"
@@ -47,23 +55,21 @@ class PublishOptions:
 
 
 def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
-    """Return the bodies data[bounds[i]:bounds[i + 1]], not copied."""
+    """Return the bodies `data[bounds[i]:bounds[i + 1]]` as an Arrow array, without copying."""
     offsets = pa.py_buffer(np.ascontiguousarray(bounds, np.int64))
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
     )
 
 
-EARLIER: Final = -1  # the order of an operation of an earlier batch
-
-
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Consecutive messages; all members have one slot a message.
+    """Consecutive messages. Arrays have one element per message.
 
-    ``order`` is the place, in the batch that was written, of each message's first operation; ``BEFORE`` where that came with
-    an earlier batch. ``headers`` are columns of text by name, null where a message has none. ``keys`` are what a
-    partitioned log keeps the order of messages by, None where the format has none.
+    `order` is the row, in the written batch, of each message's first operation, or `EARLIER` if
+    that was in an earlier batch. `headers` are columns of text by name, null if a message lacks the
+    header. `keys` are the partition keys, by which a log such as Kafka keeps messages in order;
+    None if the format has none.
     """
 
     bodies: pa.LargeBinaryArray
@@ -86,22 +92,23 @@ NO_MESSAGES: Final = Messages(pa.array([], pa.large_binary()), np.zeros(0, np.in
 
 
 class MessageWriter(Protocol):
-    """Makes messages of operations; a transaction may continue in the next batch.
+    """Turns operations into messages. A transaction may continue in the next batch.
 
-    Both methods raise EncodeError, with the table and the column, for what the format cannot hold.
+    Both methods raise EncodeError, with table and column, for values that the format cannot
+    express.
     """
 
     def write(self, batch: ChangeBatch) -> Messages:
-        """Return the messages that are complete with this batch."""
+        """Return the messages that this batch completes."""
         ...
 
     def finish(self) -> Messages:
-        """Return what was held back; nothing is written after this."""
+        """Return the messages held back. Nothing is written afterwards."""
         ...
 
 
 class WholeTransactions:
-    """Gives the messages of consecutive batches, as soon as their transactions have ended."""
+    """Yields the messages of consecutive batches as soon as their transactions have ended."""
 
     def __init__(self, writer: MessageWriter) -> None:
         self._writer = writer
@@ -109,8 +116,9 @@ class WholeTransactions:
         self._open = False
 
     def write(self, batch: ChangeBatch) -> Iterator[Messages]:
-        """Yield the messages of transactions that have ended with this batch."""
+        """Yield the messages of transactions that have ended in this batch."""
         messages = self._writer.write(batch)
+        # Operations [0, stop) belong to transactions that have ended.
         stop = rows_to_last_end(batch.tx_indicators())
         if batch.rows:
             self._open = stop < batch.rows
@@ -118,12 +126,13 @@ class WholeTransactions:
             self._held.append(messages)
             return
         yield from self._held
+        # Messages whose first operation is before `stop` are complete.
         safe = int(np.searchsorted(messages.order, stop))
         yield messages.slice(0, safe)
         self._held = [messages.slice(safe, len(messages))]
 
     def finish(self, *, give_open: bool = False) -> Iterator[Messages]:
-        """Yield what is left, of a transaction that has not ended too if asked."""
+        """Yield the remaining messages; those of an unfinished transaction only if `give_open` is set."""
         rest = self._writer.finish()
         if give_open or not self._open:
             yield from self._held
@@ -133,7 +142,7 @@ class WholeTransactions:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The messages that begin in a batch: the first record of each, and its number in its transaction, from 0 on."""
+    """The messages that begin in a batch: the first record of each, and its number in its transaction, from 0."""
 
     first: Longs
     segment: Longs
@@ -148,10 +157,13 @@ def cut_messages(
     number: int = 0,
     overhead: int = 0,
 ) -> Cut:
-    """Return the messages of records with these sizes; ``begins`` marks the first one of each transaction.
+    """Split records of the given sizes into messages.
 
-    ``held`` are the bytes of a message that is open before, -1 for none, and ``number`` is its number; ``overhead`` the bytes that each message has beside
-    its records. Raises EncodeError, with the row as its record, for one longer than a message may be.
+    `begins` marks the first record of each transaction.
+
+    `held` is the size in bytes of a message that is still open from before, or -1, and `number` its
+    number. `overhead` is the number of bytes that each message has besides its records. Raises
+    EncodeError, with the row as its record, if a record alone is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
     count = kernels.cut_messages(
@@ -167,8 +179,6 @@ def cut_messages(
     )
     if count < 0:
         row, limit = -1 - count, options.max_message_bytes
-        problem = (
-            f"the operation has {int(sizes[row]) + overhead} bytes, and a message {limit} at most"
-        )
+        problem = f"the operation has {int(sizes[row]) + overhead} bytes, and a message may have at most {limit}"
         raise EncodeError(problem, where=Where(record=row), hint="Set max-message-bytes")
     return Cut(first[:count], segment[:count])

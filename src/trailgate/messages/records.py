@@ -1,8 +1,12 @@
-"""The records of a batch of messages, read by groups that are alike, and errors placed at them.
+"""The records of a batch of messages, and the errors found in them.
 
-A format's records know the message and the byte at which each begins (``Records``), and a group of them adds the errors of its rows, of which a message's
-first one counts (``RecordGroup``). So the errors of many messages are found at once, and each message is parsed only once. A row is found by its key: a key of
-a before image that is NULL is an error.
+A format cuts each message into records (`Records`): one row per record, with its message and its
+byte offset. Rows of one table and operation type are then read together as a `RecordGroup`, which
+collects the errors of its rows.
+
+All checks work on whole columns. One pass therefore finds the errors of many messages; only the
+first error of each message is kept. `BadMessagesError` carries them to the caller, which removes
+the bad messages and parses the rest again.
 """
 
 from __future__ import annotations
@@ -26,11 +30,30 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 
+RETURNS: Final = (
+    "the carriage return before a line feed that ends a record is not part of the record"
+)
+_NULL_KEY_HINT: Final = (
+    "The row cannot be found by such a key. Are before values sent with this record?"
+)
+_HINT = "Convert the messages to UTF-8 before capture"
+_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
+# UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+# Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
+_REGISTRY_HEAD = 5
+
 
 class BadMessagesError(Exception):
-    """The error of each bad message that was found, by its number in the batch.
+    """The errors of several bad messages, by message number in the batch.
 
-    There may be more. It never leaves the parser: the good ones are parsed again without these.
+    There may be more bad messages. This never leaves `capture`: the good messages are parsed again
+    without the bad ones.
     """
 
     def __init__(self, errors: Mapping[int, TrailgateError]) -> None:
@@ -41,32 +64,34 @@ class BadMessagesError(Exception):
 def errors_by_row(
     convert: Callable[[pa.Array], object], values: pa.Array, error: DecodeError
 ) -> dict[int, DecodeError]:
-    """Return the error of each row that ``convert`` refuses; ``error`` is that of the column.
+    """Return the error of each row that `convert` refuses.
 
-    An error has the first bad row of what was tried. How much is tried at once follows from how
-    far the last bad rows lay apart, so that both few and many cost little.
+    `error` is the error of the whole column.
+
+    Distinct values are tried in sorted order, because similar values tend to be bad together.
     """
     coded = values.dictionary_encode()
-    # Values that look alike are mostly bad together: sorted, they are neighbours.
+    # Sorting makes bad values neighbours, which find_errors handles fastest.
     order = pc.array_sort_indices(coded.dictionary)
     found = find_errors(convert, coded.dictionary.take(order))
     if not found:
         raise error
+    # Positions in the sorted dictionary, mapped back to codes, which rows refer to.
     by_value = {order[at].as_py(): found[at] for at in found}
     codes = enumerate(coded.indices.to_pylist())
     return {row: by_value[code] for row, code in codes if code in by_value}
 
 
 class Column(Protocol):
-    """Values that can be converted in parts, as Arrow's arrays can."""
+    """Anything that can be sliced and taken from like an Arrow array."""
 
     def __len__(self) -> int: ...
     def slice(self, at: int, count: int, /) -> Self:
-        """Return consecutive values."""
+        """Return `count` consecutive values from `at` on."""
         ...
 
     def take(self, rows: pa.Array, /) -> Self:
-        """Return the values of some rows."""
+        """Return the values of the given rows."""
         ...
 
 
@@ -74,36 +99,42 @@ C = TypeVar("C", bound=Column)
 
 
 def find_errors(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
-    """Return the error of each value that ``convert`` refuses.
+    """Return the error of each value that `convert` refuses, by index.
 
-    An error names those that are like it (``alike``): they are left out then, and the rest is tried again. Only what is found in no other way is
-    tried in parts.
+    An error may list all values with the same fault (`alike`). These are removed and the rest is
+    converted again. If it lists none, the values are tried in parts.
     """
     errors: dict[int, DecodeError] = {}
-    left = np.arange(len(values))
-    while len(left):
-        part = values if len(left) == len(values) else values.take(pa.array(left))
+    rows = np.arange(len(values))
+    while len(rows):
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
         try:
             convert(part)
         except DecodeError as error:
+            # The error concerns only one value: search for the others in slices.
             if len(error.alike) < 2:
-                errors |= {int(left[at]): one for at, one in _refuse(convert, part).items()}
+                errors |= {int(rows[at]): one for at, one in _find_in_slices(convert, part).items()}
                 break
             for at in error.alike:
-                errors[int(left[at])] = _as_row(error, part, at)
-            left = np.delete(left, error.alike)
+                errors[int(rows[at])] = _as_row(error, part, at)
+            rows = np.delete(rows, error.alike)
         else:
             break
     return errors
 
 
 def _as_row(error: DecodeError, values: Any, row: int) -> DecodeError:
-    """Return an error as that of another row."""
+    """Return a copy of an error, placed at another row."""
     strings = values if isinstance(values, pa.Array) else values.strings
     return row_error(error.problem, strings, row, error.hint)
 
 
-def _refuse(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
+def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
+    """Find the bad values by converting slices whose size adapts to the distance between bad values.
+
+    A good slice doubles the next one. After a bad value the next slice is as long as the good
+    stretch before it. So both a few and many bad values take few attempts.
+    """
     errors = {}
     at, size = 0, len(values)
     while at < len(values):
@@ -119,14 +150,9 @@ def _refuse(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]
     return errors
 
 
-RETURNS: Final = (
-    "the carriage return before a line feed that ends a record is not part of the record"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Records(ABC):
-    """The records of a batch: the message and byte each begins at; a format knows what is in them."""
+    """The records of a batch: the message and byte offset of each. Formats add the content."""
 
     messages: MessageBatch
     message: Longs
@@ -134,80 +160,117 @@ class Records(ABC):
 
     @abstractmethod
     def text(self, name: str) -> pa.Array:
-        """Return each record's text of a header field."""
+        """Return a header field as text, one value per record."""
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different strings of a header field, and those strings."""
+        """Return a header field as codes: for each record an index into the list of distinct strings."""
         return distinct(self.text(name))
 
-    def lacking(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem of a record whose header field is blank, where ``what`` is needed, and a hint."""
-        return f"the field {name} is blank, where {what} is needed", ""
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem and the hint for a record whose header field is blank.
+
+        `what` is the metadata it is needed for.
+        """
+        return f"the field {name} is blank, but {what} is needed", ""
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
-        """Return the values of a header field that records share, and the number of each record's; None where they do not."""
+        """Return the distinct values of a header field and each record's index into them.
+
+        Only formats in which many records share a header field have this; others return None.
+        """
         del name
         return None
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the records of each format of timestamps, or None where all have that of the options."""
+        """Return the rows of each timestamp format.
+
+        None if all records have the format of the options.
+        """
         return None
 
     def is_generated(self, name: str) -> Mask | None:
-        """Return the records whose value of a header field is generated, as the field's source states for each; None where it is for none."""
+        """Return the mask of records whose header field is generated. None if no record's is."""
         del name
         return None
 
     def segments(self) -> Longs | None:
-        """Return the number, from 1 on, of each record's message in its transaction, 0 for none; None where the format has no such numbers."""
+        """Return the number, from 1, of each record's message in its transaction, or 0 if it is not numbered.
+
+        None if messages of this format have no such numbers.
+        """
         return None
 
     def transaction_ends(self) -> Mask | None:
-        """Return which records end their transaction, where the format states that and it is known by its id."""
+        """Return the mask of records that end their transaction.
+
+        None if the format has no such mark. Used only if transactions are known by their ids alone.
+        """
         return None
 
     def tokens(self) -> pa.Array | None:
-        """Return each record's user tokens as a map of names to strings, or None where there are none."""
+        """Return each record's user tokens as an Arrow map of names to strings.
+
+        None if there are none.
+        """
         return None
 
     def times(self) -> Longs | None:
-        """Return each record's commit time in microseconds since 1970 UTC, or None where it is a header field's text."""
+        """Return each record's commit time in microseconds since 1970 UTC.
+
+        None if it must be parsed from a header field.
+        """
         return None
 
-    def borders(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
-        """Return what is known of messages that a transaction continues in; ``ids`` are the transactions' sequence ids."""
+    def boundaries(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
+        """Return the facts needed to decide where messages of one transaction were redelivered.
+
+        None if messages are not numbered.
+
+        `ids` are the transactions' sequence ids.
+        """
         return None
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run notes once about such records."""
+        """Warnings that a run reports once about such records."""
         return frozenset()
 
     @abstractmethod
     def raw(self, row: int) -> bytes:
-        """Return a record's bytes."""
+        """Return the bytes of a record."""
 
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
-        """Return an error placed at a record."""
+        """Create an error located at a record."""
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
         return DecodeError(problem, where=where, hint=hint).with_place(**place)
 
     def field_place(self, row: int, name: str) -> Where | None:
-        """Return the offset and the bytes of a record's header field, or None if the format does not know them."""
+        """Return the offset and bytes of a header field in a record.
+
+        None if the format does not know them.
+        """
         del row, name
         return None
 
     def refuse(self, rows: Longs, error: Callable[[int], TrailgateError]) -> NoReturn:
-        """Raise the errors of the messages of these bad records; a message's first one counts."""
+        """Raise BadMessagesError for the messages of these bad records, with the first error of each.
+
+        `rows` ascend, so the first row of a message is its first bad record.
+        """
+        # `first` is the index of each message's first bad row.
         messages, first = np.unique(self.message[rows], return_index=True)
         pairs = zip(messages.tolist(), rows[first].tolist(), strict=True)
         raise BadMessagesError({message: error(row) for message, row in pairs})
 
     def check_sizes(self, sizes: Longs, least: int, size: str, hint: str) -> None:
-        """Raise the errors of records shorter than the header, which is ``least`` long; ``size`` states how long one is."""
+        """Raise BadMessagesError if records are shorter than the header.
+
+        `least` is the length of the header, and `size` the text that describes a length, such as
+        "{} fields".
+        """
 
         def error(row: int) -> DecodeError:
-            problem = f"{size.format(sizes[row])} where the header alone has {least}"
+            problem = f"{size.format(sizes[row])}, but the header alone has {least}"
             return self.error(row, problem, hint)
 
         short = np.flatnonzero(sizes < least)
@@ -215,7 +278,7 @@ class Records(ABC):
             self.refuse(short, error)
 
     def number(self, row: int) -> int:
-        """Return a record's number in its message, from 1."""
+        """Return the number, from 1, of a record in its message."""
         return int(row - np.searchsorted(self.message, self.message[row])) + 1
 
 
@@ -224,13 +287,16 @@ R = TypeVar("R", bound=Records)
 
 
 class RecordGroup(Generic[R]):
-    """Records of one table, and where their errors are gathered; a message's first one counts."""
+    """Records of one table that are read together.
+
+    Collects their errors; the first of each message counts.
+    """
 
     def __init__(self, records: R, table: Table, rows: Longs, errors: MessageErrors) -> None:
         self.records, self.table, self.rows, self.errors = records, table, rows, errors
 
     def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
-        """Add a fault that all the records have."""
+        """Add the same error to all records of the group."""
 
         def error(row: int) -> TrailgateError:
             return self.records.error(row, problem, hint, table=self.table.name, field=field)
@@ -238,28 +304,29 @@ class RecordGroup(Generic[R]):
         self.add(self.rows, error)
 
     def add(self, rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        """Add the errors of some rows, made of a row's number."""
+        """Add errors to some rows. `error` creates the error of a row."""
         for row, message in zip(rows.tolist(), self.records.message[rows].tolist(), strict=True):
             if message not in self.errors:
                 self.errors[message] = error(row)
 
 
-_NULL_KEY_HINT: Final = "No row is found by such a key. Are before values sent with this record?"
-
-
 def check_keys(group: RecordGroup[R], before: Image) -> None:
-    """Add the error of each record whose before image has a NULL key (decision 0008).
+    """Add an error to each record whose before image has a NULL key (decision 0008).
 
-    A marked column that is not nullable must have a value. Definitions of Oracle call all columns nullable
-    (capture properties §9.2), so of nullable key columns one at least must have a value.
+    A key column that is not nullable must have a value. Definitions of Oracle tables call all
+    columns nullable (capture properties §9.2), so it is enough if one of the nullable key columns
+    has a value.
     """
     nulls = {key: _nulls(before[key], len(group.rows)) for key in group.table.marked_keys}
     if not any(mask.any() for mask in nulls.values()):
         return
-    whole = np.logical_and.reduce(list(nulls.values()))
+    # A nullable column is an error only in rows in which all key columns are NULL.
+    all_null = np.logical_and.reduce(list(nulls.values()))
     for key, mask in nulls.items():
         column = group.table.columns[key]
-        group.add(group.rows[whole if column.nullable else mask], _error(group, column.name))
+        group.add(
+            group.rows[all_null if column.nullable else mask], _null_key_error(group, column.name)
+        )
 
 
 def _nulls(column: StateColumn, rows: int) -> Mask:
@@ -270,39 +337,32 @@ def _nulls(column: StateColumn, rows: int) -> Mask:
     return nulls if column.missing is None else nulls & ~column.missing
 
 
-def _error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
+def _null_key_error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
     problem = f"the before value of key column {name} is NULL"
     return lambda row: group.records.error(
         row, problem, _NULL_KEY_HINT, table=group.table.name, field=name
     )
 
 
-_HINT = "Convert the messages to UTF-8 before capture"
-_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
-# Those of UTF-32 first: in little-endian order it begins as that of UTF-16 does.
-_MARKS: Final = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
-# What clients of a schema registry write before a value: a byte of zeros, and the number of its schema.
-_REGISTRY_HEAD = 5
-
-
 def registry_hint(body: bytes) -> str:
-    """Return what to try where a body seems to be of a schema registry, as Avro is; empty for others."""
+    """Return a hint if a body looks like a schema registry's format, for example Avro.
+
+    Otherwise "".
+    """
     if body[:1] != b"\0" or len(body) < _REGISTRY_HEAD:
         return ""
     number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")
     return (
-        f"It begins as values of a schema registry do (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
+        f"It begins like a value from a schema registry (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
         "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
     )
 
 
 def other_encoding(body: bytes, where: Where) -> DecodeError | None:
-    """Return the error of a body that begins with the byte order mark of UTF-16 or UTF-32, None for others."""
+    """Return an error if a body begins with the byte order mark of UTF-16 or UTF-32.
+
+    Otherwise None.
+    """
     for mark, name in _MARKS:
         if body.startswith(mark):
             problem = f"the message is not UTF-8 text: it begins with the byte order mark of {name}"
@@ -311,10 +371,10 @@ def other_encoding(body: bytes, where: Where) -> DecodeError | None:
 
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
-    """Check at once that all bodies are UTF-8; raises BadMessagesError where some are not."""
+    """Check that all bodies are UTF-8. Raises BadMessagesError if some are not."""
     if not are_utf8(messages):
-        errors = _bad_strings(messages, hint)
-        if errors:  # else the bytes that are not text lie between the messages
+        errors = _utf8_errors(messages, hint)
+        if errors:  # otherwise the invalid bytes lie between the messages
             raise BadMessagesError(errors)
 
 
@@ -327,7 +387,10 @@ def are_utf8(messages: MessageBatch) -> bool:
 
 
 def is_utf8(text: pa.Buffer | bytes) -> bool:
-    """Return whether bytes are UTF-8, by Arrow's check, which is several times as fast as decoding."""
+    """Return whether bytes are UTF-8.
+
+    Uses Arrow's validation, which is several times as fast as decoding.
+    """
     data = pa.py_buffer(text)
     offsets = pa.py_buffer(np.array([0, data.size], np.int64))
     try:
@@ -337,18 +400,18 @@ def is_utf8(text: pa.Buffer | bytes) -> bool:
     return True
 
 
-def _bad_strings(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
+def _utf8_errors(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
     errors: dict[int, TrailgateError] = {}
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-    whole = memoryview(messages.data)
+    data = memoryview(messages.data)
     for message, (begin, end) in enumerate(bounds):
-        body = bytes(whole[begin:end])
+        body = bytes(data[begin:end])
         try:
             body.decode()
         except UnicodeDecodeError as error:
             raw = body[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=error.start, raw=raw)
-            own = registry_hint(body) or hint
-            found = DecodeError("the message is not UTF-8 text", where=where, hint=own)
-            errors[message] = other_encoding(body, where) or found
+            own_hint = registry_hint(body) or hint
+            not_text = DecodeError("the message is not UTF-8 text", where=where, hint=own_hint)
+            errors[message] = other_encoding(body, where) or not_text
     return errors

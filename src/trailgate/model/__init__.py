@@ -1,1 +1,1 @@
-"""What a change is: column types, tables, and changes in bulk."""
+"""The model that all formats share: column types, tables, and changes in bulk."""

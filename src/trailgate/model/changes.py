@@ -1,8 +1,10 @@
-"""Changes in bulk: column blocks by table, which packages pass to one another.
+"""Changes in bulk: blocks of one table's operations in columns, which the packages exchange.
 
-A block holds operations of one table as columns. The three states of a column stay apart everywhere: a value,
-NULL (an Arrow null that is not in ``missing``), and missing (not logged). Maps are made only at the edge: the operations table is the one
-schema that every producer yields and every consumer takes.
+A column is always in one of three states per row: a value, NULL (an Arrow null that is not in
+``missing``), or missing (not logged). A batch has one or more blocks per table, and ``order`` is
+the position of each row in the batch. Maps from column names to values are made only at the edge,
+in the operations table. That is the one schema that every producer returns and every consumer
+accepts.
 """
 
 from __future__ import annotations
@@ -18,29 +20,65 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.model.tables import Table
 
-# Operation types and transaction indicators are held as the ASCII code of their letter.
+# Operation types and transaction indicators are the ASCII codes of their letters.
 INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
-# The value of a user token that becomes the length of its record's data as the record is written. A value in
-# a trail ends at its first NUL, so no token has this text.
-RECORD_LENGTH: Final = "\0RECORDLENGTH"
 BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
 OP_TYPES: Final = frozenset("IUKDT")
 TX_INDICATORS: Final = frozenset("BMEW")
 LETTERS: Final = np.array(
     [MIDDLE, END, BEGIN, WHOLE], np.uint8
-)  # of operations in the middle, last, first, alone
+)  # indicators of operations in the middle, last, first and alone: index 2 * first + last
 LETTERS.setflags(write=False)
+# The value of a user token that is replaced by the length of its record's data when the record is written.
+# Values in a trail end at their first NUL, so no other token has this value.
+RECORD_LENGTH: Final = "\0RECORDLENGTH"
+
+_TEXT: Final = pa.string()
+_MAP: Final = pa.map_(pa.string(), pa.string())
+# Spark's TIMESTAMP is exactly this type; the zone must be spelt UTC.
+COMMIT_TIME: Final = pa.timestamp("us", "UTC")
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # the range of datetime
+
+# Everything is nullable, since a null in a NOT NULL column would fail a Spark job at run time.
+OPERATIONS_SCHEMA: Final = pa.schema(
+    [
+        ("table", _TEXT),
+        ("op_type", _TEXT),
+        ("op_ts", COMMIT_TIME),
+        ("tx_id", _TEXT),
+        ("tx_ind", _TEXT),
+        ("csn", _TEXT),
+        ("seq_id", _TEXT),
+        ("position", _TEXT),
+        ("tx_owner", _TEXT),
+        ("tx_name", _TEXT),
+        ("before", _MAP),
+        ("after", _MAP),
+        ("tokens", _MAP),
+    ]
+)
+
+# The fields after the table's columns in its typed shape.
+TYPED_FIELDS: Final = (
+    pa.field("_op_type", _TEXT),
+    pa.field("_op_ts", COMMIT_TIME),
+    pa.field("_tx_id", _TEXT),
+    pa.field("_csn", _TEXT),
+    pa.field("_position", _TEXT),
+    pa.field("_missing", pa.list_(pa.string())),
+)
+TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """A column in three states, one slot a row.
+    """A column in three states, one slot per row.
 
-    ``values`` has the column's block type (``Column.arrow_type``), null where the value is NULL
-    or missing; None means that it is missing in every row. ``missing`` marks the missing rows;
-    None means that no row misses it (or, where ``values`` is None, that all do).
-    ``problems`` has strings: the problem of each value that cannot be decoded, which is null in ``values``. None means that
-    there is none. Only readers that were asked to be lenient set it.
+    ``values`` has the column's block type (``Column.arrow_type``) and is null if the value is NULL
+    or missing. If ``values`` is None, the column is missing in every row. ``missing`` is a mask of
+    the missing rows, or None if there are none. ``problems`` has the problem of each value that
+    could not be decoded, which is null in ``values``, or is None if there are none; only lenient
+    readers set it.
     """
 
     values: pa.Array | None
@@ -48,7 +86,7 @@ class StateColumn:
     problems: pa.Array | None = None
 
     def is_missing(self, rows: int) -> Mask:
-        """Return the missing rows as a mask of that length."""
+        """Return a mask of the missing rows; ``rows`` is its length."""
         if self.values is None:
             return np.ones(rows, bool)
         return np.zeros(rows, bool) if self.missing is None else self.missing
@@ -60,10 +98,10 @@ Image = tuple[StateColumn, ...]
 
 @dataclass(frozen=True, slots=True)
 class ChangeBlock:
-    """Operations of one table. All members have one slot a row.
+    """Operations of one table, one slot per row in every member.
 
-    ``order`` is each row's place in the batch that the block belongs to; ``op_ts`` is
-    microseconds since 1970 UTC. ``before`` and ``after`` have one entry a table column.
+    ``order`` is each row's position in the block's batch, and ``op_ts`` is microseconds since 1970
+    UTC. ``before`` and ``after`` have one item per table column.
     """
 
     table: Table
@@ -85,11 +123,15 @@ class ChangeBlock:
         return len(self.order)
 
     def take(self, rows: Longs) -> ChangeBlock:
-        """Return the rows named, in that order; a column that is several members of the block is copied once, and the first rows are not."""
+        """Return a selection of rows in the given order.
+
+        The first rows are returned without copying. An array that several members share is copied
+        only once.
+        """
         first = bool((rows == np.arange(len(rows))).all())
         if first and len(rows) == len(self):
             return self
-        known: dict[int, pa.Array] = {}
+        known: dict[int, pa.Array] = {}  # by identity: members often share one array
 
         def pick(values: pa.Array | None) -> pa.Array | None:
             if values is None:
@@ -128,95 +170,63 @@ class ChangeBlock:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """Blocks whose ``order`` members together count 0 to ``rows`` - 1, each once."""
+    """Blocks whose ``order`` members together are the numbers 0 to ``rows`` - 1, each once."""
 
     blocks: Sequence[ChangeBlock]
     rows: int
 
     def tx_indicators(self) -> Octets:
         """Return the transaction indicators of all operations in their order."""
-        found = np.zeros(self.rows, np.uint8)
+        indicators = np.zeros(self.rows, np.uint8)
         for block in self.blocks:
-            found[block.order] = block.tx_ind
-        return found
+            indicators[block.order] = block.tx_ind
+        return indicators
 
     def in_order(self, name: str) -> pa.Array:
-        """Return a column of strings of all operations in their order; ``name`` is that of a member of the blocks."""
+        """Return a string column of all operations in their order.
+
+        ``name`` is the column's attribute in `ChangeBlock`, such as "csn".
+        """
         parts = [
             pa.nulls(len(block), pa.string()) if values is None else values
             for block, values in ((block, getattr(block, name)) for block in self.blocks)
         ]
         if len(parts) < 2:
             return parts[0] if parts else pa.array([], pa.string())
+        # Invert the orders: rows[i] is the row of operation i in the concatenated blocks.
         rows = np.empty(self.rows, np.int64)
         rows[np.concatenate([block.order for block in self.blocks])] = np.arange(self.rows)
         return take_text(pa.concat_arrays(parts), rows)
 
     def find(self, order: int) -> tuple[ChangeBlock, int]:
-        """Return the block and the row in it that hold an operation."""
+        """Return the block of an operation, and its row in the block."""
         for block in self.blocks:
-            found = np.flatnonzero(block.order == order)
-            if len(found):
-                return block, int(found[0])
+            matches = np.flatnonzero(block.order == order)
+            if len(matches):
+                return block, int(matches[0])
         raise IndexError(f"operation {order} of {self.rows}")
 
     def where(self, keep: Mask) -> ChangeBatch:
-        """Return the operations whose slot in ``keep`` (by order) is set."""
+        """Return the operations that are marked in ``keep``, which is indexed by order."""
         if keep.all():
             return self
-        place = np.cumsum(keep) - 1
+        # The new order: keep 1 0 1 1 becomes 0 0 1 2, which is right for all kept operations.
+        new_order = np.cumsum(keep) - 1
         blocks = []
         for block in self.blocks:
             rows = np.flatnonzero(keep[block.order])
             if len(rows):
-                taken = block.take(rows)
-                blocks.append(replace(taken, order=place[taken.order].astype(np.int64)))
+                selected = block.take(rows)
+                blocks.append(replace(selected, order=new_order[selected.order].astype(np.int64)))
         return ChangeBatch(blocks, int(keep.sum()))
 
 
 def indicators(first: Mask, last: Mask) -> Octets:
-    """Return the indicators of operations that are the first or the last of their transactions."""
+    """Return the indicators of operations from masks of the first and last ones of their transactions."""
     return LETTERS[first.astype(np.uint8) * 2 + last]
 
 
-_TEXT: Final = pa.string()
-_MAP: Final = pa.map_(pa.string(), pa.string())
-# Spark's TIMESTAMP is exactly this type; the zone must be spelt UTC.
-COMMIT_TIME: Final = pa.timestamp("us", "UTC")
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # what date times can be
-
-# Everything is nullable: a null in a NOT NULL column fails a Spark job at run time.
-OPERATIONS_SCHEMA: Final = pa.schema(
-    [
-        ("table", _TEXT),
-        ("op_type", _TEXT),
-        ("op_ts", COMMIT_TIME),
-        ("tx_id", _TEXT),
-        ("tx_ind", _TEXT),
-        ("csn", _TEXT),
-        ("seq_id", _TEXT),
-        ("position", _TEXT),
-        ("tx_owner", _TEXT),
-        ("tx_name", _TEXT),
-        ("before", _MAP),
-        ("after", _MAP),
-        ("tokens", _MAP),
-    ]
-)
-
-# What follows a table's own columns in its typed shape.
-TYPED_FIELDS: Final = (
-    pa.field("_op_type", _TEXT),
-    pa.field("_op_ts", COMMIT_TIME),
-    pa.field("_tx_id", _TEXT),
-    pa.field("_csn", _TEXT),
-    pa.field("_position", _TEXT),
-    pa.field("_missing", pa.list_(pa.string())),
-)
-TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
-
-
 def undatable(micros: Longs) -> Mask:
-    """Return which microseconds since 1970 are outside of the years 1 to 9999; their commit times are null."""
-    found: Mask = (micros < YEAR_1) | (micros >= YEAR_10000)
-    return found
+    """Return a mask of the times outside the years 1 to 9999, whose commit times are null."""
+    outside: Mask = (micros < YEAR_1) | (micros >= YEAR_10000)
+    return outside

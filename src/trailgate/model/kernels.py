@@ -1,4 +1,4 @@
-"""Loops over operations or records in their order: which transaction each belongs to, and what remains of transactions."""
+"""The loops that follow transactions through operations or records, and repair indicators when rows are dropped."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.compiled import kernel
 
 # Marks of a row.
-BEGINS: Final = 1  # a transaction begins with it
-ENDS: Final = 2  # its transaction ends with it
-APART: Final = 4  # it is not part of the transaction around it
-UNDOES: Final = 8  # a restart: what is open is abandoned
-UNKNOWN: Final = 16  # it is not known what it begins or ends
+BEGINS: Final = 1  # the row begins a transaction
+ENDS: Final = 2  # the row ends its transaction
+APART: Final = 4  # the row is not part of the transaction around it
+UNDOES: Final = 8  # the row is a restart that abandons the open transaction
+UNKNOWN: Final = 16  # it is unknown what the row begins or ends
 
 # Faults of a row.
-CONTINUES_NOTHING: Final = 1  # it continues a transaction, and none is open
-BEGINS_INSIDE: Final = 2  # a transaction begins while another one is open
-ABANDONS: Final = 3  # a restart while a transaction is open
+CONTINUES_NOTHING: Final = 1  # the row continues a transaction, but none is open
+BEGINS_INSIDE: Final = 2  # the row begins a transaction while another one is open
+ABANDONS: Final = 3  # the row is a restart while a transaction is open
 
 # Flags of a transaction.
 BEGUN: Final = 1
 ENDED: Final = 2
-CONTINUED: Final = 4  # the next row continues it, after its end
+CONTINUED: Final = 4  # a row after its end continues it
 ABANDONED: Final = 8
 
-# What becomes of the transaction that is open before rows of which some are kept.
+# What becomes of the transaction that is open before the rows: it stays open without further rows, gets more
+# rows, or ends.
 STAYS, GETS_MORE, HAS_ENDED = range(3)
 
 
@@ -33,39 +34,45 @@ STAYS, GETS_MORE, HAS_ENDED = range(3)
 def follow(
     marks: Octets, is_open: bool, number: Longs, starts: Mask, faults: Octets, flags: Octets
 ) -> tuple[int, bool]:
-    """Write each row's transaction, whether it is the first one there is of it, and its fault; return the last transaction, and whether it is open.
+    """Write each row's transaction, whether it is the first row of that transaction, and its fault.
 
-    ``flags`` has one slot a transaction, and one for the transaction before all rows, number 0: ``is_open`` is whether that one is open.
+    ``flags`` has one item per transaction. Number 0 is the transaction before all rows, which is
+    open if ``is_open``. Returns the number of the last transaction, and whether it is open.
 
-    Of begin, middle, end, whole, middle the numbers are 1 1 1 2 3. The last one has the fault ``CONTINUES_NOTHING``, and the transaction before it the flag ``CONTINUED``.
+    For begin, middle, end, whole, middle the numbers are 1 1 1 2 3. The last row has the fault
+    ``CONTINUES_NOTHING``, and transaction 2 before it gets the flag ``CONTINUED``.
     """
-    own = 0
+    # Example: begin, middle, end, whole, middle.
+    #   begin   opens transaction 1, BEGUN           middle  is in 1
+    #   end     ENDED, none is open                  whole   opens and ends transaction 2
+    #   middle  none is open: a fault, transaction 2 gets CONTINUED, and the row opens transaction 3
+    current = 0
     flags[0] = 0
     for row in range(len(marks)):
         mark = marks[row]
         faults[row] = 0
         starts[row] = False
         if mark & APART:
-            number[row] = own
+            number[row] = current
             continue
         begins = mark & (BEGINS | UNDOES)
         if begins and is_open:
             faults[row] = BEGINS_INSIDE
             if mark & UNDOES:
                 faults[row] = ABANDONS
-                flags[own] |= ABANDONED
+                flags[current] |= ABANDONED
         elif not (begins or is_open or mark & UNKNOWN):
             faults[row] = CONTINUES_NOTHING
-            flags[own] |= CONTINUED
+            flags[current] |= CONTINUED
         if begins or mark & UNKNOWN or not is_open:
-            own += 1
+            current += 1
             starts[row] = True
-            flags[own] = BEGUN if begins else 0
-        number[row] = own
+            flags[current] = BEGUN if begins else 0
+        number[row] = current
         if mark & (ENDS | UNDOES):
-            flags[own] |= ENDED
+            flags[current] |= ENDED
         is_open = not mark & (ENDS | UNDOES | UNKNOWN)
-    return own, is_open
+    return current, is_open
 
 
 @kernel(writes=("letters",))
@@ -77,14 +84,23 @@ def mark_remaining(
     letters_of: Octets,
     letters: Octets,
 ) -> tuple[int, int]:
-    """Write the indicators of the operations that are kept, as the first and the last ones of what remains of their transactions.
+    """Write the indicators of the kept operations, as if the others had never been in their transactions.
 
-    ``begun``: operations of the transaction that is open before all are kept already; ``ended_before``: it has ended. ``letters_of`` are the indicators of operations in the
-    middle, at the end, at the beginning, and of whole transactions. Returns the last kept row of the transaction that is open after all, -1 for none, and what becomes of the
-    one that is open before.
+    ``begun``: some operations of the transaction that is open before all rows were already kept.
+    ``ended_before``: that transaction has ended. ``letters_of`` are the indicators of operations in
+    the middle, at the end, at the beginning, and alone. Returns the last kept row of the
+    transaction that is open after all rows, or -1, and what becomes of the one that is open before
+    them (``STAYS``, ``GETS_MORE`` or ``HAS_ENDED``).
 
-    Of begin, middle, end, begin, end the operations 2, 3 and 5 are kept: their letters are B, E and W.
+    If the operations 2, 3 and 5 of begin, middle, end, begin, end are kept, their letters are B, E
+    and W.
     """
+    # Example: keep 2, 3 and 5 of begin, middle, end, begin, end (rows counted from 1).
+    #   row 2  the first kept one of its transaction: BEGIN
+    #   row 3  MIDDLE; then its mark ENDS makes it END
+    #   row 5  the first kept one: BEGIN; then its mark ENDS makes it WHOLE
+    # ``last`` is the last kept row of the open transaction, which becomes the end if the transaction ends with a
+    # row that is dropped.
     last, before = -1, HAS_ENDED if ended_before else STAYS
     is_before = not ended_before
     begun = begun and is_before

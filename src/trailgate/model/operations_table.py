@@ -1,8 +1,9 @@
-"""Change blocks to the operations table, and back.
+"""Convert change blocks to the operations table, and back.
 
-Each block becomes a batch of its own, whose maps of columns are made in whole columns (``columnar/maps.py``); then the rows of all blocks are brought to the order that they
-have together. Back, the rows of each table
-become one block, whose strings are converted by the table's definition.
+Each block becomes one record batch, whose maps (column name to value) are built from whole columns
+(``columnar/maps.py``). Then the rows of all blocks are put in their common order. In the other
+direction, the rows of each table become one block, and the table's definition converts their
+strings.
 """
 
 from __future__ import annotations
@@ -34,31 +35,33 @@ from trailgate.model.changes import (
 from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.model.values import Convert, formatter_for, parser_for
 
+_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
+
 
 def in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Return parts as one batch, in the order that the rows of all of them have."""
+    """Concatenate parts and sort their rows by ``orders``."""
     if not parts:
         return pa.RecordBatch.from_pylist([], schema=schema)
     order = orders[0] if len(orders) == 1 else np.concatenate(orders)
-    whole = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+    joined = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
     if (order[1:] > order[:-1]).all():
-        return whole
-    return whole.take(pa.array(np.argsort(order)))
+        return joined
+    return joined.take(pa.array(np.argsort(order)))
 
 
 def commit_times(micros: Longs) -> pa.TimestampArray:
-    """Return microseconds since 1970 as commit times, not copied; null outside of the years 1 to 9999."""
-    strange = undatable(micros)
-    if strange.any():
-        return pa.array(micros, mask=strange).view(COMMIT_TIME)
+    """Return microseconds since 1970 as commit times, without a copy. Times outside the years 1 to 9999 are null."""
+    undated = undatable(micros)
+    if undated.any():
+        return pa.array(micros, mask=undated).view(COMMIT_TIME)
     values = pa.py_buffer(np.ascontiguousarray(micros))
     return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 
 
 def letters(codes: Octets) -> pa.StringArray:
-    """Return ASCII codes as a column of one-letter strings, not copied."""
+    """Return ASCII codes as a column of one-letter strings, without a copy."""
     offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
     return pa.StringArray.from_buffers(
         len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
@@ -66,7 +69,7 @@ def letters(codes: Octets) -> pa.StringArray:
 
 
 def image_of(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
-    """Return the before image's column where rows are deletes, the after image's elsewhere."""
+    """Return a column with the before image's values for deletes and the after image's for other rows."""
     if not deletes.any():
         return after
     if deletes.all():
@@ -85,24 +88,21 @@ def image_of(before: StateColumn, after: StateColumn, deletes: Mask) -> StateCol
     return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
 
 
-_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
-
-
 class _WrittenTable(NamedTuple):
-    """The names of a table's columns, and how each becomes text."""
+    """The names of a table's columns, and the converter of each to text."""
 
     names: tuple[str, ...]
     formatters: tuple[Convert, ...]
 
 
 @lru_cache(TABLES)
-def _written(table: Table) -> _WrittenTable:
+def _formatters_of(table: Table) -> _WrittenTable:
     names = tuple(column.name for column in table.columns)
     return _WrittenTable(names, tuple(map(formatter_for, table.columns)))
 
 
 def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
-    """Return a batch as the operations table, rows in the batch's order."""
+    """Return a batch as the operations table, in the order of the batch."""
     parts = [_operations_of(block) for block in batch.blocks if len(block)]
     orders = [block.order for block in batch.blocks if len(block)]
     return in_order(parts, orders, OPERATIONS_SCHEMA)
@@ -110,7 +110,7 @@ def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
 
 def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
     rows = len(block)
-    table = _written(block.table)
+    table = _formatters_of(block.table)
 
     def image(columns: Image) -> pa.Array:
         strings = [
@@ -141,26 +141,29 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
 
 
 class TableSource(Protocol):
-    """Definitions of tables, perhaps different ones for operations at different positions."""
+    """Definitions of tables, which may differ between operations at different positions."""
 
     def defined(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
-        """Yield the definitions of a table for operations at positions, each with the rows of its operations; raises DefinitionError."""
+        """Yield the definitions of a table, each with the rows of ``positions`` for which it is valid.
+
+        Raises DefinitionError if the table is not defined at a position.
+        """
         ...
 
 
 def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSource) -> ChangeBatch:
-    """Return an operations table as change blocks, values converted by the definitions.
+    """Convert an operations table to change blocks, using definitions to parse the values.
 
-    Raises DefinitionError for an unknown table and DecodeError, with the row as its record, for
-    a value that does not convert or an empty operation.
+    Raises DefinitionError for an unknown table. Raises DecodeError, with the row as its record, for
+    a value that cannot be parsed, or a null in a required column such as ``op_type``.
     """
     names = _require(batch, "table").dictionary_encode()
     codes = names.indices.to_numpy()
     blocks = []
     for code, name in enumerate(names.dictionary.to_pylist()):
-        own = np.flatnonzero(codes == code)
-        for table, chosen in _defined(definitions, name, batch.column("position"), own):
-            rows = own[chosen]
+        table_rows = np.flatnonzero(codes == code)
+        for table, chosen in _defined(definitions, name, batch.column("position"), table_rows):
+            rows = table_rows[chosen]
             part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
             try:
                 blocks.append(_block(part, table, rows))
@@ -172,7 +175,7 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
 def _defined(
     definitions: Definitions | TableSource, name: str, positions: pa.Array, rows: Longs
 ) -> Iterable[tuple[Table, Longs]]:
-    """Return the definitions of a table, each with its part of ``rows``, as indexes into these."""
+    """Return the definitions of a table, each with the operations for which it is valid (as indexes of ``rows``)."""
     if isinstance(definitions, Definitions):
         return [(definitions.table(name), np.arange(len(rows)))]
     try:
@@ -184,14 +187,14 @@ def _defined(
 
 
 def _move(error: DecodeError, rows: Longs, name: str) -> DecodeError:
-    """Return the error with its record translated from the table's rows to the batch's."""
-    place, record = error.where, error.where.record
+    """Return the error with its record translated from the table's rows to the rows of the batch."""
+    where, record = error.where, error.where.record
     moved = DecodeError(error.problem, hint=error.hint)
     return moved.with_place(
         record=None if record is None else int(rows[record]),
         table=name,
-        field=place.field,
-        raw=place.raw,
+        field=where.field,
+        raw=where.raw,
     )
 
 
@@ -233,15 +236,16 @@ def _codes(part: pa.RecordBatch, name: str, known: frozenset[str]) -> Octets:
         row = int(np.argmax(bad))
         raise row_error(f"{name} is not one of {' '.join(sorted(known))}", values, row)
     start = values.offset
+    # Each value is one letter, so its code is the byte at its start offset.
     ends = np.frombuffer(values.buffers()[1], np.int32)[start : start + len(values)]
     codes: Octets = np.frombuffer(values.buffers()[2], np.uint8)[ends]
     return codes
 
 
 def _image(maps: pa.MapArray, table: Table) -> Image:
-    found = columns_from_map(maps, [column.name for column in table.columns])
+    columns = columns_from_map(maps, [column.name for column in table.columns])
     image = []
-    for column, (values, missing) in zip(table.columns, found, strict=True):
+    for column, (values, missing) in zip(table.columns, columns, strict=True):
         if values is None:
             image.append(StateColumn(None))
             continue

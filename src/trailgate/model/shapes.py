@@ -1,7 +1,10 @@
-"""The shapes in which changes are returned: the operations table, or one table's columns in their types and what an operation adds.
+"""The shapes in which changes are returned: the operations table, or the typed columns of one table.
 
-``to_typed`` gives a table's changes with its columns converted once a table; a ``Projection`` keeps the columns that were asked for. Where a trail defines a table more than once, its changes are brought to the columns of one definition: a column that a
-change lacks is missing, and one of another type is an error, since all rows have one schema.
+The typed shape of a table has its columns in their types, followed by ``_op_type``, ``_op_ts`` and
+others. `to_typed` converts to it, and a `Projection` selects columns of either shape. If a trail
+defines a table more than once, its changes are converted to the columns of one definition, since
+all rows need the same schema: a column that a change lacks is missing, and a column of another type
+is an error.
 """
 
 from __future__ import annotations
@@ -38,14 +41,17 @@ from trailgate.model.values import Convert, parser_for, typed_for
 
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 TEXT_TYPE: Final = 64  # text of varying length
-HINT: Final = "Read the general shape, or from this position on by fromPosition"
+HINT: Final = "Read operations instead of types, or read from this position on with fromPosition"
+
+_NAMES: Final = pa.list_(pa.string())
+_NO_NAME: Final = pa.array([], pa.string())
 
 
 def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
-    """Return a table's changes in the columns of a definition; one that it lacks is missing.
+    """Return a table's changes in the columns of a definition. Columns that a change lacks are missing.
 
-    Raises DefinitionError where a change has a column that the definition does not have, or has
-    of another type: the rows of a typed shape have one schema.
+    Raises DefinitionError if a change has a column that the definition lacks, or one of another
+    type, since the rows of a typed shape have one schema.
     """
     blocks = [
         block if block.table.columns == table.columns else _move(block, table)
@@ -57,21 +63,21 @@ def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
 
 def _move(block: ChangeBlock, table: Table) -> ChangeBlock:
     known = {column.name.casefold(): i for i, column in enumerate(table.columns)}
-    places = []
+    indexes = []
     for column in block.table.columns:
-        place = known.get(column.name.casefold())
-        target = None if place is None else table.columns[place]
-        if place is None or target is None or typed_for(column)[0] != typed_for(target)[0]:
+        index = known.get(column.name.casefold())
+        target = None if index is None else table.columns[index]
+        if index is None or target is None or typed_for(column)[0] != typed_for(target)[0]:
             raise _change_error(block, column, target)
-        places.append(place)
-    before, after = (_order(image, places, table) for image in (block.before, block.after))
+        indexes.append(index)
+    before, after = (_order(image, indexes, table) for image in (block.before, block.after))
     return replace(block, table=table, before=before, after=after)
 
 
-def _order(image: Image, places: Sequence[int], table: Table) -> Image:
+def _order(image: Image, indexes: Sequence[int], table: Table) -> Image:
     columns = [ABSENT] * len(table.columns)
-    for place, column in zip(places, image, strict=True):
-        columns[place] = column
+    for index, column in zip(indexes, image, strict=True):
+        columns[index] = column
     return tuple(columns)
 
 
@@ -84,12 +90,8 @@ def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> 
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
 
 
-_NAMES: Final = pa.list_(pa.string())
-_NO_NAME: Final = pa.array([], pa.string())
-
-
 class _TypedTable(NamedTuple):
-    """The typed shape of a table, and how each of its columns becomes one of that."""
+    """The typed shape of a table, and the type and converter of each column."""
 
     schema: pa.Schema
     columns: tuple[tuple[pa.DataType, Convert], ...]
@@ -98,11 +100,11 @@ class _TypedTable(NamedTuple):
 @lru_cache(TABLES)
 def _convert_type(table: Table) -> _TypedTable:
     columns = tuple(map(typed_for, table.columns))
-    own = [
+    table_fields = [
         pa.field(column.name, kind)
         for column, (kind, _) in zip(table.columns, columns, strict=True)
     ]
-    return _TypedTable(pa.schema([*own, *TYPED_FIELDS]), columns)
+    return _TypedTable(pa.schema([*table_fields, *TYPED_FIELDS]), columns)
 
 
 def typed_schema(table: Table) -> pa.Schema:
@@ -111,10 +113,10 @@ def typed_schema(table: Table) -> pa.Schema:
 
 
 def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
-    """Return one table's operations in its typed shape, in the batch's order.
+    """Return the operations of one table in its typed shape, in the order of the batch.
 
-    Values come from the after image, for deletes from the before image. Raises DecodeError for
-    a value that the typed shape cannot hold.
+    Values come from the after image, or for deletes from the before image. Raises DecodeError for a
+    value that does not fit its type.
     """
     schema = typed_schema(table)
     wanted = [
@@ -131,16 +133,17 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
         if block.table is not table and typed_schema(block.table) != schema:
             raise DefinitionError(
                 f"table {table.name} has other columns in the trail than in the definitions",
-                hint="Read it by the trail's own definition, or read operations instead of types",
+                hint="Read it with the trail's own definition, or read operations instead of types",
             )
     parts = [_typed_of(block, schema) for block in wanted]
     return in_order(parts, [block.order for block in wanted], schema)
 
 
 def check_types(block: ChangeBlock) -> None:
-    """Raise DecodeError where a value of either image is not one of its column's type; columns of undefined tables have none.
+    """Raise DecodeError if a value of either image does not fit its column's type.
 
-    Times may have more digits than the typed shape holds.
+    Tables without a definition are not checked, and times may have more digits than the typed
+    shape.
     """
     if block.table.guessed:
         return
@@ -151,7 +154,7 @@ def check_types(block: ChangeBlock) -> None:
 
 
 def fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
-    """Yield the columns of which a value has more digits than a timestamp holds, with the error of the first one."""
+    """Yield each column that has a value with more digits than a timestamp, and the error of the first such value."""
     if block.table.guessed:
         return
     for number, column in enumerate(block.table.columns):
@@ -168,12 +171,15 @@ def fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
 def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
     """Return a column of an image in its type."""
     kind, convert = _convert_type(block.table).columns[number]
-    found = _convert(block, number, image, convert)
-    return pa.nulls(len(block), kind) if found is None else found
+    values = _convert(block, number, image, convert)
+    return pa.nulls(len(block), kind) if values is None else values
 
 
 def _convert(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
-    """Return a column of an image converted, None without values; raises DecodeError with the field and the operation's place in the trail."""
+    """Return a converted column of an image, or None if it has no values.
+
+    Raises DecodeError with the field and the operation's position in the trail.
+    """
     values = image[number].values
     if values is None:
         return None
@@ -191,9 +197,9 @@ def _convert(block: ChangeBlock, number: int, image: Image, convert: Convert) ->
 def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
     rows = len(block)
     images = _chosen_images(block)
-    own = [_typed_column(block, number, images) for number in range(len(images))]
+    values = [_typed_column(block, number, images) for number in range(len(images))]
     arrays = [
-        *own,
+        *values,
         letters(block.op_type),
         commit_times(block.op_ts),
         block.tx_id,
@@ -205,7 +211,7 @@ def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _chosen_images(block: ChangeBlock) -> Image:
-    """Return the columns of before images where rows are deletes, of after images elsewhere."""
+    """Return the columns of before images for deletes, and of after images for other operations."""
     deletes = block.op_type == DELETE
     if not deletes.any():
         return block.after
@@ -222,15 +228,16 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
     missing = np.stack([image.is_missing(rows) for image in images], axis=1)
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(missing.sum(axis=1), out=offsets[1:])
+    # np.nonzero is in row order, so the column indexes of each row are next to each other.
     which = np.nonzero(missing)[1]
     names = pa.array([column.name for column in table.columns], pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(which)))
 
 
 def names_of(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of columns as a schema has them, compared without case; None: all.
+    """Return the names of columns in the spelling of the schema, ignoring case; None selects all.
 
-    Raises OptionError for an unknown one, with the nearest known name.
+    Raises OptionError for an unknown column, with the nearest name.
     """
     if columns is None:
         return tuple(schema.names)
@@ -244,7 +251,10 @@ def names_of(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...
 
 @lru_cache(TABLES)
 def with_text_times(table: Table) -> Table:
-    """Return a table whose date times are columns of text, as blocks hold them anyway: ``2020-01-02 03:04:05.123456789``."""
+    """Return a table with its date times as text columns, such as ``2020-01-02 03:04:05.123456789``.
+
+    Blocks represent date times as text in any case.
+    """
     columns = (
         replace(column, data_type=TEXT_TYPE, sub_type=0)
         if column.family is Family.DATETIME
@@ -256,10 +266,11 @@ def with_text_times(table: Table) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Columns of the operations table, or of one table in its typed shape.
+    """Selected columns of the operations table, or of one table in its typed shape.
 
-    ``needed`` are the columns of tables that have to be decoded, in lower case; None: all of them. ``table`` is
-    the table asked for with these columns alone, and ``whole`` with all of them. With ``text_times`` date times of a table are text.
+    ``needed`` are the table columns that must be decoded, in lower case, or None for all of them.
+    ``table`` is the requested table with only these columns, and ``whole`` with all its columns.
+    With ``text_times``, its date times are text.
     """
 
     schema: pa.Schema
@@ -276,7 +287,7 @@ class Projection:
         *,
         text_times: bool = False,
     ) -> Self:
-        """Return the projection to some columns, None for all; raises OptionError."""
+        """Return the projection to some columns, or to all if None. Raises OptionError for an unknown column."""
         if table is not None and text_times:
             table = with_text_times(table)
         everything = OPERATIONS_SCHEMA if table is None else typed_schema(table)
@@ -286,12 +297,12 @@ class Projection:
             return cls(schema, None if {"before", "after"} & set(names) else frozenset())
         if "_missing" in names:
             return cls(schema, None, table, table, text_times)
-        own = [column for column in table.columns if column.name in names] or table.columns[:1]
-        needed = frozenset(column.name.casefold() for column in own)
-        return cls(schema, needed, replace(table, columns=tuple(own)), table, text_times)
+        selected = [column for column in table.columns if column.name in names] or table.columns[:1]
+        needed = frozenset(column.name.casefold() for column in selected)
+        return cls(schema, needed, replace(table, columns=tuple(selected)), table, text_times)
 
     def rows(self, changes: ChangeBatch, also: Iterable[str] = ()) -> pa.RecordBatch:
-        """Return changes as rows of these columns, and of others by which rows are chosen."""
+        """Return changes as rows of these columns, and of the columns ``also``, which callers use to filter rows."""
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
             return _select(to_operations(self._narrow(changes)), names)
@@ -302,7 +313,7 @@ class Projection:
         return _select(to_typed(self._narrow(changes), self.table), names)
 
     def _narrow(self, changes: ChangeBatch) -> ChangeBatch:
-        """Return changes with the columns alone that are needed."""
+        """Return changes with only the columns that are needed."""
         if self.needed is None:
             return changes
         blocks = [_narrow(block, self.needed, self.table) for block in changes.blocks]

@@ -1,9 +1,9 @@
-"""Names of tables: their parts, the one form in which they are kept, and GoldenGate's wildcards, as in ``HR.*, SALES.ORD?``."""
+"""Table names: their parts, their normal form, and GoldenGate's wildcards such as ``HR.*, SALES.ORD?``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self
@@ -11,21 +11,22 @@ from typing import Final, Self
 from trailgate.errors import OptionError, did_you_mean
 
 _WILDCARDS: Final = {"*": ".*", "?": "."}  # within one part of a name
-NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # of a table's name
-NAMED: Final = 8  # tables that a sentence names
-EVERY: Final = "*"  # alone: every table, however many parts its name has
+NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # one part of a table name
+NAMED: Final = 8  # tables listed in a message
+EVERY: Final = "*"  # alone, it matches every table, however many parts its name has
 
 
 def name_parts(name: str) -> list[str]:
-    """Return the parts of a table's name as they are written; none where it is not a name of parts with points between them."""
+    """Return the parts of a table name as written, or [] if it is not a name of parts separated by points."""
     parts = NAME_PART.findall(name)
     return parts if ".".join(parts) == name and all(map(unquote, parts)) else []
 
 
 def table_name(name: str) -> str:
-    """Return a table's name in the one form in which names are compared and kept: only a part that has a point or a quote is quoted.
+    """Return the normal form of a table name, in which names are stored and compared.
 
-    Trails, definitions files and users write ``S."A B"`` and ``S.A B`` for the same table.
+    Only a part that contains a point or a quote is quoted, since trails, definitions files and
+    users write both ``S."A B"`` and ``S.A B`` for the same table.
     """
     if '"' not in name:
         return name
@@ -37,6 +38,14 @@ def _part(written: str) -> str:
     return written if "." in plain or '"' in plain else plain
 
 
+def joined_name(parts: Iterable[str]) -> str:
+    """Join the unquoted parts of a table name. Only a part that contains a point or a quote is quoted."""
+    return ".".join(
+        '"' + part.replace('"', '""') + '"' if "." in part or '"' in part else part
+        for part in parts
+    )
+
+
 def unquote(written: str) -> str:
     """Return a name without its quotes."""
     if len(written) >= 2 and written[0] == written[-1] == '"':
@@ -45,7 +54,10 @@ def unquote(written: str) -> str:
 
 
 def no_table(place: str, pattern: str, known: Sequence[str], of: str) -> str:
-    """Return a sentence on a pattern that no table of ``of`` fits, with the tables that there are and the nearest; ``place`` is what states it."""
+    """Return a sentence for a pattern that matches no table of ``of``, with the existing tables and the nearest one.
+
+    ``place`` is where the pattern was given, such as an option.
+    """
     near = did_you_mean(pattern, known)
     parts = len(name_parts(pattern))
     if not near and all(len(name_parts(one)) != parts for one in known):
@@ -57,13 +69,13 @@ def no_table(place: str, pattern: str, known: Sequence[str], of: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TablePatterns:
-    """Patterns of which a table's name must fit one, compared without case."""
+    """Patterns of table names, compared ignoring case."""
 
     patterns: tuple[str, ...]
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the patterns of a list with commas; raises OptionError for an empty one."""
+        """Parse a list of patterns separated by commas. Raises OptionError if one is empty."""
         patterns = tuple(part.strip() for part in text.split(","))
         if not all(patterns):
             raise OptionError(
@@ -72,19 +84,19 @@ class TablePatterns:
         return cls(patterns)
 
     def fits(self, name: str) -> bool:
-        """Return whether a pattern has the parts of a table's name."""
-        return any(_fits(pattern, name, whole=True) for pattern in self.patterns)
+        """Return whether a pattern matches all parts of a name."""
+        return any(_fits(pattern, name, all_parts=True) for pattern in self.patterns)
 
     def fits_end(self, name: str) -> bool:
-        """Return whether a pattern has the last parts of a name: it may leave out the catalog."""
-        return any(_fits(pattern, name, whole=False) for pattern in self.patterns)
+        """Return whether a pattern matches the last parts of a name, so that the catalog may be omitted."""
+        return any(_fits(pattern, name, all_parts=False) for pattern in self.patterns)
 
 
-def _fits(pattern: str, name: str, *, whole: bool) -> bool:
+def _fits(pattern: str, name: str, *, all_parts: bool) -> bool:
     if pattern == EVERY:
         return True
     wanted, parts = _compile(pattern), list(map(unquote, NAME_PART.findall(name)))
-    if len(wanted) > len(parts) or (whole and len(wanted) < len(parts)):
+    if len(wanted) > len(parts) or (all_parts and len(wanted) < len(parts)):
         return False
     compared = zip(wanted, parts[len(parts) - len(wanted) :], strict=True)
     return all(expression.fullmatch(part) for expression, part in compared)
@@ -94,4 +106,4 @@ def _fits(pattern: str, name: str, *, whole: bool) -> bool:
 def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
     parts = map(unquote, NAME_PART.findall(pattern))
     wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
-    return tuple(re.compile(whole, re.IGNORECASE | re.DOTALL) for whole in wholes)
+    return tuple(re.compile(expression, re.IGNORECASE | re.DOTALL) for expression in wholes)

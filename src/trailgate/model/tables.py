@@ -1,7 +1,9 @@
-"""What a table looks like: columns, lengths, keys; and a set of tables found by name.
+"""Table definitions: columns with lengths and keys, and sets of tables that are looked up by name.
 
-Every notation becomes this one model (``definitions``, ``formats/fixed_width/layouts.py``). A column has the 24 attributes of a Defgen file under their names there; its type's row gives its
-family (``model/types.py``), by which values are read and written. Names are compared without case, and where a table has no marked key all columns are its key.
+Every notation (definitions files, copybooks, metadata in trails) is converted to this model. A
+column has the 24 attributes of a Defgen file, under their names there. Its type determines its
+family (``model/types.py``), by which values are read and written. Names are compared ignoring case.
+If no column of a table is marked as key, all columns are its key.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from trailgate.model.types import (
     TypeRow,
 )
 
-TABLES: Final = 256  # of which is kept what is made once a table
+TABLES: Final = 256  # size of the caches that have one item per table
 NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; the field names are those of a Defgen file's attributes 1 to 24."""
+    """One column. The fields are attributes 1 to 24 of a Defgen file."""
 
     name: str
     data_type: int
@@ -58,7 +60,7 @@ class Column:
 
     @property
     def type_row(self) -> TypeRow:
-        """Return the row of the type table; raises DefinitionError for an unknown code."""
+        """Return the row of the type table. Raises DefinitionError for an unknown code."""
         if self.data_type == NUMBERED.code:
             return NUMBERED
         try:
@@ -70,7 +72,7 @@ class Column:
 
     @property
     def family(self) -> Family:
-        """Return how values of this column are held between rooms."""
+        """Return the family, which determines how block columns represent the values."""
         family = self.type_row.family
         if family is Family.TEXT and self.sub_type in NUMBER_SUB_TYPES:
             return Family.NUMBER_TEXT
@@ -80,7 +82,7 @@ class Column:
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Return the Arrow type of a block column (see ``Family``)."""
+        """Return the Arrow type of the block column (see ``Family``)."""
         if self.family is Family.INTEGER:
             return pa.decimal128(19, self.scale) if self.scale else pa.int64()
         if self.family is Family.UNSIGNED:
@@ -91,21 +93,22 @@ class Column:
 
     @property
     def zoned(self) -> bool:
-        """Return whether a datetime column has room for a time zone after nanoseconds."""
+        """Return whether this is a datetime column with room for a time zone after nanoseconds."""
         return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
 
 def describe_type(column: Column) -> str:
-    """Return a column's type for error messages: ``BIN64_S (134) of length 8``, with its scale if it has one."""
+    """Describe a column's type for error messages: ``BIN64_S (134) of length 8``, with the scale if it has one."""
     scale = f" and scale {column.scale}" if column.scale else ""
     return f"{column.type_row.name} ({column.data_type}) of length {column.external_length}{scale}"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table definition: its name (SCHEMA.TABLE, see ``table_name``) and columns in order.
+    """One table: its name (SCHEMA.TABLE, see ``table_name``) and its columns in order.
 
-    ``guessed`` means that nothing defines it: its columns are numbered, their values guessed from the bytes.
+    ``guessed`` means that nothing defines it: its columns are numbered, and their values guessed
+    from the bytes.
     """
 
     name: str
@@ -118,14 +121,14 @@ class Table:
         object.__setattr__(self, "name", table_name(self.name))
 
     def __hash__(self) -> int:
-        """Return the hash of the name: what is made once a table is looked up for each batch."""
+        """Return the hash of the name, since caches by table are looked up for each batch."""
         return hash(self.name)
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Return the indexes of the key columns; all columns where none is marked.
+        """Return the indexes of the key columns, or of all columns if none is marked.
 
-        GoldenGate uses all columns as the key of a table without one.
+        GoldenGate also uses all columns as the key of a table without one.
         """
         return self.marked_keys or tuple(range(len(self.columns)))
 
@@ -135,7 +138,7 @@ class Table:
         return tuple(i for i, column in enumerate(self.columns) if column.key)
 
     def index(self, name: str) -> int:
-        """Return a column's index by name, compared without case; raises DefinitionError."""
+        """Return the index of a column by its name, ignoring case. Raises DefinitionError if it does not exist."""
         folded = name.casefold()
         for i, column in enumerate(self.columns):
             if column.name.casefold() == folded:
@@ -146,7 +149,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The database lines of a definitions file, as text; empty where the file has none."""
+    """The database lines of a definitions file, as text. A line that the file does not have is empty."""
 
     version: str = ""  # Defgen version of line one: "", "1.0" ... "5.0"
     encoding: str = "UTF-8"
@@ -160,7 +163,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A set of tables, found by name without regard to case."""
+    """A set of tables, looked up by name ignoring case."""
 
     tables: tuple[Table, ...]
     database: Database = Database()
@@ -181,20 +184,20 @@ class Definitions:
         return len(self.tables)
 
     def get(self, name: str) -> Table | None:
-        """Return the table of that name, or None."""
+        """Return the table with this name, or None."""
         return self._by_name.get(table_name(name).casefold())
 
     def table(self, name: str) -> Table:
-        """Return the table of that name; raises DefinitionError that names the nearest one."""
-        found = self.get(name)
-        if found is not None:
-            return found
+        """Return the table with this name. Raises DefinitionError that suggests the nearest name."""
+        known = self.get(name)
+        if known is not None:
+            return known
         near = did_you_mean(name, (table.name for table in self.tables))
         hint = near or _some(self.tables)
         raise DefinitionError(f"table {name} is not in the definitions", hint=hint)
 
     def merge(self, others: Iterable[Table]) -> Definitions:
-        """Return these definitions with other tables added; a changed table is an error."""
+        """Add other tables. Raises DefinitionError if one differs from its known definition."""
         added = []
         for table in others:
             known = self.get(table.name)
@@ -203,14 +206,14 @@ class Definitions:
             elif known != table:
                 raise DefinitionError(
                     f"table {table.name} differs from its earlier definition",
-                    hint="A trail holds one definition of a table: begin a new trail",
+                    hint="A trail can have only one definition of a table: begin a new trail",
                 )
         return Definitions((*self.tables, *added), self.database)
 
 
 def _some(tables: tuple[Table, ...], shown: int = 5) -> str:
-    """Return a hint with the names of tables."""
+    """Return a hint with the names of some tables."""
     if not tables:
-        return "No table is defined: name a definitions file by the property sourcedefs"
+        return "No table is defined: name a definitions file with the property sourcedefs"
     names = ", ".join(table.name for table in tables[:shown])
     return f"Defined: {names}" + (" ..." if len(tables) > shown else "")

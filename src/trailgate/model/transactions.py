@@ -1,15 +1,17 @@
-"""Transactions: where each begins and ends among operations or records, and what becomes of it.
+"""Follow transactions through operations or records, and find out what becomes of each.
 
-Operations of messages and records of trails are followed alike. Whoever has them states by a mark a row what it does: it begins a transaction, ends it, is apart from the one
-around it (as metadata are), or undoes the one that is open (a restart). Transactions are contiguous, so one bit is all that is known between two
-rows: whether a transaction is open. ``follow`` gives each row the number of its transaction, and notes where a row contradicts the one before. However rows are cut into
-batches, the result is the same: transaction 0 of a batch is the one that is open before it.
+The caller marks each row: it begins a transaction, ends it, is separate from the one around it
+(such as metadata), or undoes the open one (a restart). Transactions are contiguous, so the state
+between two rows is one bit: whether a transaction is open. `follow` assigns each row the number of
+its transaction and reports rows that contradict the row before. The result does not depend on how
+rows are split into batches: transaction 0 of a batch is the one that was open before it.
 
-Each transaction then has one fate. It is whole, or it is waiting for rows that have not come, a restart abandoned it and it is left out, or it is torn: its begin or its end is
-missing.
+Each transaction has one outcome. It is complete, waiting for more rows, abandoned by a restart and
+therefore skipped, or torn: its beginning or end is missing.
 
-Where operations are left out, the others get indicators that fit (``remain``). The last one of an open transaction is held until it is known whether
-another one follows: one operation is held at most, however long the transaction is.
+If operations are dropped, the others get new indicators (`remain`). The last kept operation of an
+open transaction is held back until it is known whether another one follows. However long a
+transaction is, only one operation is held back.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from trailgate.model import kernels
 from trailgate.model.changes import BEGIN, END, LETTERS, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.kernels import ABANDONED, APART, BEGINS, BEGUN, CONTINUED, ENDED, ENDS
 
-BEFORE: Final = 0  # the number of the transaction that is open before the rows
+BEFORE: Final = 0  # number of the transaction that is open before the rows
 _MARKS_OF: Final = np.zeros(256, np.uint8)
 _MARKS_OF[[BEGIN, WHOLE]] |= BEGINS
 _MARKS_OF[[END, WHOLE]] |= ENDS
@@ -33,7 +35,7 @@ _MARKS_OF.setflags(write=False)
 
 
 class Fate(IntEnum):
-    """What becomes of a transaction."""
+    """The outcome of a transaction."""
 
     WHOLE = 0
     WAITING = 1
@@ -45,9 +47,11 @@ class Fate(IntEnum):
 class Followed:
     """The transactions of rows.
 
-    ``number`` is that of each row's transaction; rows that are apart have that of the transaction around them, and a restart has one of its own. ``starts`` marks the
-    first rows that there are of transactions 1, 2, ..., and ``faults`` the rows that contradict those before. ``flags`` has one slot a transaction, and one for number 0.
-    ``is_open``: the last one is.
+    ``number`` is the transaction of each row. Separate rows have the number of the transaction
+    around them, and a restart has a number of its own. ``starts`` marks the first rows of
+    transactions 1, 2, ..., and ``faults`` the rows that contradict earlier ones. ``flags`` has one
+    item per transaction, beginning with number 0. ``is_open`` means that the last transaction is
+    open.
     """
 
     marks: Octets
@@ -59,9 +63,9 @@ class Followed:
 
     @property
     def fates(self) -> Octets:
-        """Return what becomes of each transaction; number 0 is known only with the rows before."""
-        whole = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
-        fates = np.where(whole, Fate.WHOLE, Fate.TORN).astype(np.uint8)
+        """Return the outcome of each transaction. That of number 0 also depends on the rows before."""
+        complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
+        fates = np.where(complete, Fate.WHOLE, Fate.TORN).astype(np.uint8)
         if self.is_open:
             fates[-1] = Fate.WAITING
         fates[self.flags & ABANDONED != 0] = Fate.LEFT_OUT
@@ -69,18 +73,18 @@ class Followed:
 
     @property
     def apart(self) -> Mask:
-        """Return which rows are not part of the transaction around them."""
-        found: Mask = self.marks & APART != 0
-        return found
+        """Return a mask of the rows that are not part of the transaction around them."""
+        is_apart: Mask = self.marks & APART != 0
+        return is_apart
 
     @property
     def firsts(self) -> Longs:
-        """Return the first rows that there are of transactions 1, 2, ..."""
+        """Return the first rows of transactions 1, 2, ..."""
         return np.flatnonzero(self.starts)
 
 
 def follow(marks: Octets, *, is_open: bool = False) -> Followed:
-    """Return the transactions of rows; ``is_open``: one is open before them."""
+    """Follow the transactions of rows with these marks. ``is_open``: a transaction is open before them."""
     count = len(marks)
     number, starts = np.empty(count, np.int64), np.empty(count, bool)
     faults, flags = np.empty(count, np.uint8), np.empty(count + 1, np.uint8)
@@ -89,38 +93,42 @@ def follow(marks: Octets, *, is_open: bool = False) -> Followed:
 
 
 def indicator_marks(indicators: Octets) -> Octets:
-    """Return the marks of operations by their indicators."""
-    found: Octets = _MARKS_OF[indicators]
-    return found
+    """Return the marks of operations with these indicators."""
+    marks: Octets = _MARKS_OF[indicators]
+    return marks
 
 
 def begins_of(indicators: Octets) -> Mask:
-    """Return which operations begin a transaction, by their indicators."""
-    found: Mask = _MARKS_OF[indicators] & BEGINS != 0
-    return found
+    """Return a mask of the operations that begin a transaction."""
+    begins: Mask = _MARKS_OF[indicators] & BEGINS != 0
+    return begins
 
 
 def ends_of(indicators: Octets) -> Mask:
-    """Return which operations end a transaction, by their indicators."""
-    found: Mask = _MARKS_OF[indicators] & ENDS != 0
-    return found
+    """Return a mask of the operations that end a transaction."""
+    ends: Mask = _MARKS_OF[indicators] & ENDS != 0
+    return ends
 
 
 def begin_rows(begins: Mask) -> Longs:
-    """Return for each row the one that its transaction begins with, -1 where that is before all."""
-    found: Longs = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
-    return found
+    """Return for each row the row at which its transaction begins, or -1 if that is before all rows."""
+    # begins 0 1 0 1 0 becomes -1 1 -1 3 -1, and its running maximum is -1 1 1 3 3.
+    rows: Longs = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
+    return rows
 
 
 def rows_to_last_end(indicators: Octets) -> int:
-    """Return how many operations there are up to the end of the last transaction that ends among them, 0 for none."""
+    """Return the number of operations up to the end of the last transaction that ends among them."""
     ends = np.flatnonzero(ends_of(indicators))
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """A block of one operation, which waits for the next one of its transaction; ``first``: it is the first that remains of it."""
+    """One operation that is held back until the next one of its transaction is known.
+
+    ``first`` means that it is the first remaining operation of its transaction.
+    """
 
     block: ChangeBlock
     first: bool
@@ -133,10 +141,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What remains of transactions of which operations are left out.
+    """The remaining operations of transactions after some were dropped.
 
-    ``tx_ind`` are the indicators of those that remain. ``released`` was held before, and comes first; ``held`` is held on. ``last`` is the last operation that remains of the
-    transaction that is open after all, -1 for none.
+    ``tx_ind`` are their indicators. ``released`` is the operation that was held back before, and
+    comes first; ``held`` is still held back. ``last`` is the last remaining operation of the
+    transaction that is open at the end, or -1.
     """
 
     tx_ind: Octets
@@ -148,9 +157,10 @@ class Remaining:
 def remain(
     marks: Octets, keep: Mask, held: Held | None = None, *, ended_before: bool = False
 ) -> Remaining:
-    """Return what remains of operations with these marks where only some are kept.
+    """Return the new indicators of operations if only those in ``keep`` remain.
 
-    ``held`` is what is held of the transaction that is open before; ``ended_before``: that has ended already.
+    ``held`` is the operation held back from the transaction that is open before. ``ended_before``:
+    that transaction has ended.
     """
     tx_ind = np.zeros(len(marks), np.uint8)
     last, before = kernels.mark_remaining(
@@ -162,13 +172,13 @@ def remain(
 
 
 class RemainingOperations:
-    """Leaves operations out of consecutive batches; what remains of each transaction has indicators that fit."""
+    """Drops operations from consecutive batches and repairs the indicators of the others."""
 
     def __init__(self) -> None:
         self._held: Held | None = None
 
     def take(self, batch: ChangeBatch, keep: Mask) -> ChangeBatch:
-        """Return what is kept of the next operations, and what was held of those before."""
+        """Return the kept operations of the next batch, after the one held back before."""
         marks = indicator_marks(batch.tx_indicators())
         ended = bool(len(marks) and marks[0] & BEGINS)
         rest = remain(marks, keep, self._held, ended_before=ended)

@@ -1,7 +1,7 @@
-"""The column types: one row per Defgen data type code.
+"""The column types: one row per data type code of Defgen.
 
-Source of codes and names: Oracle's public header ``sqldatatypes.h`` (capture properties §9.3).
-``operations.values`` converts text to values and back, by ``Family``.
+Codes and names are those of Oracle's public header ``sqldatatypes.h`` (capture properties §9.3).
+Each type belongs to a family, by which ``model.values`` converts text to values and back.
 """
 
 from __future__ import annotations
@@ -11,29 +11,37 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+# Sub data types of type 64 whose text is a number (capture properties §9.4).
+NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
+
+# Sub data types that determine the encoding of a character type's values (capture properties §9.4).
+UTF_16_SUB_TYPE: Final = 1
+UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
+BINARY_SUB_TYPE: Final = 4
+
 
 class Family(Enum):
-    """How values of a type are held in a block column between rooms."""
+    """How values of a type are represented in a block column, which is what the packages exchange."""
 
     TEXT = "text"  # pa.string()
     NUMBER_TEXT = "number text"  # pa.string() whose content is a number, kept digit by digit
-    INTEGER = "integer"  # pa.int64(), or pa.decimal128(19, scale) where the scale is not 0
-    UNSIGNED = "unsigned"  # pa.uint64(), or pa.decimal128(20, scale) where the scale is not 0
+    INTEGER = "integer"  # pa.int64(), or pa.decimal128(19, scale) if the scale is not 0
+    UNSIGNED = "unsigned"  # pa.uint64(), or pa.decimal128(20, scale) if the scale is not 0
     DATETIME = "datetime"  # pa.string() in ISO form, "YYYY-MM-DD HH:MI:SS.ffffff", cut to the range
     BYTES = "bytes"  # pa.string() of upper-case hexadecimal digits
     FLOAT = "float"  # pa.float32() or pa.float64()
-    NUMBERED = "numbered"  # pa.string(): what the bytes alone let one say (no definition)
-    UNSUPPORTED = "unsupported"  # defined by name only: no public layout of its values
+    NUMBERED = "numbered"  # pa.string(): a guess from the bytes, since nothing defines the column
+    UNSUPPORTED = "unsupported"  # known by name only: the layout of its values is not public
 
 
 class TypeRow(NamedTuple):
-    """One data type code: its public name, family and, for binary integers, its bytes."""
+    """One data type code: its public name, its family, and for binary integers and floats its width in bytes."""
 
     code: int
     name: str
     family: Family
     width: int | None = None
-    fixed: bool = False  # fixed-length text: blank padded, without a length
+    fixed: bool = False  # fixed-length text: padded with blanks, without a length field
 
 
 def _rows() -> tuple[TypeRow, ...]:
@@ -95,16 +103,9 @@ def _rows() -> tuple[TypeRow, ...]:
 
 
 TYPES: Final[Mapping[int, TypeRow]] = MappingProxyType({row.code: row for row in _rows()})
-# No Defgen code: a column of a table without a definition, which has a number for its name.
+# Not a Defgen code: a column of a table without a definition. Its name is a number, such as #0.
 NUMBERED: Final = TypeRow(-1, "NUMBERED", Family.NUMBERED)
 
-# Sub data types of type 64 whose text is a number (capture properties §9.4).
-NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
-
-# Sub data types that say what a value of a character type is in (capture properties §9.4).
-UTF_16_SUB_TYPE: Final = 1
-UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
-BINARY_SUB_TYPE: Final = 4
 
 INTERVAL_TYPES: Final = frozenset(
     code for code, row in TYPES.items() if row.name.startswith("INTERVAL_")

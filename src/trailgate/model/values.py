@@ -1,6 +1,8 @@
-"""How text becomes a column's values and back: one row a family.
+"""Convert text to the values of a column and back, with one table row per type family.
 
-A row makes functions of whole columns, once a column: its length, scale and date format are bound then. A function that refuses a value raises DecodeError with the row as its record.
+A row has functions that make converters. A converter is made once per column, with its length,
+scale and date format, and then converts whole arrays. If it refuses a value it raises DecodeError
+with the row as its record.
 """
 
 from __future__ import annotations
@@ -31,7 +33,11 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 class Codec(NamedTuple):
-    """A family's makers of converters: text to block, block to text, block to typed column."""
+    """The functions of a family that make its converters.
+
+    ``parse`` makes one from text to the block column, ``format`` from the block column to text, and
+    ``typed`` returns the type of the typed column and the converter to it from the block column.
+    """
 
     parse: Callable[[Column, DateFormat], Convert]
     format: Callable[[Column], Convert]
@@ -39,25 +45,29 @@ class Codec(NamedTuple):
 
 
 def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
-    """Return the function that makes text a block column; it raises DecodeError by row.
+    """Return the converter from text to the block column.
 
-    Raises DefinitionError for a type without a public layout.
+    The converter raises DecodeError with the row as its record. Raises DefinitionError for a type
+    without a public layout.
     """
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 
 
 def bytes_unchecked(column: Column) -> int:
-    """Return how many bytes text may have that is a block column as it is: longer text is for the parser. -1 where all is."""
+    """Return the size up to which text is a valid block column unchanged; only longer text needs the parser.
+
+    Returns -1 if every text needs the parser.
+    """
     return column.external_length if column.family is Family.TEXT or column.zoned else -1
 
 
 def formatter_for(column: Column) -> Convert:
-    """Return the function that makes a block column text."""
+    """Return the converter from the block column to text."""
     return CODECS[column.family].format(column)
 
 
 def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return the column's type in the typed shape, and the function from the block column."""
+    """Return the column's type in the typed shape, and the converter from the block column."""
     return CODECS[column.family].typed(column)
 
 
@@ -74,16 +84,17 @@ def _string_typed(_: Column) -> tuple[pa.DataType, Convert]:
 
 
 def _text_parser(column: Column, _: DateFormat) -> Convert:
-    """Return a check of the length in characters.
+    """Return a converter that checks the length in characters.
 
-    Fixed-length text may have blanks beyond its length; they are padding and are cut off.
+    Fixed-length text may have blanks beyond its length: they are padding and are removed.
     """
     most, fixed = column.external_length, column.type_row.fixed
 
     def check(values: pa.Array) -> pa.Array:
-        # No value has more characters than bytes.
+        # A value never has more characters than bytes.
         if most_bytes(values) <= most:
             return values
+        # For CHAR(3): "AB " stays, "AB   " is cut to "AB " (trim all blanks, then pad again), "ABCD" is refused.
         long = pc.greater(pc.utf8_length(values), most)
         if fixed and pc.any(long).as_py():
             values = pc.if_else(long, pc.utf8_rtrim(values, " "), values)
@@ -110,7 +121,7 @@ def _integer_parser(column: Column, _: DateFormat) -> Convert:
 
 
 def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return int64, or a decimal; unsigned 8 byte integers go beyond int64: decimal(20, 0)."""
+    """Return int64 or a decimal. Unsigned integers of 8 bytes exceed int64 and become decimal(20, 0)."""
     kind = column.arrow_type
     if column.scale:
         return kind, _keep
@@ -134,7 +145,7 @@ def _datetime_parser(column: Column, date_format: DateFormat) -> Convert:
 
 
 def _bytes_parser(column: Column, _: DateFormat) -> Convert:
-    """Return a check of the digits and of the length; digits are made upper case."""
+    """Return a converter that checks digits and length, and changes the digits to upper case."""
     most = column.external_length
 
     def check(values: pa.Array) -> pa.Array:
@@ -149,19 +160,19 @@ def _bytes_parser(column: Column, _: DateFormat) -> Convert:
 
 
 def _float_parser(column: Column, _: DateFormat) -> Convert:
-    """Return the nearest float of a number's digits; one beyond its range is an error."""
+    """Return a converter to the nearest float. It refuses numbers beyond the range of the type."""
     kind = column.arrow_type
 
     def parse(values: pa.Array) -> pa.Array:
         try:
-            found = pc.cast(values, kind)
+            floats = pc.cast(values, kind)
         except pa.ArrowInvalid:
             raise _not_a_float(values, kind) from None
-        infinite = pc.and_(pc.is_inf(found), pc.match_substring_regex(values, "[0-9]"))
+        infinite = pc.and_(pc.is_inf(floats), pc.match_substring_regex(values, "[0-9]"))
         if pc.any(infinite).as_py():
             row = pc.index(infinite, True).as_py()
             raise row_error(f"beyond the range of {column.type_row.name}", values, row)
-        return found
+        return floats
 
     return parse
 
@@ -176,7 +187,7 @@ def _not_a_float(values: pa.Array, kind: pa.DataType) -> DecodeError:
 
 
 def _shortest_digits(values: pa.Array) -> pa.Array:
-    """Return the shortest digits that are read as the same float again."""
+    """Return the shortest digits that parse to the same float."""
     return pc.cast(values, pa.string())
 
 
@@ -188,7 +199,7 @@ def _datetime_width(column: Column) -> int:
 
 
 def _datetime_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return date32 for dates, naive timestamp[us] for times; years, months and zoned times stay text."""
+    """Return date32 for dates and naive timestamp[us] for times. Years, months and zoned times stay text."""
     if column.zoned:
         return pa.string(), _keep
     width = _datetime_width(column)
@@ -210,7 +221,7 @@ def _unsupported_parser(column: Column, _: DateFormat) -> Convert:
 
 
 def _numbered_parser(column: Column, _: DateFormat) -> Convert:
-    raise DefinitionError(f"column {column.name} is numbered: what it holds is a guess")
+    raise DefinitionError(f"column {column.name} is numbered: its values are only guessed")
 
 
 _INTEGER: Final = Codec(_integer_parser, lambda _: format_integers, _integer_typed)
@@ -229,7 +240,7 @@ CODECS: Final[Mapping[Family, Codec]] = MappingProxyType(
             lambda column: (column.arrow_type, _keep),
         ),
         Family.NUMBERED: Codec(_numbered_parser, _as_it_is, _string_typed),
-        # Such a column has no values but NULL; the others of its table can be read.
+        # Such a column can only be NULL; the other columns of its table can be read.
         Family.UNSUPPORTED: Codec(_unsupported_parser, _as_it_is, _string_typed),
     }
 )

@@ -1,6 +1,7 @@
-"""Trailgate on Spark: formats for sessions, messages of a DataFrame as operations, captures run by Spark.
+"""Trailgate on Spark: trails, messages and copybook files as DataFrames, and captures run by Spark.
 
-Each name is loaded when it is first used. Importing this raises MissingDependencyError where PySpark is not installed.
+The names here are public, and each is imported when it is first used. Importing this module raises
+MissingDependencyError if PySpark is not installed.
 """
 
 from __future__ import annotations
@@ -13,17 +14,14 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from trailgate.spark.apply_trail import apply
-    from trailgate.spark.frames import (
-        decode_copybook,
-        read_messages,
-        read_records,
-        read_trail,
-        record_counts,
-    )
-    from trailgate.spark.jobs import capture_runner, verify_records
+    from trailgate.apply.spark.trail import apply
+    from trailgate.spark.frames import read_messages, read_trail
+    from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
-    from trailgate.spark.message_frames import capture, publish
+    from trailgate.spark.message_frames import capture
+    from trailgate.spark.publishing import publish
+    from trailgate.spark.record_frames import decode_copybook, read_records, record_counts
+    from trailgate.spark.record_jobs import verify_records
 
 __all__ = [
     "apply",
@@ -42,18 +40,18 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
-        "apply": "trailgate.spark.apply_trail",
+        "apply": "trailgate.apply.spark.trail",
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
-        "decode_copybook": "trailgate.spark.frames",
-        "publish": "trailgate.spark.message_frames",
+        "decode_copybook": "trailgate.spark.record_frames",
+        "publish": "trailgate.spark.publishing",
         "read_messages": "trailgate.spark.frames",
-        "read_records": "trailgate.spark.frames",
+        "read_records": "trailgate.spark.record_frames",
         "read_trail": "trailgate.spark.frames",
-        "record_counts": "trailgate.spark.frames",
+        "record_counts": "trailgate.spark.record_frames",
         "register": "trailgate.spark.local_session",
         "session": "trailgate.spark.local_session",
-        "verify_records": "trailgate.spark.jobs",
+        "verify_records": "trailgate.spark.record_jobs",
     }
 )
 

@@ -1,30 +1,24 @@
-"""Trails, messages and files of records as DataFrames by ``mapInArrow``, and binary columns decoded by a copybook.
+"""Read trails and messages as DataFrames by ``mapInArrow``.
 
-The rows are those of the formats. Spark plans one projection less for them than for a format's rows; docs/spark.md
-names which way is for what. Only the DataFrame API is used, so a session over Spark Connect will do.
+The rows are the same as those of the formats. Spark plans one projection less for them;
+docs/spark.md explains which way to choose. Only the DataFrame API is used, so it also works over
+Spark Connect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 from pyspark import Accumulator
-from pyspark.accumulators import AccumulatorParam
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf, col
+from pyspark.sql import DataFrame, SparkSession
 
-from trailgate.cobol.records.fields import Tally, records_at
-from trailgate.errors import OptionError
-from trailgate.jobs.record_files import CopybookOptions
-from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
-from trailgate.options import check_arguments, list_names
-from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
+from trailgate.cobol.records.fields import Tally
+from trailgate.options import check_arguments
+from trailgate.spark.errors import as_expected
 from trailgate.spark.options import checked_session
-from trailgate.spark.sources import Source, map_parts, spark_schema
+from trailgate.spark.sources import Source, map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
@@ -51,11 +45,11 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     split_bytes: int | None = None,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the rows of a trail; the options are those of the format ``trail``."""
+    """Return the rows of a trail. The options are those of the format ``trail``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
 
-    return _frame(spark, TrailSource, path, options)
+    return frame_of(spark, TrailSource, path, options)
 
 
 @check_arguments
@@ -72,73 +66,27 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the operations of message files; the options are those of the format ``message_capture``."""
+    """Return the operations of message files.
+
+    The options are those of the format ``message_capture``.
+    """
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
 
-    return _frame(spark, MessageCaptureSource, path, options)
+    return frame_of(spark, MessageCaptureSource, path, options)
 
 
-@check_arguments
-@list_names(RecordKeywords, OPTIONS)
-def read_records(
-    spark: SparkSession,
-    path: Addresses,
-    copybook: Addresses | None = None,
-    *,
-    base: Address | None = None,
-    counts: Accumulator[Tally] | None = None,
-    **options: Unpack[RecordKeywords],
-) -> DataFrame:
-    """Return the records of files; the options are those of the format ``copybook``.
-
-    To ``counts``, which ``record_counts`` makes, is added what the options of values decided on whenever the frame is read.
-    """
-    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
-
-    named = {"copybook": copybook, "base": base, **options}
-    return _frame(spark, CopybookSource, path, named, counts)
-
-
-class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """How counts of tasks are added."""
-
-    def zero(self, value: Tally) -> Tally:
-        """Return what tasks begin with."""
-        del value
-        return Tally()
-
-    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
-        """Return the first counts with the second ones added."""
-        value1.update(value2)
-        return value1
-
-
-@check_arguments
-def record_counts(spark: SparkSession) -> Accumulator[Tally]:
-    """Return an accumulator for ``read_records``: its value counts by option, record and field, as ``("padding=left", "ACCOUNT", "AMOUNT")``.
-
-    As any accumulator of Spark it counts what tasks read: again where a frame is read again, or a task is repeated. Raises OptionError over Spark Connect,
-    which has none.
-    """
-    try:
-        context = checked_session(spark).sparkContext
-    except PySparkException as error:
-        problem = "Spark Connect has no accumulators"
-        hint = "Observe the column _errors, or let trailgate.verify_records count"
-        raise OptionError(problem, hint=hint) from error
-    return context.accumulator(Tally(), _Sums())
-
-
-def _frame(
+def frame_of(
     spark: SparkSession,
     kind: type[Source],
     path: Addresses,
     options: Mapping[str, Any],
     counts: Accumulator[Tally] | None = None,
 ) -> DataFrame:
+    """Return the rows of a format as a DataFrame. ``counts`` gets the policy counts."""
     checked_session(spark)
-    # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
+    # The reader is planned in this process, so relative paths start at its working folder, over
+    # Spark Connect too.
     source: Any = kind({"paths": addresses_of(path), **options})
     schema = source.schema()
     reader = source.reader(schema)
@@ -149,44 +97,3 @@ def _frame(
         return as_expected(found, schema, zone)
 
     return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)
-
-
-@check_arguments
-@list_names(CopybookKeywords, OPTIONS)
-def decode_copybook(
-    column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
-) -> Column:
-    """Return a struct column of the records that a binary column holds, one a row.
-
-    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
-    null struct.
-    """
-    chosen = CopybookOptions.of_column({"copybook": copybook, **options})
-    schema = spark_schema(chosen.decoder().schema)
-    exact = arrow_schema(schema)
-
-    @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
-    def decode(values: pa.Array) -> pa.Array:
-        with brief_errors():
-            return _decode(values, chosen, exact)
-
-    return decode(col(column) if isinstance(column, str) else column)
-
-
-def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
-    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    bodies = values.take(pa.array(rows)).cast(pa.large_binary())
-    _, offsets, data = bodies.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
-    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:], first=None)
-    table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)
-    batch = table.cast(schema).combine_chunks().to_batches(max_chunksize=None)
-    columns = batch[0].columns if batch else [pa.nulls(0, field.type) for field in schema]
-    struct = pa.StructArray.from_arrays(columns, fields=list(schema))
-    if len(rows) == len(values):
-        return struct
-    slots = np.zeros(len(values), np.int64)
-    slots[rows] = np.arange(len(rows))
-    mask = np.ones(len(values), bool)
-    mask[rows] = False
-    return struct.take(pa.array(slots, mask=mask))

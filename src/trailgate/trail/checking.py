@@ -1,9 +1,15 @@
-"""Many records checked at once: header, parts, names, columns and tokens, images and pieces of large objects.
+"""Check many records at once, without raising: headers, parts, names, columns, tokens, transactions.
 
-The rules are those by which readers refuse a record (``trail.records.record_problems``), but nothing is raised: a fault
-is a kind and the records that have it. Tables that records name are known from definitions, or from the file's own metadata.
+`inspect` starts from a view of the records (`trail.records.record_view`) and reports every record
+that a reader would refuse (`trail.records.record_problems`), and more: wrong column lists, updates
+without their after image, large-object pieces of a wrong length. The caller then runs three passes
+over the result in file order, each of which takes the state from the records before:
 
-Note what is out of order: records that contradict the transactions around them, and CSNs that descend.
+- `check_tables`: does each record's table have a definition, in a file or in the trail's metadata?
+- `follow_records`: do the transaction indicators agree with each other?
+- `check_csns`: do the CSNs ever decrease?
+
+A fault is a pair (type, rows). Its rows are indexes into the inspected records.
 """
 
 from __future__ import annotations
@@ -46,15 +52,38 @@ from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, 
 from trailgate.trail.values.cells import hold_cells
 
 UNNAMED: Final = -1
-UNKNOWN: Final = 0xFF  # a TransInd
+UNKNOWN: Final = 0xFF  # stands for an unknown TransInd
+
+# 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
+EARLIEST: Final = 631_152_000_000_000
+LATEST: Final = 4_102_444_800_000_000
+FORMAT_AT: Final = 37  # offset of FormatType in a record
+# Each type of fault, and the bits of ``record_problems`` that it covers.
+_FAULTS: Final = (
+    (kinds.UNREADABLE, problems.UNREADABLE),
+    (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
+    (kinds.EXTRA_PART, problems.EXTRA_PART),
+    (kinds.MISTYPED, problems.MISTYPED),
+    (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
+    (kinds.TRANS_IND, problems.TRANS_IND),
+    (kinds.LAYOUT, problems.LAYOUT),
+    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
+)
+
+NOTHING: Final = Definitions(())
+WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
+
+DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """Records, and their faults. A record of a fault that is an error is ``bad``.
+    """Records and their faults, one slot per record.
 
-    ``trans_ind`` is ``UNKNOWN`` where it cannot be known. ``name`` is an index into ``names``, ``index`` a table index of
-    the file's metadata; -1 where a record has none. ``csn`` and ``tx`` are the ids that records carry.
+    ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``
+    and ``index`` a table index of the file's metadata; both are -1 if a record has none. ``csn``
+    and ``tx`` are the LOGCSN and TRANID tokens: the rows that have one, and their strings. A record
+    with a fault that is an error is ``bad``.
     """
 
     view: RecordView
@@ -72,74 +101,86 @@ class Inspected:
 
     @property
     def bad(self) -> Mask:
-        """Return which records have an error of their own."""
+        """Return a mask of the records that are damaged themselves."""
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
-            # Where a transaction is not ended it is the one before the record that is not whole.
-            # Records of types that readers refuse are whole.
+            # UNENDED marks the record that begins the next transaction: the one before is damaged.
+            # NOT_READ records are intact; readers just do not know their type.
             if kind.severity is Severity.ERROR and kind not in (kinds.UNENDED, kinds.NOT_READ):
                 bad[rows] = True
         return bad
 
-    def note(self, kind: Kind, found: Any) -> None:
-        """Add a fault, given as a mask or as rows."""
-        rows = np.asarray(found)
+    def note(self, kind: Kind, records: Any) -> None:
+        """Add a fault. ``records`` is a mask over all records, or an array of their rows."""
+        rows = np.asarray(records)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(rows):
             self.faults.append((kind, rows))
 
 
-def check_data(found: Inspected, source: TrailBytes, *, accepted: bool) -> None:
-    """Note data that are not what the record's type has; of ``accepted`` records readers know that."""
+def check_data(inspected: Inspected, source: TrailBytes, *, accepted: bool) -> None:
+    """Add faults of data that contradict the record's type.
+
+    With ``accepted``, readers have already decoded the columns, so these are not checked again.
+    """
     if not accepted:
-        _check_contents(found, source)
-    view = found.view
+        _check_contents(inspected, source)
+    view = inspected.view
+    # Pieces and fragments belong to the change before them, so they can never begin a transaction.
     alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
     if alone.any():
-        found.note(kinds.ORPHAN, alone & (INDICATORS[found.trans_ind] & BEGINS != 0))
-    _check_pairs(found)
+        inspected.note(kinds.ORPHAN, alone & (INDICATORS[inspected.trans_ind] & BEGINS != 0))
+    _check_pairs(inspected)
 
 
-def _check_contents(found: Inspected, source: TrailBytes) -> None:
-    """Note data that are not lists of columns, and pieces that are not as long as they state."""
-    view = found.view
-    # What continues in fragments is looked at as a whole where it is read.
+def _check_contents(inspected: Inspected, source: TrailBytes) -> None:
+    """Add faults of data that are not column lists, and of pieces whose length field is wrong."""
+    view = inspected.view
+    # Records that continue in fragments are checked by the reader that joins them.
+    # Listed are changes whose data are a plain list of columns: no system key before it.
     listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
     listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
     plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
-    found.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
+    inspected.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
     for kind in (Prefix.SHORT, Prefix.LONG):
         rows = np.flatnonzero(listed & (kinds_of == kind))
         if len(rows):
-            found.note(kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)])
+            inspected.note(kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)])
     pieces = np.flatnonzero(view.readable & (view.io_type == IO_LARGE_OBJECT))
     if len(pieces):
         size = view.data.sizes[pieces]
-        # The last of the head's words is the size of what follows.
+        # The last u32 of a piece's head is the size of its bytes. The minimum keeps the index
+        # within the data for pieces shorter than a head; those are faults anyway.
         words = source.order.words(source.data, "u4")
         last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
-        given = words[last]
-        found.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (given + PIECE_HEAD != size)])
+        stated = words[last]
+        inspected.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (stated + PIECE_HEAD != size)])
 
 
 def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:
-    """Return which areas hold two images of columns, the first one after its length."""
+    """Return a mask of the areas that hold a before image, after its length, and then an after image.
+
+    ``kind`` is the width of the length: 2 or 4 bytes.
+    """
     good = np.zeros(len(areas.starts), bool)
     room = np.flatnonzero(areas.sizes >= int(kind))
-    own = areas.take(room)
-    starts = own.starts + int(kind)
-    borders = starts + source.order.words(source.data, f"u{int(kind)}")[own.starts].astype(np.int64)
-    within = borders <= own.ends
-    first = Spans(starts[within], borders[within])
-    second = Spans(borders[within], own.ends[within])
+    # With a u16 length, 00 05 | 00 00 00 01 41 | 00 00 00 01 42 splits into column 0 = "A" before
+    # and column 0 = "B" after.
+    long_enough = areas.take(room)
+    starts = long_enough.starts + int(kind)
+    lengths = source.order.words(source.data, f"u{int(kind)}")[long_enough.starts]
+    splits = starts + lengths.astype(np.int64)
+    within = splits <= long_enough.ends
+    first = Spans(starts[within], splits[within])
+    second = Spans(splits[within], long_enough.ends[within])
     good[room[within]] = hold_cells(source, first) & hold_cells(source, second)
     return good
 
 
-def _check_pairs(found: Inspected) -> None:
-    """Note before images without the after image that should follow them."""
-    view = found.view
+def _check_pairs(inspected: Inspected) -> None:
+    """Add a fault for each before image of an update that is not followed by its after image."""
+    view = inspected.view
     changes = np.flatnonzero(view.role == Role.CHANGE)
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if not is_before.any():
@@ -147,49 +188,46 @@ def _check_pairs(found: Inspected) -> None:
     before = np.flatnonzero(is_before)
     following = np.minimum(before + 1, len(changes) - 1)
     one, two = changes[before], changes[following]
+    # The last change has no following one: there ``following`` is the same row, which is not good.
+    # Large objects and fragments between the two images are not in ``changes``.
     good = (following > before) & (view.io_type[two] == IO_UPDATE) & ~view.is_before[two]
-    good &= (found.name[one] == found.name[two]) & (found.index[one] == found.index[two])
-    good &= (found.trans_ind[one] < 2) & np.isin(found.trans_ind[two], (1, 2))
-    found.note(kinds.PAIR, one[~good])
+    good &= (inspected.name[one] == inspected.name[two]) & (
+        inspected.index[one] == inspected.index[two]
+    )
+    good &= (inspected.trans_ind[one] < 2) & np.isin(inspected.trans_ind[two], (1, 2))
+    inspected.note(kinds.PAIR, one[~good])
 
 
 def unfinished(view: RecordView) -> int:
-    """Return how many records at the end are of an operation that may continue in what follows."""
+    """Return the number of records at the end whose operation may continue after the data.
+
+    A before image waits for its after image, and a change may be followed by fragments or large
+    objects.
+    """
     changes = np.flatnonzero(view.role == Role.CHANGE)
+    # After a damaged record nothing can continue the operation before it.
     if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
         return 0
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
         return 0
+    # If the last change is the after image of an update, its before image is unfinished too.
     paired = len(changes) > 1 and is_before[-2]
     return len(view) - int(changes[-2 if paired else -1])
 
 
-# 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
-EARLIEST: Final = 631_152_000_000_000
-LATEST: Final = 4_102_444_800_000_000
-FORMAT_AT: Final = 37  # in a record
-# What each kind of fault is, as problems of a record.
-_FAULTS: Final = (
-    (kinds.UNREADABLE, problems.UNREADABLE),
-    (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
-    (kinds.EXTRA_PART, problems.EXTRA_PART),
-    (kinds.MISTYPED, problems.MISTYPED),
-    (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
-    (kinds.TRANS_IND, problems.TRANS_IND),
-    (kinds.LAYOUT, problems.LAYOUT),
-    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
-)
-
-
 def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> Inspected:
-    """Return records with what is wrong with them, whatever they hold; ``accepted``: readers take all of them."""
+    """Inspect records and return them with their faults; never raises for damaged records.
+
+    With ``accepted``, readers have accepted all of these records.
+    """
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
-    csn_strings, tx_strings = (_strings(source, found) for found in (csn, tx))
+    csn_strings, tx_strings = (_strings(source, token) for token in (csn, tx))
     known = view.readable & (view.indicator <= ONLY_RECORD)
+    # One more item, False, which the code -1 (no name) selects.
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
-    found = Inspected(
+    inspected = Inspected(
         view=view,
         trans_ind=np.where(known, view.indicator, UNKNOWN).astype(np.uint8),
         name=np.where(by_text[names.codes], names.codes, UNNAMED),
@@ -200,22 +238,22 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     )
     if view.has_problems:
         for kind, bits in _FAULTS:
-            found.note(kind, view.problems & bits != 0)
-    _check_names(found, names)
+            inspected.note(kind, view.problems & bits != 0)
+    _check_names(inspected, names)
     faults = np.flatnonzero(csn.faults)
-    found.note(kinds.TOKENS, np.concatenate([faults, csn_strings[2], tx_strings[2]]))
-    _check_fields(found, source)
-    check_data(found, source, accepted=accepted)
-    return found
+    inspected.note(kinds.TOKENS, np.concatenate([faults, csn_strings[2], tx_strings[2]]))
+    _check_fields(inspected, source)
+    check_data(inspected, source, accepted=accepted)
+    return inspected
 
 
 def _name(name: bytes | int) -> str:
     return "" if isinstance(name, int) else name[:-1].decode("utf-8", "backslashreplace")
 
 
-def _check_names(found: Inspected, names: RecordNames) -> None:
-    view = found.view
-    # A partition name record has more after its name (trail format §12).
+def _check_names(inspected: Inspected, names: RecordNames) -> None:
+    view = inspected.view
+    # A partition name record has more bytes after its name (trail format §12).
     other = view.io_type != IO_METADATA
     bad = (view.problems & problems.INDEX_AREA != 0) | (
         other & (view.problems & problems.NAME_END != 0)
@@ -225,14 +263,17 @@ def _check_names(found: Inspected, names: RecordNames) -> None:
         for code, name in enumerate(names.names)
         if isinstance(name, bytes) and (b"\0" in name[:-1] or not _is_text(name[:-1]))
     ]
-    found.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
+    inspected.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
-def _strings(source: TrailBytes, found: FoundToken) -> tuple[Longs, list[str], Longs]:
-    """Return the records that have an id and its strings, and the records whose id is not text."""
-    rows = found.rows
-    rows = rows[~found.faults[rows]]
-    spans = found.spans.take(rows)
+def _strings(source: TrailBytes, token: FoundToken) -> tuple[Longs, list[str], Longs]:
+    r"""Return the rows that have an id token, the ids, and the rows whose id is not UTF-8.
+
+    An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
+    """
+    rows = token.rows
+    rows = rows[~token.faults[rows]]
+    spans = token.spans.take(rows)
     values = gather(source.data, spans.starts, spans.ends)
     try:
         return rows, values.cast(pa.string()).to_pylist(), rows[:0]
@@ -250,30 +291,27 @@ def _is_text(raw: bytes) -> bool:
     return True
 
 
-def _check_fields(found: Inspected, source: TrailBytes) -> None:
-    view = found.view
+def _check_fields(inspected: Inspected, source: TrailBytes) -> None:
+    view = inspected.view
     readable = np.flatnonzero(view.readable)
-    kept = source.data[view.offsets[readable] + FORMAT_AT]
-    found.note(kinds.FORMAT, readable[(kept != FROM_LOG) & (kept != FETCHED)])
+    formats = source.data[view.offsets[readable] + FORMAT_AT]
+    inspected.note(kinds.FORMAT, readable[(formats != FROM_LOG) & (formats != FETCHED)])
     refused = view.problems & problems.REFUSED != 0
     if refused.any():
         named = np.isin(view.io_type, list(RECORD_TYPES))
-        found.note(kinds.TYPE, refused & ~named)
-        found.note(kinds.NOT_READ, refused & named)
+        inspected.note(kinds.TYPE, refused & ~named)
+        inspected.note(kinds.NOT_READ, refused & named)
     untimely = (view.io_time < EARLIEST) | (view.io_time > LATEST)
-    found.note(kinds.IO_TIME, (view.role == Role.CHANGE) & untimely)
-
-
-NOTHING: Final = Definitions(())
-WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
+    inspected.note(kinds.IO_TIME, (view.role == Role.CHANGE) & untimely)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of tables at a place of a file.
+    """The table definitions known at one position of a file.
 
-    With ``lost`` earlier metadata records may be missing: then a reference, whose own index is the next one,
-    may mean another index than it seems.
+    ``lost`` means that metadata records before it may be missing. Table references are then not
+    reliable: each takes the next free index (trail format §5.3), so one lost record shifts all
+    later ones.
     """
 
     definitions: Definitions | None = None
@@ -281,86 +319,89 @@ class Known:
     lost: bool = False
 
 
-def check_tables(found: Inspected, source: TrailBytes, known: Known) -> Known:
-    """Note records whose table is not known, and return what is known after all of them."""
-    role = found.view.role
+def check_tables(inspected: Inspected, source: TrailBytes, known: Known) -> Known:
+    """Add faults of records whose table is unknown. Return the tables known after these records."""
+    role = inspected.view.role
     metadata = np.flatnonzero(role == Role.METADATA)
     wanted = np.isin(role, WITH_TABLE)
-    # Any of these may have been metadata before it was damaged.
-    bad = found.bad
+    # A damaged record may have been a metadata record.
+    bad = inspected.bad
     doubtful = np.flatnonzero((role == Role.REFUSED) | bad)
-    _check_table_names(found, wanted, known)
-    first = int(doubtful[0]) if len(doubtful) else len(found)
+    _check_table_names(inspected, wanted, known)
+    first = int(doubtful[0]) if len(doubtful) else len(inspected)
+    # Check the records up to each metadata record with the tables known there, then add its table.
     start = 0
     for row in metadata.tolist():
-        known = _check_indexes(found, wanted, (start, row), known)
+        known = _check_indexes(inspected, wanted, (start, row), known)
         known = replace(known, lost=known.lost or first <= row)
         if not bad[row]:
-            known = _with_record(found, source, row, known)
+            known = _with_record(inspected, source, row, known)
         start = row
-    known = _check_indexes(found, wanted, (start, len(found)), known)
+    known = _check_indexes(inspected, wanted, (start, len(inspected)), known)
     return replace(known, lost=known.lost or bool(len(doubtful)))
 
 
-def _check_table_names(found: Inspected, wanted: Mask, known: Known) -> None:
+def _check_table_names(inspected: Inspected, wanted: Mask, known: Known) -> None:
     if known.definitions is None:
         return
-    unknown = [i for i, name in enumerate(found.names) if known.definitions.get(name) is None]
+    unknown = [i for i, name in enumerate(inspected.names) if known.definitions.get(name) is None]
     if unknown:
-        found.note(kinds.TABLE, wanted & np.isin(found.name, unknown))
+        inspected.note(kinds.TABLE, wanted & np.isin(inspected.name, unknown))
 
 
-def _check_indexes(found: Inspected, wanted: Mask, span: tuple[int, int], known: Known) -> Known:
+def _check_indexes(
+    inspected: Inspected, wanted: Mask, span: tuple[int, int], known: Known
+) -> Known:
     start, stop = span
-    index = found.index[start:stop]
+    index = inspected.index[start:stop]
     used = wanted[start:stop] & (index >= 0)
     if not used.any():
         return known
     numbers = np.unique(index[used]).tolist()
     unknown = [number for number in numbers if number not in known.tables.tables]
-    found.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))
+    inspected.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))
     undefined = [n for n in numbers if n not in unknown and not _is_defined(known, n)]
-    found.note(kinds.TABLE, start + np.flatnonzero(used & np.isin(index, undefined)))
+    inspected.note(kinds.TABLE, start + np.flatnonzero(used & np.isin(index, undefined)))
     return replace(known, lost=known.lost or bool(unknown))
 
 
 def _is_defined(known: Known, number: int) -> bool:
-    found_table = known.tables.tables[number]
-    if found_table.table is not None or known.definitions is None:
+    trail_table = known.tables.tables[number]
+    if trail_table.table is not None or known.definitions is None:
         return True
-    return known.definitions.get(found_table.name) is not None
+    return known.definitions.get(trail_table.name) is not None
 
 
-def _with_record(found: Inspected, source: TrailBytes, row: int, known: Known) -> Known:
-    """Return what is known after a metadata record; one that cannot be trusted is noted."""
+def _with_record(inspected: Inspected, source: TrailBytes, row: int, known: Known) -> Known:
+    """Return the tables known after a metadata record. A record that is not reliable becomes a fault."""
     try:
-        record = decode_record(source.data, int(found.view.offsets[row]), order=source.order)
+        record = decode_record(source.data, int(inspected.view.offsets[row]), order=source.order)
         tables = known.tables.with_record(record)
     except TrailgateError:
-        found.note(kinds.METADATA, np.array([row]))
+        inspected.note(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
     # trail format §5.3: a database's record has no second index.
     odd = record.node not in set(MetadataKind)
     odd |= record.node == MetadataKind.DATABASE and record.metadata_indexes[1] != 0
     if odd or (known.lost and record.node == MetadataKind.TABLE_REFERENCE):
-        found.note(kinds.METADATA, np.array([row]))
+        inspected.note(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
     if record.node == MetadataKind.TABLE:
-        own = tables.tables[record.metadata_indexes[1]]
-        if not own.is_defined(known.definitions or NOTHING):
-            found.note(kinds.UNREAD_TABLE, np.array([row]))
+        table = tables.tables[record.metadata_indexes[1]]
+        if not table.is_defined(known.definitions or NOTHING):
+            inspected.note(kinds.UNREAD_TABLE, np.array([row]))
     return replace(known, tables=tables)
-
-
-DIGITS: Final = 19  # that an int64 may not hold
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
-    """What earlier records mean for the next ones.
+    """The state that one portion of records hands to the next.
 
-    ``is_open``: a transaction is not ended yet. ``elsewhere``: what comes first may belong to a transaction
-    whose begin is not here. ``has_ids``: some transaction had a LOGCSN or TRANID. ``csn`` is the last one.
+    - ``is_open``: the last transaction has not ended yet.
+    - ``elsewhere``: no record of a transaction was seen yet, so the first one may continue a
+      transaction that begins in an earlier file.
+    - ``has_ids``: some record had a LOGCSN or TRANID token.
+    - ``csn``: the last CSN.
     """
 
     is_open: bool = False
@@ -369,54 +410,63 @@ class TransactionState:
     csn: str | None = None
 
 
-def follow_records(found: Inspected, state: TransactionState) -> tuple[Followed, TransactionState]:
-    """Return the transactions of these records, and note what contradicts; the records follow each other."""
-    followed = follow(record_marks(found.view, found.trans_ind), is_open=state.is_open)
+def follow_records(
+    inspected: Inspected, state: TransactionState
+) -> tuple[Followed, TransactionState]:
+    """Follow the transactions of records, and add a fault if two indicators contradict each other.
+
+    Returns the transactions, and the state for the records that come next in the file.
+    """
+    followed = follow(record_marks(inspected.view, inspected.trans_ind), is_open=state.is_open)
     headless = np.flatnonzero(followed.faults == CONTINUES_NOTHING)
     unended = np.flatnonzero(followed.faults == BEGINS_INSIDE)
-    own = np.flatnonzero(~followed.apart)
-    if state.elsewhere and len(headless) and headless[0] == own[0]:
-        # The very first one may have its begin in an earlier file.
-        found.note(kinds.EARLIER, headless[:1])
+    grouped = np.flatnonzero(~followed.apart)
+    if state.elsewhere and len(headless) and headless[0] == grouped[0]:
+        # Only the first record of all may continue a transaction from an earlier file.
+        inspected.note(kinds.EARLIER, headless[:1])
         headless = headless[1:]
-    found.note(kinds.HEADLESS, headless)
-    found.note(kinds.UNENDED, unended)
-    found.note(kinds.ABANDONED, followed.faults == ABANDONS)
-    has_ids = state.has_ids or bool(len(found.csn[0]) or len(found.tx[0]))
+    inspected.note(kinds.HEADLESS, headless)
+    inspected.note(kinds.UNENDED, unended)
+    inspected.note(kinds.ABANDONED, followed.faults == ABANDONS)
+    has_ids = state.has_ids or bool(len(inspected.csn[0]) or len(inspected.tx[0]))
     if has_ids and len(unended):
-        found.note(kinds.TORN, np.setdiff1d(unended, np.union1d(found.csn[0], found.tx[0])))
-    csn = found.csn[1][-1] if found.csn[1] else state.csn
-    elsewhere = state.elsewhere and not len(own)
+        inspected.note(
+            kinds.TORN, np.setdiff1d(unended, np.union1d(inspected.csn[0], inspected.tx[0]))
+        )
+    csn = inspected.csn[1][-1] if inspected.csn[1] else state.csn
+    elsewhere = state.elsewhere and not len(grouped)
     return followed, TransactionState(followed.is_open, elsewhere, has_ids, csn)
 
 
 def csn_key(csn: str) -> tuple[int, int | str]:
-    """Return what CSNs are ordered by: digits as a number, other forms, of fixed width, as text."""
+    """Return a sort key for a CSN: digits compare as a number, other forms by length and then as text."""
     return (0, int(csn)) if csn.isascii() and csn.isdigit() else (len(csn), csn)
 
 
-def check_csns(found: Inspected, last: str | None) -> None:
-    """Note records whose CSN is lower than the one before; ``last`` is that of earlier records."""
-    rows, strings = found.csn
+def check_csns(inspected: Inspected, last: str | None) -> None:
+    """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records."""
+    rows, strings = inspected.csn
     if not strings:
         return
+    # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
     before = [] if last is None else [last]
     numbers = _numbers(before + strings)
     rows = rows[1 - len(before) :]
     if numbers is not None:
-        found.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
+        inspected.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
         return
     keys = [csn_key(text) for text in before + strings]
     compared = zip(rows.tolist(), pairwise(keys), strict=True)
+    # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
-    found.note(kinds.CSN_ORDER, np.array(lower, np.int64))
+    inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
 
 
 def _numbers(csns: list[str]) -> Longs | None:
-    """Return CSNs as numbers; None where some are not digits, or too many of them."""
+    """Return CSNs as integers, or None if some are not digits or have too many digits for an int64."""
     strings = pa.array(csns, pa.string())
     short = pc.less(pc.binary_length(strings), DIGITS)
     if not pc.all(pc.and_(pc.ascii_is_decimal(strings), short)).as_py():
         return None
-    found: Longs = strings.cast(pa.int64()).to_numpy()
-    return found
+    numbers: Longs = strings.cast(pa.int64()).to_numpy()
+    return numbers

@@ -1,4 +1,10 @@
-"""What a check can find: one row a kind, with its severity and its statement."""
+"""The findings that `trailgate check` can report, one row for each type.
+
+Each type has a short name (`"gap"`), a severity and a sentence for the user (`"files are
+missing"`). A `Finding` is one occurrence: its type, its file, its offset and the bytes. `Findings`
+collects them and keeps only the first few of a type per file, since one damaged file can easily
+have thousands of the same type.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +15,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+REPORTED: Final = 5  # findings of one type in one file that are listed
+
 
 class Severity(StrEnum):
-    """How bad a finding is; a trail with an error is not whole."""
+    """The severity of a finding. A trail with an error is damaged or incomplete."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +27,7 @@ class Severity(StrEnum):
 
 
 class Kind(NamedTuple):
-    """One kind of finding: its name, its severity and its statement."""
+    """One type of finding: its name, severity and sentence."""
 
     name: str
     severity: Severity
@@ -30,17 +38,23 @@ ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 # Bytes.
 FRAMING = Kind("framing", ERROR, "the bytes are not a record")
-CUT = Kind("cut", ERROR, "the file ends inside a record: it was cut, or is still being written")
-# Single records; a transaction with a record of such an error is not whole.
+CUT = Kind(
+    "cut", ERROR, "the file ends inside a record: it was truncated, or is still being written"
+)
+# Single records. A transaction is damaged if one of its records has such an error.
 UNREADABLE = Kind("unreadable", ERROR, "the record's header makes no sense")
 PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradict its header")
-EXTRA_PART = Kind("extra part", ERROR, "the record has a part of an unknown id, or one twice")
+EXTRA_PART = Kind(
+    "extra part", ERROR, "the record has a part with an unknown id, or the same part twice"
+)
 TYPE = Kind("type", ERROR, "the record's type (IOType) is not known")
 NOT_READ = Kind("not read", ERROR, "the record's type is known by name only: readers refuse it")
 MISTYPED = Kind(
-    "mistyped", ERROR, "the type has no columns, the partition byte is that of a data record"
+    "mistyped",
+    ERROR,
+    "the record's type has no columns, but its partition byte is that of a data record",
 )
-IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or not what the type has")
+IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or does not fit the record's type")
 TRANS_IND = Kind("indicator", ERROR, "TransInd is above 3")
 FORMAT = Kind("format", WARNING, "FormatType is neither R nor F")
 IO_TIME = Kind("io time", WARNING, "the IO time is not between 1990 and 2100")
@@ -50,14 +64,14 @@ LAYOUT = Kind("layout", ERROR, "the data are not index, length and value (partit
 COLUMNS = Kind("columns", ERROR, "the columns do not fill the data, or one is too short")
 TOKENS = Kind("tokens", ERROR, "the tokens do not fill their area, or an id is not text")
 PIECE = Kind("piece", ERROR, "a piece of a large object does not have the length in its head")
-ORPHAN = Kind("orphan", ERROR, "a piece or fragment is without the change it belongs to")
+ORPHAN = Kind("orphan", ERROR, "a piece or fragment does not follow the change it belongs to")
 PAIR = Kind("pair", ERROR, "a before image is not followed by the after image of its update")
 TORN = Kind("torn", ERROR, "a record without ids begins a transaction while another is open")
 METADATA = Kind("metadata", ERROR, "the metadata record cannot be read, or may mean another index")
 UNREAD_TABLE = Kind(
     "unread table",
     NOTE,
-    "the definition in the trail is not understood; --definitions FILE helps",
+    "the table definition in the trail cannot be decoded; give one with --definitions FILE",
 )
 TABLE = Kind("table", ERROR, "the table has no definition")
 INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
@@ -65,37 +79,39 @@ READING = Kind("reading", ERROR, "readers refuse the record")
 FINE_TIMES = Kind(
     "fine times",
     NOTE,
-    "a date time has digits beyond microseconds, which timestamps do not hold: read the table with times=text",
+    "a date time has digits beyond microseconds, which do not fit in a timestamp: read the table with times=text",
 )
 # Transactions.
-UNENDED = Kind("unended", ERROR, "the transaction is not ended when the next one begins")
-HEADLESS = Kind("headless", ERROR, "the record's transaction has no begin")
-OPEN = Kind("open", ERROR, "the last transaction is not ended")
+UNENDED = Kind("unended", ERROR, "the transaction has not ended when the next one begins")
+HEADLESS = Kind("headless", ERROR, "the beginning of the record's transaction is missing")
+OPEN = Kind("open", ERROR, "the last transaction has not ended")
 BROKEN = Kind("broken", ERROR, "damage inside the transaction")
-EARLIER = Kind("earlier", WARNING, "the first transaction begins in a file that is not here")
+EARLIER = Kind(
+    "earlier", WARNING, "the first transaction begins in an earlier file, which is missing"
+)
 ABANDONED = Kind(
-    "abandoned", NOTE, "the open transaction was abandoned at a restart; it comes again"
+    "abandoned", NOTE, "the open transaction was abandoned at a restart and is written again"
 )
 CSN_ORDER = Kind("csn order", WARNING, "the CSN is lower than the one before")
 # Files.
 HEADER = Kind("header", ERROR, "the file header cannot be read")
 SIZE = Kind("size", ERROR, "the file does not have the size that its header states")
 SEQNO = Kind("number", ERROR, "the header's sequence number is not that of the file's name")
-FACT = Kind("fact", WARNING, "the header does not say what the records say")
+FACT = Kind("fact", WARNING, "the header contradicts the records")
 GAP = Kind("gap", ERROR, "files are missing")
 TWICE = Kind("twice", ERROR, "two files have the same number")
 DIGITS = Kind("digits", WARNING, "file names differ in their number of digits")
 MANIFEST = Kind("manifest", ERROR, "the manifest does not agree with the files")
-UNLISTED = Kind("unlisted", NOTE, "the manifest does not list the file, so it is not looked at")
-COUNT = Kind("count", ERROR, "the manifest does not say how many operations the file has")
+UNLISTED = Kind("unlisted", NOTE, "the manifest does not list the file, so it is not checked")
+COUNT = Kind("count", ERROR, "the manifest does not state the file's number of operations")
 NEWER = Kind(
     "newer level",
     NOTE,
-    "the level is newer than those known: what is new in it may be read wrongly",
+    "the format level is newer than the known ones: its new parts may be read wrongly",
 )
 DEFINITIONS = Kind("definitions", ERROR, "the definitions file cannot be read")
 NO_DEFINITIONS = Kind(
-    "no definitions", WARNING, "neither a definitions file nor metadata tell of tables"
+    "no definitions", WARNING, "neither a definitions file nor metadata define the tables"
 )
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
@@ -105,10 +121,11 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found: of which kind, where, and the bytes there.
+    """One occurrence of a finding: its type, file, offset and bytes.
 
-    ``more`` counts others of the kind in the same file that are not reported one by one. ``raw`` are the bytes
-    at the place, ``before`` what comes before it, ``next`` where the next good record begins.
+    ``kind`` is the name of its type. ``raw`` are the bytes at ``offset``, ``before`` the bytes
+    before it, and ``next`` is the offset of the next good record. ``more`` is the number of further
+    findings of this type in the same file that are not listed.
     """
 
     kind: str
@@ -124,48 +141,45 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """Return how bad it is."""
+        """Return the severity of this type of finding."""
         return KINDS[self.kind].severity
 
     def __str__(self) -> str:
-        place = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
+        location = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
         text = f"{KINDS[self.kind].statement}{f': {self.detail}' if self.detail else ''}"
-        return f"{place}: {text}" if place else text
-
-
-TOLD: Final = 5  # findings of one kind in one file that are reported one by one
+        return f"{location}: {text}" if location else text
 
 
 class Findings:
-    """Findings as they come; of many alike in a file only the first are kept, the others counted."""
+    """Collect findings. Of each type, keep the first ``REPORTED`` in each file and count the others."""
 
     def __init__(self) -> None:
         self._kept: list[Finding] = []
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, finding: Finding, count: int = 1) -> None:
-        """Take a finding; ``count`` is how many of its kind it stands for."""
+        """Add a finding. ``count`` is the number of occurrences that it represents."""
         key = (finding.file, finding.kind)
-        if self._counts[key] < TOLD:
+        if self._counts[key] < REPORTED:
             self._kept.append(finding)
         self._counts[key] += count
 
     def room(self, file: str, kind: str) -> int:
-        """Return how many more of a kind would be kept."""
-        return max(0, TOLD - self._counts[file, kind])
+        """Return the number of findings of a type that would still be kept."""
+        return max(0, REPORTED - self._counts[file, kind])
 
     def skip(self, file: str, kind: str, count: int) -> None:
-        """Count findings that are not reported one by one."""
+        """Count findings without listing them."""
         self._counts[file, kind] += count
 
     def result(self) -> tuple[Finding, ...]:
-        """Return what was kept, the last of a kind with how many more there are."""
+        """Return the kept findings. The last one of each type and file has the number of unlisted ones in ``more``."""
         listed = Counter((finding.file, finding.kind) for finding in self._kept)
         seen: Counter[tuple[str, str]] = Counter()
-        found = []
+        result = []
         for finding in self._kept:
             key = (finding.file, finding.kind)
             seen[key] += 1
             more = self._counts[key] - listed[key] if seen[key] == listed[key] else 0
-            found.append(replace(finding, more=more))
-        return tuple(found)
+            result.append(replace(finding, more=more))
+        return tuple(result)

@@ -210,12 +210,12 @@ def test_directives_that_do_not_concern_items_are_skipped() -> None:
         ("       >>IF 1 = 1\n       05 A PIC X.\n", r">>IF without its end .*line 2"),
         ("      $IF 1 = 1\n       05 A PIC X.\n", r"\$IF without its end .*line 2"),
         ("       >>ELSE\n", ">>ELSE without IF before it .*line 2"),
-        ("       >>END-IF\n", ">>END-IF without its begin .*line 2"),
+        ("       >>END-IF\n", ">>END-IF without an IF or EVALUATE before it .*line 2"),
         (
             "       >>IF 1 = 1\n       >>ELSE\n       >>ELSE\n       >>END-IF\n",
             ">>ELSE without IF before it .*line 4",
         ),
-        ("       >>EVALUATE 1\n       >>END-IF\n", ">>END-IF without its begin"),
+        ("       >>EVALUATE 1\n       >>END-IF\n", ">>END-IF without an IF or EVALUATE before it"),
         ("       >>IF 1\n       >>END-IF\n", "not a condition: >>IF 1"),
         (
             "       >>IF 1 = 1 ?\n       >>END-IF\n",
@@ -223,14 +223,14 @@ def test_directives_that_do_not_concern_items_are_skipped() -> None:
         ),
         ("       >>IF 1 =\n       >>END-IF\n", "a value was expected after >>IF 1 ="),
         ("       >>IF 1 / 0 = 1\n       >>END-IF\n", "a division by zero"),
-        ("       >>IF (1 = 1\n       >>END-IF\n", "without its end|not part"),
+        ("       >>IF (1 = 1\n       >>END-IF\n", "is not closed|not part"),
         ("       >>IF X'41' = 'A'\n       >>END-IF\n", "the literal X'41'"),
         (
             "       >>DEFINE A AS 1\n       >>DEFINE A AS 2\n",
             "A is 1 already, and is defined as 2 .*line 3",
         ),
         ("       >>DEFINE 7 AS 1\n", "a name was expected, not 7"),
-        ("       >>FROBNICATE\n", ">>FROBNICATE is not a directive that is known .*line 2"),
+        ("       >>FROBNICATE\n", ">>FROBNICATE is not a known directive .*line 2"),
         ("       01 N CONSTANT FROM BIG.\n", "the constant BIG has no value .*line 2"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_constant_in_a_group_knows_the_items_before_it() -> None:
         ("1 + 2 * 3", r"depends on the order of operators \(.*line 10, column 17\).*put \( \)"),
         ("7 / 2", "7 / 2 is not a whole number"),
         ("7 / 0", "7 / 0 is not a whole number"),
-        ("LENGTH OF T", "LENGTH OF T, which occurs .*one element or all"),
+        ("LENGTH OF T", "LENGTH OF T, which occurs .*count one element, others all"),
         ("LENGTH OF N", "2 items N before the constant .*OF names its group"),
         ("LENGTH OF LATER", "no items LATER before the constant"),
         ("NOWHERE + 1", r"NOWHERE is not a whole number or a constant.*line 10, column 15"),
@@ -202,7 +202,7 @@ def test_a_constant_in_a_group_knows_the_items_before_it() -> None:
         ("(3 + 1", "a closing parenthesis was expected after 1"),
         ("3 * 1.5", r"1\.5 is not a whole number"),
         ("999999999999999999 * 999", "more than 18 digits"),
-        (" + ".join("1" * 150), "a constant of 299 words"),
+        (" + ".join("1" * 150), "the constant has 299 words"),
     ],
 )
 def test_constants_that_are_not_known_are_named(value: str, problem: str) -> None:
@@ -275,7 +275,7 @@ def test_items_of_a_type_have_its_description() -> None:
     ("text", "problem"),
     [
         ("01 R.\n  05 A TYPE T.", r"T is not a type .*line 2, column 13.*with TYPEDEF"),
-        ("01 R.\n  05 A TYPEDEF PIC X.", "A is a type, and not of level 01"),
+        ("01 R.\n  05 A TYPEDEF PIC X.", "A has TYPEDEF, but is not of level 01"),
         ("01 T PIC X TYPEDEF.\n01 R.\n  05 A TYPE T PIC X.", "A has the type T, and a description"),
         ("01 T TYPEDEF.\n  05 A TYPE T.", "A has the type T, which is not complete"),
         ("01 T PIC X TYPEDEF.", "the copybook has no item"),
@@ -434,7 +434,7 @@ def test_floating_point_is_read_as_it_is_printed(picture: str, text: str, value:
 def test_floating_point_of_blanks_may_be_null_and_is_not_written() -> None:
     field = item("PIC +9.9E+99")
     assert decoded(field, b"\x40" * 8, blank=Blank.NULL) == [None]
-    with pytest.raises(EncodeError, match=r"the picture \+9\.9E\+99 is read alone"):
+    with pytest.raises(EncodeError, match=r"\(\+9\.9E\+99\) cannot be written"):
         encoder(field)
 
 

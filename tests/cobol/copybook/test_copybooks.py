@@ -64,10 +64,10 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
             "01 A.\n   05 B PIC Q.",
             r"'Q' in the picture Q is not a picture symbol .*line 2, column 13",
         ),
-        ("01 A.\n   05 B PIC X(0).", "repeats X no time"),
+        ("01 A.\n   05 B PIC X(0).", "repeats X zero times"),
         ("01 A.\n   05 B.", "B has neither a picture nor items .*line 2, column 4"),
         ("01 A.\n   05 B PIC 9(4) COMP-7.", "a clause of B was expected, not COMP-7 .*column 18"),
-        ("01 A.\n   05 B REDEFINES C PIC X.", "B redefines C, which is not there"),
+        ("01 A.\n   05 B REDEFINES C PIC X.", "B redefines C, which does not exist"),
         ("01 A.\n  05 C PIC X OCCURS 2.\n  05 B REDEFINES C PIC X.", "C, which occurs"),
         ("01 A.\n  05 B PIC X OCCURS 0.", "B occurs 0 to 0 times"),
         ("01 A.\n  05 B PIC 9(19) COMP.", "a binary number of 19 digits"),
@@ -82,14 +82,14 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
                 "01 A.\n  05 G.\n 10 N PIC 9.\n  05 H.\n 10 N PIC 9.\n"
                 "  05 B PIC X OCCURS 0 TO 2 DEPENDING ON N."
             ),
-            r"B depends on N, which is not one item \(.*line 6.*OF GROUP",
+            r"B depends on N, which does not identify one item \(.*line 6.*OF GROUP",
         ),
         (
             (
                 "01 A.\n  05 G.\n 10 N PIC 9.\n  05 H.\n 10 N PIC 9.\n"
                 "  05 B PIC X OCCURS 0 TO 2 DEPENDING ON N OF K."
             ),
-            "B depends on N, which is not one item",
+            "B depends on N, which does not identify one item",
         ),
         ("01 A.\n++INCLUDE NOWHERE\n  05 B PIC X.", "the member NOWHERE was not found .*line 2"),
         ("01 A.\n++INCLUDE\n  05 B PIC X.", "COPY needs the name of a member .*line 2"),
@@ -99,10 +99,10 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC X OCCURS UNBOUNDED.", "occurs UNBOUNDED without DEPENDING ON"),
         (
             "01 A.\n  05 B PIC X OCCURS UNBOUNDED DEPENDING ON N.",
-            "depends on N, which is not there",
+            "depends on N, which does not exist",
         ),
         ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot be in it"),
-        ("01 A PIC X VALUE 'a.", "without its closing quote .*line 1, column 18"),
+        ("01 A PIC X VALUE 'a.", "has no closing quote .*line 1, column 18"),
         ("hello world.", "a level number was expected, not hello .*line 1, column 1"),
         ("50 A PIC X.", "50 is not a level number"),
         ("01 A PIC X.\n\u00b2 B PIC X.", "a clause of A was expected|a level number was expected"),
@@ -122,7 +122,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
     [
         (
             "         05 A                                       PIC S9(5) SIGN LEADING SEPARATE.",
-            r"not LEADI .*line 2, column 68\). What follows column 72 is not read: 'NG SEPARATE\.'",
+            r"not LEADI .*line 2, column 68\). Text after column 72 is not read: 'NG SEPARATE\.'",
         ),
         ("\t\t05 A\t\tPIC S9(15)\t\tSIGN LEADING SEPARATE.", r"not SEP .*'ARATE\.' \(a tab can"),
         (
@@ -131,7 +131,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
         ),
         (
             "         05 A PIC X(40)         VALUE 'a literal that is longer than the line is'.",
-            r"without its closing quote .*line 2, column 39\). What follows column 72",
+            r"has no closing quote .*line 2, column 39\). Text after column 72",
         ),
     ],
 )

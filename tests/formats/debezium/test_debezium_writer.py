@@ -269,7 +269,7 @@ def test_a_missing_column_is_refused_omitted_or_said_by_the_placeholder() -> Non
     placed = _documents(batch, missing="placeholder")[1]
     assert placed["after"] == {"A": "k", "B": "__debezium_unavailable_value"}
     assert placed["before"] is None
-    with pytest.raises(EncodeError, match=r"column X is missing.*text columns alone"):
+    with pytest.raises(EncodeError, match=r"column X is missing.*only text columns"):
         _documents(_one("I", {}, {"Y": "k"}, TABLES.tables[2]), missing="placeholder")
 
 

@@ -138,7 +138,7 @@ def test_a_column_whose_type_changes_is_refused() -> None:
     ) as bad:
         infer_tables(event(ID), event({"field": "id", "type": "string"}))
 
-    assert "into two trails" in str(bad.value)
+    assert "into separate trails" in str(bad.value)
 
 
 def test_an_event_that_nothing_describes_is_an_error_that_says_what_to_do() -> None:

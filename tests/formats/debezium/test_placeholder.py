@@ -141,5 +141,5 @@ def test_missing_and_other_values_of_a_column_stand_side_by_side() -> None:
 
 
 def test_digits_of_a_placeholder_in_octets_are_checked() -> None:
-    with pytest.raises(OptionError, match="placeholder is hex:0g, whose digits are not hex"):
+    with pytest.raises(OptionError, match="placeholder is hex:0g, which is not hex"):
         value_of(TEXT, "a", None, "debezium.unavailable.value.placeholder=hex:0g")

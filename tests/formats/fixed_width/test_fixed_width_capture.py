@@ -142,7 +142,7 @@ def test_other_definitions_are_refused_where_a_copybook_has_them(
     Path("x.def").write_text("")
 
     assert run([*GIVEN, "--definitions", "x.def"]) == 2
-    assert "the definitions are those of the copybook records.cpy" in capsys.readouterr().err
+    assert "the definitions come from the copybook records.cpy" in capsys.readouterr().err
 
 
 def test_a_copy_member_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:

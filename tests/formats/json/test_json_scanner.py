@@ -163,10 +163,10 @@ _BAD: Final = [
     (b'{"a":1', "ends too early", 6),
     (b"[", "ends too early", 1),
     (b'{"a":', "ends too early", 5),
-    (b'{"a":01}', "not a number", 5),
-    (b'{"a":-}', "not a number", 6),
-    (b'{"a":1.}', "not a number", 7),
-    (b'{"a":1e+}', "not a number", 8),
+    (b'{"a":01}', "not a JSON number", 5),
+    (b'{"a":-}', "not a JSON number", 6),
+    (b'{"a":1.}', "not a JSON number", 7),
+    (b'{"a":1e+}', "not a JSON number", 8),
     (b'{"a":+1}', "expected a JSON value", 5),
     (b'{"a":tru}', "true, false or null", 5),
     (b'{"a":NaN}', "expected a JSON value", 5),
@@ -210,7 +210,7 @@ def test_a_body_of_a_schema_registry_is_named_so(value: bytes) -> None:
     with pytest.raises(BadMessagesError) as raised:
         _SCANNER.scan(messages_of([b"\0\0\0\x01\x02" + value]))
 
-    assert "a schema registry do (schema 258): Avro" in str(raised.value.errors[0])
+    assert "a schema registry (schema 258): Avro" in str(raised.value.errors[0])
 
 
 def test_values_may_be_within_each_other_to_a_limit() -> None:

@@ -205,9 +205,9 @@ def test_what_is_wrong_with_a_message_is_found_as_in_the_whole(
     ("line", "reason"),
     [
         ("t.match=//t[2]", "the match of t counts elements"),
-        ("t.txname=position()", "t.txname asks for the position()"),
+        ("t.txname=position()", "t.txname needs the position()"),
         ("t.txname=../name/text()", "t.txname is found beside"),
-        ("t.txname=../text()", "t.txname asks for the text()"),
+        ("t.txname=../text()", "t.txname needs the text()"),
         ("o.txowner=/batch/x/@owner", "o.txowner is found beside"),
         ("o.txowner=//x/@owner", "o.txowner is found beside"),
         ("t.match=", "the whole message is one transaction"),

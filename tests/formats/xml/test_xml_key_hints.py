@@ -25,9 +25,9 @@ one.name="ID"
 @pytest.mark.parametrize(
     ("rule", "kind", "hint"),
     [
-        ("one.after.value=./text()", "D", "A delete takes before values, and the rule one has only after.value: use value, or add before.value"),
-        ("one.before.value=./text()", "I", "An insert takes after values, and the rule one has only before.value: use value, or add after.value"),
-        ("one.before.value=./text()", "U", "An update takes after values, and the rule one has only before.value"),
+        ("one.after.value=./text()", "D", "A delete needs before values, but the rule one has only after.value: use value, or add before.value"),
+        ("one.before.value=./text()", "I", "An insert needs after values, but the rule one has only before.value: use value, or add after.value"),
+        ("one.before.value=./text()", "U", "An update needs after values, but the rule one has only before.value"),
         ("one.value=./text()", "D", None),
         ("one.value=./text()", "I", None),
         ("one.after.value=./text()", "I", None),

@@ -267,7 +267,7 @@ def test_a_trail_is_written_by_one_run_at_a_time(place: Place) -> None:
 def test_a_trail_of_another_program_is_left_alone(place: Place) -> None:
     place.write(row(1))
     (place.folder / "ot000000000").write_bytes(b"F")
-    with pytest.raises(StorageError, match="without a manifest"):
+    with pytest.raises(StorageError, match="has no manifest"):
         place.run("ot")
 
 

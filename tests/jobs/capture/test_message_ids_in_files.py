@@ -56,7 +56,7 @@ def test_however_the_file_could_be_cut_into_ranges(place: Place) -> None:
 
 
 def test_another_length_stops_the_run_and_both_ids_are_named(place: Place) -> None:
-    with pytest.raises(TransactionError, match="id 003 has 3 characters, and 02 before it has 2"):
+    with pytest.raises(TransactionError, match="id 003 has 3 characters, but 02 before it has 2"):
         captured(place, [("01", 1), ("02", 2), ("003", 3)])
 
     assert not place.files("ot")

@@ -213,7 +213,7 @@ def test_ids_of_one_message_may_be_the_same(numbered: Place) -> None:
 def test_ids_of_another_length_than_the_trails_are_refused(numbered: Place) -> None:
     numbered.run("ot", LINES, lines_of(numbered, given(1)))
     longer = lines_of(numbered, given(1).replace("00001", "000001"), "b")
-    with pytest.raises(TransactionError, match="has not the 5 characters of those in the trail"):
+    with pytest.raises(TransactionError, match="characters, but those in the trail have 5"):
         numbered.run("ot", LINES, longer)
 
 

@@ -31,7 +31,7 @@ def _captured(transactions: _Transactions, cuts: list[int]) -> tuple[str, list[i
             csn = pa.array([name for name, _, _ in part], pa.string())
             begins = np.array([first for _, first, _ in part], bool)
             numbers = np.array([own for _, _, own in part], np.int64)
-            keep = repeats.fresh(csn, begins, numbers)
+            keep = repeats.select_new(csn, begins, numbers)
             kept += [begin + int(at) for at in np.flatnonzero(keep)]
     except TransactionError:
         return "error", []
@@ -93,5 +93,5 @@ def test_other_publications_of_a_known_id_are_refused(tmp_path: Path, kind: str)
 
     same = run("same", body(1, "a"), body(2, "b"), body(1, "a"), body(3, "c"))
     assert (same.operations, same.repeated_operations) == (3, 1)
-    with pytest.raises(TransactionError, match="comes again with other operations"):
+    with pytest.raises(TransactionError, match="is repeated with other operations"):
         run("other", body(1, "a"), body(2, "b"), body(1, "c"), body(3, "c"))

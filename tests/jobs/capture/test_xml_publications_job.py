@@ -110,7 +110,9 @@ def test_parts_that_are_missing_at_the_end_of_the_input_are_an_error_at_their_ro
     with pytest.raises(DecodeError) as raised:
         captured(tmp_path, *bodies)
 
-    assert "the last part of large object L is missing: 2 of 3 are there" in str(raised.value)
+    assert "the last part of large object L is missing: the parts have a length of 2, not 3" in str(
+        raised.value
+    )
     assert "0002.xml" in str(raised.value)
 
 

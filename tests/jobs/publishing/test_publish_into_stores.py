@@ -125,7 +125,7 @@ def test_a_state_is_never_put_twice_with_the_same_bytes(publishing: Publishing) 
 def test_a_folder_of_other_objects_is_left_alone(publishing: Publishing) -> None:
     publishing.bucket.put("out/mine", b"")
 
-    with pytest.raises(StorageError, match=r"not empty, and was not published into: mine"):
+    with pytest.raises(StorageError, match=r"not empty, but nothing was published into it: mine"):
         publishing.run()
     with pytest.raises(OptionError, match="a folder of messages is not written to ftp://"):
         publish_trail(publishing.trail, "ftp://host/out")

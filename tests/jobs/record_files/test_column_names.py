@@ -83,9 +83,9 @@ def test_items_and_elements_are_renamed_by_a_map(tmp_path: Path) -> None:
     ("options", "problem"),
     [
         ({"rename": "CITY=TOWN"}, r"no item or column CITY in the copybook"),
-        ({"rename": "PHONE-NO_1=P"}, r"PHONE-NO_1 is a column of shape=flat alone"),
+        ({"rename": "PHONE-NO_1=P"}, r"PHONE-NO_1 is a column only with shape=flat"),
         ({"rename": "CUST-ID=CITY-NAME"}, r"both become CITY-NAME"),
-        ({"rename": "PHONE-NO_1=CUST-ID", "shape": "flat"}, r"two columns .* have one name"),
+        ({"rename": "PHONE-NO_1=CUST-ID", "shape": "flat"}, r"two columns .* have the same name"),
         ({"names": "sql", "copybook_text": "01 R. 05 A-B PIC X. 05 A_B PIC X."}, "both become A_B"),
     ],
 )
@@ -118,7 +118,9 @@ def test_several_copybooks_are_the_kinds_of_one_file(tmp_path: Path) -> None:
     ]
     assert trailgate.read_records(tmp_path / "data", text, **options).read_all() == found
     (tmp_path / "body.cpy").write_text(HEAD)
-    with pytest.raises(OptionError, match=r"HEAD-REC is in another copybook, too \(.*body.cpy"):
+    with pytest.raises(
+        OptionError, match=r"another copybook has a record HEAD-REC too \(.*body.cpy"
+    ):
         trailgate.read_records(tmp_path / "data", paths, **options)
 
 
@@ -214,8 +216,8 @@ def test_named_elements_are_written_byte_for_byte(tmp_path: Path) -> None:
         ("PHONE=A|B|C", "3 names for PHONE, which has 2"),
         ("PHONE=A", "1 names for PHONE, which has 2"),
         ("AMOUNT=A", "1 names for AMOUNT, which has 1"),
-        ("PHONE=A|a", "two elements of PHONE have one name, or none"),
-        ("PHONE=A|", "two elements of PHONE have one name, or none"),
+        ("PHONE=A|a", "two elements of PHONE have the same name, or a name"),
+        ("PHONE=A|", "two elements of PHONE have the same name, or a name"),
         ("PHONE", "ITEM=NAME.NAME was expected"),
     ],
 )
@@ -227,5 +229,7 @@ def test_names_of_elements_that_are_not_there_are_refused(
 
 
 def test_elements_of_a_tree_have_no_names(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="elementNames: elements are columns with shape=flat"):
+    with pytest.raises(
+        OptionError, match="elementNames: elements are columns only with shape=flat"
+    ):
         shop(tmp_path, element_names=MONTHS, shape="tree")

@@ -225,7 +225,7 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
         ({"record": "DETAIL", "shap": "flat"}, "format copybook has no option shap.*shape"),
         ({"record": "DETAIL", "shape": "round"}, "shape must be flat or tree, not 'round'"),
         ({"record": "DETAIL", "raw": "yes"}, "raw must be true or false, not 'yes'"),
-        ({"record": "DETAIL", "kinds": "KIND: D=DETAIL"}, "record and kinds are both given"),
+        ({"record": "DETAIL", "kinds": "KIND: D=DETAIL"}, "record and kinds cannot be combined"),
         ({"kinds": "KIND"}, "kinds are written"),
         ({"kinds": "KIND: D"}, "VALUE=RECORD was expected"),
         (

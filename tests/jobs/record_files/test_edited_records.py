@@ -130,18 +130,18 @@ def test_a_folder_becomes_a_folder_with_the_same_names(tmp_path: Path) -> None:
     ("assignment", "kind", "problem"),
     [
         ("CUST-NAME='1234567'", EncodeError, r"7 bytes .*'1234567' \(.*data, record 1, field CUST"),
-        ("NUM='x'", EncodeError, r"not a number of the field: 'x' \(.*record 1, field NUM"),
-        ("NUM=1.25", EncodeError, r"not a number of the field: '1.25'"),
-        (f"NUM='{2**128 + 1}'", EncodeError, rf"not a number of the field: '{2**128 + 1}'"),
-        (f"NUM={2**128 * 10 + 1}", EncodeError, "not a number of the field: '340282"),
-        ("NUM=@STRCAT(SEG)", EncodeError, r"not a number of the field: 'A'"),
-        ("N=1", OptionError, "N states how often others occur"),
+        ("NUM='x'", EncodeError, r"not a number that fits the field: 'x' \(.*record 1, field NUM"),
+        ("NUM=1.25", EncodeError, r"not a number that fits the field: '1.25'"),
+        (f"NUM='{2**128 + 1}'", EncodeError, rf"not a number that fits the field: '{2**128 + 1}'"),
+        (f"NUM={2**128 * 10 + 1}", EncodeError, "not a number that fits the field: '340282"),
+        ("NUM=@STRCAT(SEG)", EncodeError, r"not a number that fits the field: 'A'"),
+        ("N=1", OptionError, "N is the counter of an OCCURS"),
         ("NUMB=1", OptionError, r"no field NUMB .*Did you mean NUM"),
         ("NUM=1 2", OptionError, r"expected the end"),
         ("NUM=NUMM", OptionError, r"no column NUMM"),
         ("NUM", OptionError, r"FIELD=expression was expected"),
-        ("NUM=@GETENV('GGHEADER','OPTYPE')", OptionError, "@GETENV is of operations"),
-        ("NUM=@BEFORE(NUM)", OptionError, "BEFORE is of operations"),
+        ("NUM=@GETENV('GGHEADER','OPTYPE')", OptionError, "@GETENV needs operations"),
+        ("NUM=@BEFORE(NUM)", OptionError, "BEFORE needs operations"),
     ],
 )
 def test_what_does_not_fit_is_named_and_there_is_no_file(
@@ -158,7 +158,7 @@ def test_a_value_that_would_end_its_record_is_refused(tmp_path: Path) -> None:
     more = {"copybook_text": "01 R. 05 A PIC X. 05 B PIC X.", "code_page": "ascii"}
 
     for value in ("'\n'", "@IF(A = 'c', '\r', B)"):
-        with pytest.raises(EncodeError, match="not be read as it is written"):
+        with pytest.raises(EncodeError, match="not be read as it was written"):
             edit(data, tmp_path / "new", f"B={value}", record_format="line", **more)
     with pytest.raises(OptionError, match="A chooses the kinds"):
         edit(data, tmp_path / "new", "A='x'", record_format="line", kinds="A: a=R", **more)

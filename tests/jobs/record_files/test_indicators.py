@@ -67,14 +67,14 @@ def test_items_are_null_by_bits(tmp_path: Path) -> None:
 def test_what_is_not_an_indicator_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(VALUE.replace(b"\x3c\0", b"\x3c\7"))
-    with pytest.raises(DecodeError, match=r"not an indicator of NULL .*byte 4, field PAY-NULL"):
+    with pytest.raises(DecodeError, match=r"not a NULL indicator .*byte 4, field PAY-NULL"):
         rows(path, UNLOADED, indicators=NAMES)
     (row,) = rows(path, UNLOADED, indicators=NAMES, errors="column")
     assert row["PAY"] is None
     assert [error["field"] for error in row["_errors"]] == ["PAY-NULL"]
     with pytest.raises(OptionError, match=r"no item PAY-NUL in .*PAY-NULL"):
         rows(path, UNLOADED, indicators="PAY=PAY-NUL")
-    with pytest.raises(OptionError, match="indicators is for reading"):
+    with pytest.raises(OptionError, match="indicators is an option for reading"):
         write_records([], tmp_path / "new", copybook_text=UNLOADED, indicators=NAMES)
 
 

@@ -41,13 +41,15 @@ def typed(record: bytes, width: int, kind: int = 4) -> bytes:
     return made.ljust(max(8, -(-len(made) // 4) * 4))
 
 
+UNIT = {2: 1, 4: 250}  # bytes of an item: the longest record has 24 bytes, or 5,004
+
+
 def copybook(width: int) -> str:
-    most = 20 if width == 2 else 5000
-    return f"01 R. 05 N PIC 9(4). 05 T PIC X OCCURS 0 TO {most} DEPENDING ON N."
+    return f"01 R. 05 N PIC 9(4). 05 T PIC X({UNIT[width]}) OCCURS 0 TO 20 DEPENDING ON N."
 
 
-def record(count: int) -> bytes:
-    return f"{count:04d}{'x' * count}".encode()
+def record(count: int, width: int = 2) -> bytes:
+    return f"{count:04d}{'x' * count * UNIT[width]}".encode()
 
 
 HOW: dict[str, Any] = {"record_format": "micro-focus", "code_page": "ascii", "native": "big"}
@@ -66,14 +68,14 @@ def test_records_are_found_and_written_again(
     split_bytes: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
-    longest = 4 + (20 if width == 2 else 5000)
-    parts = [typed(record(count), width, kind) for count, kind in records]
+    longest = 4 + 20 * UNIT[width]
+    parts = [typed(record(count, width), width, kind) for count, kind in records]
     (folder / "data").write_bytes(header(width, longest) + b"".join(parts))
-    data = [record(count) for count, kind in records if kind == 4]
+    data = [record(count, width) for count, kind in records if kind == 4]
     how = {**HOW, "copybook_text": copybook(width)}
 
     found = read_records(folder / "data", raw=True, **how).read_all()
-    split = split_rows(folder / "data", raw=True, split_bytes=split_bytes, **how)
+    split = split_rows(folder / "data", raw=True, split_bytes=split_bytes * UNIT[width], **how)
     plain = found.drop_columns(["_raw"])
     write_records(plain, folder / "again", **how)
 
@@ -114,7 +116,7 @@ def test_fields_of_such_files_are_not_set(tmp_path: Path) -> None:
     options = WritingOptions.of(
         {**HOW, "copybook_text": "01 R. 05 N PIC 9(4). 05 T PIC X(3)."}, in_place=True
     )
-    with pytest.raises(OptionError, match="fields of files of Micro Focus are not set"):
+    with pytest.raises(OptionError, match="cannot set fields in Micro Focus files"):
         edit_records(tmp_path / "data", str(tmp_path / "new"), ["N=1"], options)
 
 
@@ -129,6 +131,6 @@ def test_a_record_that_is_too_long_is_an_error(tmp_path: Path) -> None:
     how = {**HOW, "copybook_text": "01 R. 05 A PIC X(3).", "raw": True, "surplus": "drop"}
     table = pa.table({"A": ["abc"], "_raw": [b"abcde"]})
     with pytest.raises(
-        EncodeError, match="a record of 5 bytes, and the longest of the copybook has 3"
+        EncodeError, match="a record of 5 bytes is longer than the copybook allows: 3"
     ):
         write_records(table, tmp_path / "data", **how)

@@ -109,11 +109,13 @@ def test_trees_are_written_in_the_order_of_their_offsets_or_depth_first(
     )
 
     if offset and between:
-        with pytest.raises(EncodeError, match=r"X that was among those of the tree before it"):
+        with pytest.raises(EncodeError, match=r"X was inside the tree before it"):
             write(batches, folder / "new", **more)
         return
     if raw and not offset and order != list(range(len(records))):
-        with pytest.raises(EncodeError, match=r"order of . and .* is not known.*offsetColumn=true"):
+        with pytest.raises(
+            EncodeError, match=r"order of . (and|among) .* is unknown.*offsetColumn=true"
+        ):
             write(batches, folder / "new", **more)
         return
     if raw and not offset and ambiguous(records):
@@ -184,10 +186,10 @@ def renamed(rows: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (moved, r"B that would not be read as one below its A \(.*record 1, field _offset\)"),
+        (moved, r"B would not be read below its A \(.*record 1, field _offset\)"),
         (nulled, r"NULL in an array of records \(.*new, field B\)"),
         (longer, r"12 \(.*new, record 4, field NB\)"),
-        (renamed, r"a record of B that would be read as one of C \(.*new, record 4, field K\)"),
+        (renamed, r"a record of B would be read as a record of C \(.*new, record 4, field K\)"),
     ],
 )
 def test_what_would_not_be_read_again_is_refused(tmp_path: Path, change: Any, problem: str) -> None:
@@ -221,7 +223,7 @@ def test_columns_are_those_of_reading(tmp_path: Path) -> None:
             write([batch], tmp_path / "new")
     with pytest.raises(EncodeError, match=r"no kind of record for the column B.*Kinds: A, V, X"):
         write([pa.RecordBatch.from_pydict({"B": struct})], tmp_path / "new")
-    with pytest.raises(OptionError, match="children is for reading"):
+    with pytest.raises(OptionError, match="children is an option for reading"):
         WritingOptions.of(OPTIONS, in_place=True)
 
 

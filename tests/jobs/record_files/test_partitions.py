@@ -54,7 +54,7 @@ def test_folders_without_a_file_have_no_rows_and_say_so(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert rows(folder / "dt=2026-01-06", partitions="region") == []
-    assert "no file of records is in any of its folders" in caplog.text
+    assert "there are no files of records in its folders" in caplog.text
     with pytest.raises(StorageError, match="no such file or folder"):
         rows(folder / "none", partitions="region")
 
@@ -62,7 +62,7 @@ def test_folders_without_a_file_have_no_rows_and_say_so(
 def test_what_does_not_fit_is_named(folder: Path) -> None:
     with pytest.raises(StorageError, match=r"not in a folder day=VALUE .*region="):
         rows(folder, partitions="day")
-    with pytest.raises(OptionError, match="another column has the name A too"):
+    with pytest.raises(OptionError, match="another column is called A too"):
         rows(folder, partitions="A")
 
 

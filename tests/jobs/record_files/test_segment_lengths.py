@@ -107,5 +107,5 @@ def test_items_after_the_segments_are_in_each_record(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_is_an_error_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"B001abcdefX000")
-    with pytest.raises(DecodeError, match=r"'X' .*|not one of those that have a length.*byte 10"):
+    with pytest.raises(DecodeError, match=r"'X' .*|no record length is known.*byte 10"):
         read_records(tmp_path / "data", **HOW).read_all()

@@ -142,7 +142,7 @@ def test_kinds_are_a_mapping_too(tmp_path: Path, copybook: Path) -> None:
         ("SEG: O=OWNER, P=NAME", "NAME is an item of the record CLAIM, not a record"),
         ("SEG: O=OWNER, P=PARD", "no record PARD .*Did you mean PART"),
         ("SEG: O=OWNER, P", "VALUE=RECORD was expected, not 'P'"),
-        ("SEG: O=OWNER, 'P=PART", "A quote has no end"),
+        ("SEG: O=OWNER, 'P=PART", "A quote is not closed"),
         ("SEG: O|=OWNER", "VALUE=RECORD was expected"),
         ("ID: O=OWNER, 2=PART", "does not distinguish|cannot have the value 'O'"),
         ("SEG O=OWNER", "kinds are written FIELD"),

@@ -198,7 +198,7 @@ def test_records_before_a_broken_end_are_verified(files: list[str]) -> None:
     short = verify_records(*files, trailer_bytes=5)
 
     assert (report.records, counts(report)) == (2, {("N", "digit"): 1})
-    assert "not a whole number of records of 18" in report.unread[0]
+    assert "not a multiple of the record length 18" in report.unread[0]
     assert (short.records, counts(short), short.unread) == (2, {("N", "digit"): 1}, ())
     Path(files[0]).write_bytes(GOOD[:5])
     assert verify_records(*files).unread

@@ -52,7 +52,7 @@ def test_null_is_written_by_the_policy_of_its_type(
 
 
 def test_null_without_a_policy_is_an_error_with_its_place(tmp_path: Path, copybook: Path) -> None:
-    with pytest.raises(EncodeError, match=r"NULL has no bytes .*data, record 2, field D"):
+    with pytest.raises(EncodeError, match=r"NULL cannot be written .*data, record 2, field D"):
         trailgate.write_records(
             [pa.concat_batches([HELD, NONE])],
             tmp_path / "data",
@@ -65,7 +65,7 @@ def test_null_without_a_policy_is_an_error_with_its_place(tmp_path: Path, copybo
     ("nulls", "problem"),
     [
         ("binary=blank", r"cannot be blank in binary fields.*error, low, high, zero"),
-        ("text=nothing", "NULL is written as error, blank, zero, low, high, not 'nothing'"),
+        ("text=nothing", "NULL can be written as error, blank, zero, low, high, not 'nothing'"),
         ("texts=blank", r"texts is not a type.*Did you mean text"),
     ],
 )

@@ -88,7 +88,7 @@ def test_blocks_are_as_full_as_they_can_be_whatever_batches_hold(
     assert blocks(block_length=31) == [22, 22, 22]
     assert blocks(block_length=32) == [32, 30]
     assert blocks(block_length=400, block_records=5) == [50, 12]
-    with pytest.raises(EncodeError, match=r"record of 10 bytes .* blocks of 12 \(.*, record 1\)"):
+    with pytest.raises(EncodeError, match=r"record of 10 bytes .* block of 12 \(.*, record 1\)"):
         blocks(block_length=12)
     with pytest.raises(OptionError, match="blockLength is not an option of recordFormat=rdw"):
         trailgate.write_records(
@@ -114,7 +114,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -
             "not be read as it was written .*data, record 1",
         ),
         ({"record_format": "fixed"}, "framing: the file ends inside a record"),
-        ({"record_format": "length-field", "length_width": 1}, "do not fit their framing"),
+        ({"record_format": "length-field", "length_width": 1}, "do not fit the framing"),
     ],
 )
 def test_records_that_would_not_be_found_again_are_refused(
@@ -159,9 +159,9 @@ def test_what_reading_adds_is_not_written(tmp_path: Path, copybook: Path) -> Non
 def test_nothing_is_overwritten_and_reading_options_are_refused(
     tmp_path: Path, copybook: Path
 ) -> None:
-    with pytest.raises(StorageError, match="there already"):
+    with pytest.raises(StorageError, match="already exists"):
         trailgate.write_records([BATCH], copybook, copybook, record_format="rdw")
-    with pytest.raises(OptionError, match="is for reading"):
+    with pytest.raises(OptionError, match="is an option for reading"):
         trailgate.write_records([BATCH], tmp_path / "data", copybook, skip_first=1)
 
 

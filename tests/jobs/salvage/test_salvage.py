@@ -95,7 +95,7 @@ def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
         "transaction": "tx1",
     }
     assert (two["offset"], two["length"]) == (begin + len(parts[0] + parts[1]), len(parts[2]))
-    assert three["reason"] == "the record's transaction has no begin"
+    assert three["reason"] == "the beginning of the record's transaction is missing"
 
 
 def test_half_a_transaction_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:

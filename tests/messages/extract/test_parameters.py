@@ -163,7 +163,7 @@ def test_operations_are_ignored_from_there_on() -> None:
 
 
 def test_a_switch_after_a_table_is_an_error() -> None:
-    with pytest.raises(OptionError, match="GETUPDATEBEFORES follows TABLE of line 3"):
+    with pytest.raises(OptionError, match="GETUPDATEBEFORES would not apply to the TABLE before it, in line 3"):
         parse_extract(LEAST + "TABLE A.B;\nGETUPDATEBEFORES")
     parse_extract(LEAST + "TABLE A.B;\nIGNOREUPDATEBEFORES")
 
@@ -176,7 +176,7 @@ def test_a_switch_after_a_table_is_an_error() -> None:
         ("A.B, FILTER", "expected parentheses after FILTER"),
         ("A.B, KEYCOLS ()", "expected parentheses after KEYCOLS"),
         ("A.B, KEYCOLS (A = 1)", None),
-        ("A.B, COLS (A), COLSEXCEPT (B)", "COLS and COLSEXCEPT are given together"),
+        ("A.B, COLS (A), COLSEXCEPT (B)", "COLS and COLSEXCEPT cannot be combined"),
         ("A.B, COLS (A), COLS (B)", "COLS is given twice"),
         ("A.B, TOKENS (X)", "expected NAME = value in TOKENS"),
         ("A.B, TOKENS (X = 1, X = 2)", "the token X is given twice"),
@@ -348,19 +348,19 @@ def test_recovery_options_are_noted() -> None:
     [
         (
             "PASSTHRU\nRMTHOST h, MGRPORT 7809\nRMTTRAIL dirdat/rt\nTABLE A.*;",
-            "PASSTHRU is of an Extract that pumps a trail",
+            "PASSTHRU belongs to an Extract that pumps a trail",
         ),
         (
             "RMTHOST h, MGRPORT 7809\nTABLE A.*;",
-            "RMTHOST h, MGRPORT 7809 is of an Extract that sends a trail",
+            "RMTHOST h, MGRPORT 7809 belongs to an Extract that sends a trail",
         ),
         (
             "USERIDALIAS ogg\nTRANLOGOPTIONS INTEGRATEDPARAMS (max_sga_size 256)\nTABLE A.*;",
-            "USERIDALIAS ogg is of an Extract that reads a database's log",
+            "USERIDALIAS ogg belongs to an Extract that reads a database's log",
         ),
         (
             "SOURCEISTABLE\nUSERID ogg\nTABLE A.*;",
-            "SOURCEISTABLE is of an Extract that loads tables",
+            "SOURCEISTABLE belongs to an Extract that loads tables",
         ),
     ],
 )

@@ -247,17 +247,17 @@ def test_a_length_is_null_until_its_record_is_written(place: Path) -> None:
         ("TABLE S.T, FILTER (NOWHERE = 1);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (NAME = 1);",
-            "the column NAME (text) and a number are not compared",
+            "the column NAME (text) and a number cannot be compared",
             3,
         ),
         ("TABLE S.*, KEYCOLS (NAME);", "no column NAME in table S.U", 3),
-        ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be left out", 3),
-        ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be left out", 3),
+        ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be dropped", 3),
+        ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be dropped", 3),
         ("TABLE S.T, TOKENS (TRANID = 'x');", "the token TRANID has the name of one of", 3),
         ("TABLE S.T, TOKENS (A = NOWHERE);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (ID = 'a');\nTABLE S.T, COLS (ID);",
-            "it gives S.T another key, columns or tokens than line 3",
+            "the key, columns or tokens of S.T differ from those in line 3",
             4,
         ),
         (
@@ -291,7 +291,7 @@ def test_what_does_not_fit_the_tables_is_an_error_when_loaded(
 def test_users_cannot_be_left_out_without_txowner(place: Path) -> None:
     (place / "p.properties").write_text(PROPERTIES.replace("delim.txowner=owner\n", ""))
 
-    with pytest.raises(OptionError, match="left out by txowner, which the properties do not have"):
+    with pytest.raises(OptionError, match="excluded by txowner, which the properties do not set"):
         capture_of(place, "EXCLUDEUSER bob")
 
 
@@ -343,8 +343,8 @@ def test_a_table_that_nothing_fits_is_noted_with_the_flag_that_captures_again(pl
     first = capture_files("in", "ot", extract="e.prm", message_per="line")
 
     assert first.notes == (
-        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: when the statement is right, --again captures them once more",
-        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: when the statement is right, --again captures them once more",
+        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: after correcting the statement, capture them with --again",
+        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: after correcting the statement, capture them with --again",
     )
     (place / "e.prm").write_text(lines + "TABLE S.*;")
     assert capture_files("in", "ot", extract="e.prm", message_per="line").operations == 0

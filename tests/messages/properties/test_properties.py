@@ -135,7 +135,7 @@ def test_bytes_that_are_no_utf_8_are_kept_in_delimiters_only() -> None:
 def test_a_delimiter_that_looks_like_an_escape_is_noted() -> None:
     notes = dict(parse_properties(rb"delim.linedelim=\n").notes)
 
-    assert "letter by letter" in notes["delim.linedelim"]
+    assert "used literally" in notes["delim.linedelim"]
 
 
 @pytest.mark.parametrize(

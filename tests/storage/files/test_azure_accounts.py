@@ -67,8 +67,8 @@ def test_the_address_is_shown_as_it_was_asked_for_without_its_login() -> None:
     [
         ("abfs://container/x", "does not name its account"),
         ("abfs://a.blob.core.windows.net/", "does not name its container"),
-        ("abfs://c@a.dfs.core.windows.net/x?sas=1", "the parameter sas of an address of Azure"),
-        ("abfs://a@h:1x/c", "h:1x is not a host of Azure"),
+        ("abfs://c@a.dfs.core.windows.net/x?sas=1", "the parameter sas of an Azure address"),
+        ("abfs://a@h:1x/c", "h:1x is not an Azure host"),
         ("abfs://c@a.dfs.core.windows.net/x?tenant_id=1", "is a key, or tenant_id, client_id"),
     ],
 )

@@ -29,8 +29,8 @@ def test_an_emulator_is_asked_without_a_login(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("address", "problem"),
     [
-        ("gs://b/x?project_id=1", "does not obey the parameter project_id"),
-        ("gs://token@b/x", "the user in an address of Google is not anonymous"),
+        ("gs://b/x?project_id=1", "does not support the parameter project_id"),
+        ("gs://token@b/x", "the only user that a Google address can have is anonymous"),
     ],
 )
 def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:

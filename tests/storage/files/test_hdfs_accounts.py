@@ -24,10 +24,10 @@ def test_addresses_name_a_cluster_and_a_path() -> None:
 @pytest.mark.parametrize(
     ("address", "problem"),
     [
-        ("hdfs://h:8020/x?replication=2", "the parameter replication .* HADOOP_CONF_DIR names"),
-        ("hdfs://joe@h:8020/x", "the user in an address .* HADOOP_USER_NAME"),
-        ("hdfs://h:8020/a#b", "the sign # .* it is written %23"),
-        ("hdfs://h:8020/a%3Ab", "the colon in a:b. Names in HDFS have none"),
+        ("hdfs://h:8020/x?replication=2", "the parameter replication .* Set HADOOP_CONF_DIR"),
+        ("hdfs://joe@h:8020/x", "an HDFS address cannot have a user.*HADOOP_USER_NAME"),
+        ("hdfs://h:8020/a#b", "cannot contain #.*In a name, write %23"),
+        ("hdfs://h:8020/a%3Ab", "a:b contains a colon. Names in HDFS have no colon"),
     ],
 )
 def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:

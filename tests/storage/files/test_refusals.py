@@ -28,7 +28,7 @@ TRACE: Final = r"\n\tat org.apache.hadoop.A.b(A.java:1)\n\tat c.D.e(D.java:2)"
         (
             f'RPCError("java.io.IOException", "{NO_DATANODE}{TRACE}")',
             NO_DATANODE,
-            "a datanode has to be live",
+            "a datanode must be live",
         ),
         (
             f'RPCError("org.apache.hadoop.ipc.StandbyException", "{STANDBY}{TRACE}")',

@@ -226,9 +226,9 @@ def test_the_source_must_give_the_same_again(prefix: Path) -> None:
         found = appender.recovered
 
     assert [batch.rows for batch in found.skip([changes(SOURCE)])] == [2]
-    with pytest.raises(StorageError, match="gave 1 of 2 transactions again"):
+    with pytest.raises(StorageError, match="repeated only 1 of the 2 transactions"):
         list(found.skip([changes(SOURCE[:1])]))
-    with pytest.raises(StorageError, match="where the trail has"):
+    with pytest.raises(StorageError, match="but the trail has"):
         list(replace(found, transactions=1).skip([changes(SOURCE)]))
 
 
@@ -267,7 +267,7 @@ def test_a_csn_that_no_header_holds_is_refused(prefix: Path) -> None:
     long = replace(batch.blocks[0], csn=pa.array(["9" * 129]))
     with (
         TrailAppender(prefix, DEFINITIONS) as appender,
-        pytest.raises(EncodeError, match="a CSN of 129 bytes"),
+        pytest.raises(EncodeError, match="a CSN has 129 bytes"),
     ):
         appender.append(replace(batch, blocks=[long]))
 
@@ -304,14 +304,14 @@ def test_trails_of_others_are_refused(prefix: Path) -> None:
     with pytest.raises(StorageError, match="no checkpoint"):
         TrailAppender(prefix, DEFINITIONS)
     Path(f"{prefix}.manifest.json").write_text(json.dumps({"files": []}))
-    with pytest.raises(StorageError, match="with a manifest"):
+    with pytest.raises(StorageError, match="has a manifest"):
         TrailAppender(prefix, DEFINITIONS)
 
 
 def test_a_live_trail_is_not_captured_into(prefix: Path) -> None:
     TrailAppender(prefix, DEFINITIONS).close()
 
-    with pytest.raises(StorageError, match="without a manifest"):
+    with pytest.raises(StorageError, match="has no manifest"):
         check_trail(local_trail(str(prefix)), None, CaptureOptions())
 
 
@@ -321,7 +321,7 @@ def test_a_file_that_the_writer_did_not_begin_is_not_touched(prefix: Path, mode:
     foreign = Path(f"{prefix}000000001")
     foreign.write_bytes(b"mine")
 
-    with pytest.raises(StorageError, match="does not know of file ot000000001"):
+    with pytest.raises(StorageError, match="does not include file ot000000001"):
         TrailAppender(prefix, None, AppendOptions(mode))
     assert foreign.read_bytes() == b"mine"
 
@@ -344,14 +344,14 @@ def test_a_checkpoint_that_cannot_be_read_is_an_error(prefix: Path) -> None:
 
 
 def test_options_that_do_not_go_together_are_refused(prefix: Path) -> None:
-    with pytest.raises(OptionError, match="overwrite recovery only"):
+    with pytest.raises(OptionError, match="only supports overwrite recovery"):
         AppendOptions(Recovery.APPEND, trail_format=TrailFormat(0))
-    with pytest.raises(OptionError, match="9 or 6"):
+    with pytest.raises(OptionError, match="6 or 9"):
         AppendOptions(seq_digits=7)
     write(prefix, SOURCE, AppendOptions())
     with pytest.raises(OptionError, match="end in 9 digits"):
         TrailAppender(prefix, None, AppendOptions(seq_digits=6))
-    with pytest.raises(OptionError, match="level 0 does not mix"):
+    with pytest.raises(OptionError, match="level 0 cannot be mixed"):
         TrailAppender(prefix, None, AppendOptions(trail_format=TrailFormat(0)))
 
 

@@ -56,7 +56,7 @@ def test_as_text_all_digits_are_read(
 
 
 def test_text_is_for_the_types_of_a_table(stamps: Path) -> None:
-    with pytest.raises(OptionError, match="times is about the types of a table"):
+    with pytest.raises(OptionError, match="times applies to the columns of a table"):
         read_trail(stamps, times="text")
 
 
@@ -81,4 +81,4 @@ def test_the_command_line_shows_all_digits(
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["AT"] for line in lines] == [COARSE, FINE]
     assert run(["show", str(stamps), "--format", "json", "--times", "text"]) == 2
-    assert "name one by --table" in capsys.readouterr().err
+    assert "name it with --table" in capsys.readouterr().err

@@ -91,8 +91,8 @@ def test_a_file_that_comes_too_late_is_an_error_in_one_process() -> None:
 @pytest.mark.parametrize(
     ("late", "problem"),
     [
-        (FoundFile("in/m0000a", 1, 0), "4 files sort up to m0002, of which 3 were taken"),
-        (FoundFile("in/m0000a", 1, 99), "came, or was changed, after m0002 was taken"),
+        (FoundFile("in/m0000a", 1, 0), "4 files sort up to m0002, but only 3 of them were taken"),
+        (FoundFile("in/m0000a", 1, 99), "was added or changed after m0002 was taken"),
     ],
 )
 def test_a_file_that_comes_too_late_is_an_error_after_a_restart(
@@ -126,5 +126,5 @@ def test_a_folder_that_is_not_there_yet_has_no_files(tmp_path: Path) -> None:
     (tmp_path / "in" / ".hidden").write_text("x")
     (tmp_path / "in" / "one").write_text("x")
     assert [name_of(file.path) for file in find_growing(tmp_path / "in")] == ["one"]
-    with pytest.raises(StorageError, match="takes a folder"):
+    with pytest.raises(StorageError, match="needs a folder"):
         find_growing(tmp_path / "in" / "one")

@@ -17,7 +17,7 @@ from trailgate.jobs.checking import check_trail
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.findings import NEWER
 
-HELD = "the last operation of an open transaction is left out"
+HELD = "the last operation of an open transaction is skipped"
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_an_open_transaction_is_shown_when_asked_for(
 ) -> None:
     assert ids(growing, open_transactions="show") == ["1", "2", "3"]
     assert not caplog.records
-    with pytest.raises(OptionError, match="openTransactions is about operations"):
+    with pytest.raises(OptionError, match="openTransactions applies to operations"):
         read_trail(growing, records="all", open_transactions="show")
 
 
@@ -90,7 +90,7 @@ def test_a_file_shorter_than_its_header_states_is_logged(
     size = path.stat().st_size
     os.truncate(path, size - 1)
     read_trail(path, records=records).read_all()  # type: ignore[arg-type]
-    assert f"the header states {size} bytes, and the file has {size - 1}" in caplog.text
+    assert f"the header states {size} bytes, but the file has {size - 1}" in caplog.text
 
 
 def test_tables_that_nothing_defines_are_logged_once(
@@ -101,7 +101,7 @@ def test_tables_that_nothing_defines_are_logged_once(
     assert read_trail(prefix, threads=2).read_all().num_rows == 5
     (notice,) = caplog.records
     assert notice.levelno == logging.WARNING
-    assert "nothing defines MY.ORDERS: columns are numbered" in notice.getMessage()
+    assert "MY.ORDERS is not defined: columns are numbered" in notice.getMessage()
     assert "--definitions FILE" in notice.getMessage()
 
 
@@ -111,7 +111,7 @@ def test_a_level_newer_than_those_known_is_logged_and_noted(
 ) -> None:
     prefix = write_files(tmp_path / "ot", [inserts([1])], level=99)
     assert read_trail(prefix, records=records).read_all().num_rows == 1  # type: ignore[arg-type]
-    assert "the trail is of level 99, and levels up to 7 are known" in caplog.text
+    assert "the trail has level 99, but only levels up to 7 are known" in caplog.text
     report = check_trail(str(prefix))
     assert NEWER.name in {found.kind for found in report.findings}
     assert report.whole

@@ -203,7 +203,7 @@ def test_an_index_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(frame([b"abcd"] * 9, Framing(FrameKind.RDW)))
     (tmp_path / ".data.records").mkdir()
 
-    with pytest.raises(StorageError, match=r"cannot be kept: .*splitSearch=index"):
+    with pytest.raises(StorageError, match=r"cannot be stored: .*splitSearch=index"):
         plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, Search.KEPT)
     assert sorted(one.name for one in tmp_path.iterdir()) == [".data.records", "data"]
 
@@ -230,7 +230,9 @@ def test_splits_that_do_not_meet_are_an_error(tmp_path: Path) -> None:
     path.write_bytes(frame([b"abcd"] * 4, Framing(FrameKind.RDW)))
     wrong = RecordSplit(RecordFile(str(path), 32), 8, 17, exact=True)
 
-    with pytest.raises(DecodeError, match=r"next split of the file begins, at byte 17 .*byte 16"):
+    with pytest.raises(
+        DecodeError, match=r"at byte 17, where the file's next split begins .*byte 16"
+    ):
         list(read_record_split(wrong, Framing(FrameKind.RDW)))
 
 
@@ -287,18 +289,18 @@ def test_a_damaged_or_unfinished_compressed_file_is_an_error(tmp_path: Path) -> 
 def test_archives_and_other_compressions_are_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"1111")
     for path in (tmp_path / name, tmp_path):
-        with pytest.raises(StorageError, match=r"are not read .*Unpack it first, or .* \.gz"):
+        with pytest.raises(StorageError, match=r"cannot be read .*Unpack it first, or .* \.gz"):
             find_record_files(path)
 
 
 def test_a_folder_without_files_says_what_it_has(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"no file of records \(.*Names that begin with"):
+    with pytest.raises(StorageError, match=r"no files of records \(.*names start with"):
         find_record_files(tmp_path)
     for day in range(5):
         (tmp_path / f"dt=2026-01-0{day}").mkdir()
     (tmp_path / "_SUCCESS").touch()
     with pytest.raises(
-        StorageError, match=r"only folders: dt=2026-01-00, .*, \.\.\. .*/\*\* searches all"
+        StorageError, match=r"only folders: dt=2026-01-00, .*, \.\.\. .*/\*\* to search all"
     ):
         find_record_files(tmp_path)
     (tmp_path / "empty").touch()
@@ -324,7 +326,7 @@ def test_what_is_not_there_or_does_not_fit_is_told_with_its_place(tmp_path: Path
     path = tmp_path / "data"
     path.write_bytes(b"11112")
     with pytest.raises(
-        DecodeError, match=r"5 bytes are not a whole number of records of 4 .*byte 4"
+        DecodeError, match=r"5 bytes are not a multiple of the record length 4 .*byte 4"
     ):
         read(path, KINDS["fixed"])
     path.write_bytes(b"\0\x06\0\0ab\0\x09\0\0abc")

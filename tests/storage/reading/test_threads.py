@@ -75,7 +75,7 @@ def test_no_thread_is_left_when_nobody_takes_more() -> None:
 def test_the_number_of_threads_is_checked() -> None:
     assert thread_count(3) == 3
     assert thread_count(None) >= 1
-    with pytest.raises(OptionError, match="one at least"):
+    with pytest.raises(OptionError, match="at least 1"):
         thread_count(0)
 
 

@@ -34,7 +34,7 @@ def test_definitions_that_are_not_understood_are_announced_once(
     assert dict(rows[0]["after"]) == {"#0": "0", "#1": "text"}
     (message,) = caplog.messages
     assert message.startswith(f"{tmp_path}/ot000000000, byte ")
-    assert f"definitions of {NOTES.name} that are not understood" in message
+    assert f"definitions of {NOTES.name} are not understood" in message
     assert "--definitions FILE" in message
     findings = check_trail(trail).findings
     assert [(one.kind, one.severity.value) for one in findings] == [("unread table", "note")] * 2
@@ -69,5 +69,5 @@ def test_a_trail_without_its_definitions_announces_each_table_once(
             caplog.clear()
             assert read_trail(str(tmp_path / "ot"), threads=threads).read_all().num_rows == 3
             (message,) = caplog.messages
-            assert "nothing defines MY.ORDERS: columns are numbered" in message
+            assert "MY.ORDERS is not defined: columns are numbered" in message
             assert "--definitions FILE" in message

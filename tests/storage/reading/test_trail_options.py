@@ -46,9 +46,9 @@ def test_an_option_has_one_name_in_all_spellings(name: str) -> None:
         ({"zzz": "1"}, "Known: table, tables, records"),
         ({"after": "12"}, "'12' is not a position"),
         ({"records": "some"}, "operations or all"),
-        ({"table": "A.B", "tables": "C.*"}, "both given"),
+        ({"table": "A.B", "tables": "C.*"}, "cannot be combined"),
         ({"tables": ""}, "not a list of tables"),
-        ({"records": "all", "table": "A.B"}, "table is about operations"),
+        ({"records": "all", "table": "A.B"}, "table applies to operations"),
         ({"fromCsn": ""}, "empty"),
     ],
 )

@@ -88,7 +88,7 @@ def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         ("ot000000001", 1),
     ]
     assert "ot000000000, byte" in caplog.text
-    assert "2 records of a transaction" in caplog.text
+    assert "2 records of an unfinished transaction" in caplog.text
 
 
 def test_what_does_not_come_again_is_not_dropped_in_silence(tmp_path: Path) -> None:
@@ -161,6 +161,6 @@ def test_a_last_record_that_is_continued_by_nothing_is_an_error(tmp_path: Path) 
     trail = find_trail(write_files(tmp_path / "ot", files))
 
     with pytest.raises(
-        TruncatedError, match="the last record is continued, but nothing follows it"
+        TruncatedError, match="the last record should be continued, but nothing follows it"
     ):
         keys(read_trail(trail))

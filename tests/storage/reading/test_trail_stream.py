@@ -140,10 +140,10 @@ def _gone(prefix: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_cut_back, "was cut back"),
-        (_written_anew, "was written anew"),
+        (_cut_back, "was shortened"),
+        (_written_anew, "was rewritten"),
         (_removed, "was removed before it was read"),
-        (_gone, "is not there any more"),
+        (_gone, "no longer exists"),
     ],
 )
 def test_a_trail_changed_behind_what_was_handed_on_is_an_error(
@@ -155,7 +155,7 @@ def test_a_trail_changed_behind_what_was_handed_on_is_an_error(
     change(prefix)
     reader.restart()
 
-    with pytest.raises(StorageError, match=rf"{said}.*another checkpoint"):
+    with pytest.raises(StorageError, match=rf"{said}.*new checkpoint"):
         reader.batch()
 
 
@@ -171,7 +171,7 @@ def test_another_trail_with_equal_last_records_is_recognized(tmp_path: Path) -> 
     _other_transaction(prefix)
     reader.restart()
 
-    with pytest.raises(StorageError, match="was written anew"):
+    with pytest.raises(StorageError, match="was rewritten"):
         reader.batch()
 
 
@@ -187,7 +187,7 @@ def test_a_checkpoint_of_an_earlier_version_is_continued_and_checked(tmp_path: P
     reader.offset = StreamOffset.read(old)
     assert reader.batch() == ["5", "6"]
     reader.offset = StreamOffset.read({**old, "check": "01234567"})
-    with pytest.raises(StorageError, match="was written anew"):
+    with pytest.raises(StorageError, match="was rewritten"):
         reader.batch()
 
 

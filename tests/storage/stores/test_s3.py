@@ -23,7 +23,7 @@ def test_addresses_have_the_parameters_of_pyarrow(s3_server: S3Server, s3_bucket
 
     assert store.put(key, b"1", None)
     assert s3_bucket.keys() == ["a b"]
-    with pytest.raises(OptionError, match="does not obey the parameter role_arn"):
+    with pytest.raises(OptionError, match="does not support the parameter role_arn"):
         writable_store(f"{s3_bucket.url}/x?role_arn=a", "a test")
     with pytest.raises(OptionError, match="a trail is not written to ftp:// addresses"):
         writable_store("ftp://b/x", "a trail")

@@ -280,7 +280,9 @@ def test_errors_of_the_store_are_named_without_the_login(bucket: Bucket) -> None
     address = bucket.whole_url("x").replace(bucket.name, "missingbucket")
     store, key = writable_store(address, "a test")
 
-    with pytest.raises(WriteError, match=r"the store refuses it: .*missingbucket/x\)$") as caught:
+    with pytest.raises(
+        WriteError, match=r"the store refused the request: .*missingbucket/x\)$"
+    ) as caught:
         store.put(key, b"", None)
 
     assert bucket.server.secret in address

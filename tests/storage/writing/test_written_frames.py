@@ -226,7 +226,7 @@ def test_rows_without_positions_are_written_where_they_are_whole(
     check(rows, written(folder, [bare]))
     with pytest.raises(
         TransactionError,
-        match="rows of the transaction tx3 of CSN 1003 were left out, and without positions",
+        match="rows of the transaction tx3 of CSN 1003 are missing, and without positions",
     ):
         written(folder, [torn])
 
@@ -268,10 +268,10 @@ def test_transactions_without_ids_are_written_where_they_are_whole(
             lambda rows: [rows.slice(0, 3), rows.slice(3)],
             "the transaction tx1 is in two partitions",
         ),
-        (lambda rows: [rows, rows], "position, 0000000000.*is before that of the row before"),
+        (lambda rows: [rows, rows], "position, 0000000000.*is lower than that of the previous row"),
         (lambda rows: [rows.slice(0, 1), rows.slice(0, 1)], "two rows have the position"),
-        (lambda rows: [rows.slice(4), rows.slice(0, 4)], "is before that of the row before"),
-        (lambda rows: [rows.take([0, 1, 3, 2])], "is before that of the row before"),
+        (lambda rows: [rows.slice(4), rows.slice(0, 4)], "is lower than that of the previous row"),
+        (lambda rows: [rows.take([0, 1, 3, 2])], "is lower than that of the previous row"),
         (
             lambda rows: [rows.drop_columns(["position"]).take([0, 1, 3, 2])],
             "the transaction tx1 continues after its end",

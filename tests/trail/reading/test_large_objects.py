@@ -120,12 +120,12 @@ def test_an_error_in_joined_data_is_placed_where_its_bytes_stand() -> None:
         ([record(INSERT, KEY, continued=1), record(INSERT, KEY)], "no fragment follows it .*1000"),
         ([record(INSERT, KEY, continued=1)], "no fragment follows it"),
         ([record(INSERT, KEY), record(FRAGMENT, KEY)], "follows a record that is not continued"),
-        ([record(FRAGMENT, KEY)], "without the change it belongs to"),
+        ([record(FRAGMENT, KEY)], "does not follow the change it belongs to"),
         (fragments(INSERT, LONG, 5, 9)[:2], "no fragment follows it"),
         (fragments(INSERT, LONG, 13, 16)[::2], "runs over its data area"),
         (
             [record(INSERT, KEY, continued=1), record(FRAGMENT, b"", name="S.U")],
-            "of another table than its change",
+            "a piece is of another table than its change",
         ),
     ],
 )
@@ -214,11 +214,11 @@ def test_large_objects_belong_to_the_after_image_but_of_a_delete() -> None:
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        (large(1, ((2, 1, 0), b"a")), "not all pieces"),
+        (large(1, ((2, 1, 0), b"a")), "some pieces of a large object are missing"),
         (large(1, ((2, 1, 0), b"a"), ((2, 2, 2), b"b")), "has a gap"),
         (large(1, ((1, 1, 5), b"a")), "has a gap"),
         (large(1, ((2, 1, 0), b"aa"), ((2, 2, 1), b"b")), "overlap"),
-        (large(1, ((2, 1, 0), b"a"), ((3, 2, 1), b"b")), "two totals"),
+        (large(1, ((2, 1, 0), b"a"), ((3, 2, 1), b"b")), "different numbers of pieces"),
         (large(1, ((2, 1, 0), b"a"), ((2, 3, 1), b"b")), "number is not one of 1 to"),
         (large(1, ((2, 1, 0), b"a"), ((2, 1, 1), b"b")), "appears twice"),
         (large(9, ((1, 1, 0), b"a")), "column 9 in a table of 4 columns"),

@@ -69,7 +69,7 @@ def patched(data: bytes, offset: int, text: str) -> bytes:
         (14, "97", "type 151 .RestartOK. has the partition byte"),
         (14, "CD", "type 205 .GGSComment. has the partition byte"),
         (14, "AA", "type 170 .Metadata. has the partition byte"),
-        (14, "74", "a piece of a change is without the change"),
+        (14, "74", "a piece does not follow the change"),
         (14, "02", "type 2 .TMFCommit. has the partition byte of a data record"),
         (14, "F8", "type 248 .unknown. is not an operation .*logdump"),
         (36, "07", ""),

@@ -132,7 +132,7 @@ def test_a_release_names_its_level(release: str, level: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("21.3",), "format of release 21.3 is not public.*Known are 9.5, 10.0"),
+        (("21.3",), "format of release 21.3 is not public.*Known: 9.5, 10.0"),
         (("11.1",), "format of release 11.1 is not public"),
         (("11.2", "little"), "release 11.2 is big-endian.*12.1"),
         (("10.0", None, "full"), "release 10.0 has no unified updates.*12.1"),
@@ -148,7 +148,7 @@ def test_a_format_that_is_not_there_is_refused(
 
 
 def test_level_8_is_refused() -> None:
-    with pytest.raises(OptionError, match="level 8 is not among 0 to 7"):
+    with pytest.raises(OptionError, match="level 8 is not one of 0 to 7"):
         TrailFormat(8)
 
 

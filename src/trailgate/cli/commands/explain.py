@@ -1,4 +1,4 @@
-"""``trailgate explain``: what the rules of XML messages find in one message."""
+"""``trailgate explain``: show what the rules for XML messages match in one message."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.capture_output import many
-from trailgate.cli.options import JsonLines, Properties, takes
-from trailgate.cli.output import printable, quiet_pipe, say
-from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.terminal.counts import many
+from trailgate.terminal.options import JsonLines, Properties, takes
+from trailgate.terminal.output import printable, quiet_pipe, say
+from trailgate.terminal.standard_input import STANDARD, standard_input
 
 if TYPE_CHECKING:
     from trailgate.capture.capture import Parsed
@@ -32,7 +32,7 @@ def command(
     properties: Properties,
     as_json: JsonLines = False,
 ) -> None:
-    """Show which rules match in an XML message, and what they give."""
+    """Show which rules match in an XML message, and the values that they find."""
     from trailgate.formats.xml.coverage import explain
     from trailgate.formats.xml.options import XmlOptions
     from trailgate.jobs.capture.loading import load, messages_from
@@ -40,7 +40,7 @@ def command(
     capture = load(properties).capture
     if not isinstance(capture.options, XmlOptions):
         hint = "trailgate capture --dry-run checks messages of the other parsers"
-        raise OptionError("only messages of parser.type=xml are found by rules", hint=hint)
+        raise OptionError("rules exist only for parser.type=xml", hint=hint)
     body = _read(message)
     try:
         explanation = explain(capture.options, body)
@@ -65,7 +65,7 @@ def _read(path: str) -> bytes:
 
 
 def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
-    from trailgate.cli.rows import rows
+    from trailgate.terminal.rows import rows
 
     return {
         **asdict(explanation),
@@ -75,7 +75,7 @@ def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
 
 
 def _print(explanation: Explanation, parsed: Parsed) -> None:
-    from trailgate.cli.rows import rows
+    from trailgate.terminal.rows import rows
 
     for match in explanation.matches:
         for line, style in _lines(match, ""):

@@ -1,1 +1,1 @@
-"""The text of a copybook to layouts: fields with their offsets and sizes."""
+"""Parse copybooks into layouts: trees of fields with offsets and sizes."""

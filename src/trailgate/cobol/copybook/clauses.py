@@ -1,7 +1,9 @@
-"""Tokens to entries: every clause is one function, found by its first word.
+"""Parse tokens into entries. Each clause is a method of ``_Cursor``, selected by its first word.
 
-An entry is a level number, a name unless it is left out, and clauses up to the period. A cursor goes through the tokens once; a clause takes what belongs to it and fills in the entry.
-Comments belong to the entry that follows them.
+An entry is a level number, an optional name, and clauses up to the period. The cursor moves through
+the tokens once. It looks up the next word in ``_CLAUSES``; the method for that clause consumes the
+clause's tokens and fills in the entry. Comments belong to the entry after them. For example, ``05 A
+PIC 9(3) COMP-3.`` calls ``picture`` and then ``usage``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from trailgate.cobol.copybook.source import Token, TokenKind
 from trailgate.cobol.copybook.sql_types import BYTES, describe_sql_type
 from trailgate.errors import OptionError
 
-# Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
+# Each spelling of a USAGE with its usual short name. ``reader`` computes the sizes.
 USAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{
@@ -59,7 +61,7 @@ USAGES: Final[Mapping[str, str]] = MappingProxyType(
         "BINARY-LONG-LONG": "BINARY-DOUBLE",
     }
 )
-# Words of values that are not names, so that a number before them does not begin an entry.
+# Words that can follow a number in VALUE. A number before one of them is a value, not a level.
 _AFTER_VALUE: Final = re.compile(
     r"[-+]?[\d.,]*\d|THRU|THROUGH|(ZERO|SPACE)(S|ES)?|(HIGH|LOW)-VALUES?|QUOTES?|ALL|NULLS?",
     re.IGNORECASE,
@@ -72,17 +74,19 @@ Measure = Callable[[list[Entry]], list[Layout]]
 
 
 def parse_entries(tokens: list[Token], measure: Measure, *, comma: bool = False) -> list[Entry]:
-    """Return the records of a copybook, each with its items below it; raises DefinitionError.
+    """Parse the tokens into records, each with its items below it. Raises DefinitionError.
 
-    ``measure`` gives the layouts of entries that are not in trees yet, for constants. ``comma``: the decimal point of pictures is a comma, and a point is between thousands.
+    ``measure`` computes the layouts of the entries so far, for constants such as LENGTH OF.
+    ``comma`` means DECIMAL-POINT IS COMMA.
     """
     return with_types(tree(list(_Cursor(tokens, measure, comma=comma).entries())))
 
 
 class _Cursor:
-    """Reads entries from tokens; comments are kept apart, by the token that follows them.
+    """Reads entries from tokens.
 
-    A name of level 78 is a constant: it stands for its number in the entries after it.
+    Comments are stored separately, by the index of the token after them. A level-78 name is a
+    constant: it is replaced by its number in later entries.
     """
 
     def __init__(self, tokens: list[Token], measure: Measure, *, comma: bool) -> None:
@@ -99,15 +103,16 @@ class _Cursor:
                 self._comments.setdefault(len(self._tokens), []).append(token)
             else:
                 self._tokens.append(token)
-        self._place = 0
+        self._position = 0
 
     def entries(self) -> Iterator[Entry]:
+        """Yield the entries in order."""
         comments: list[Token] = []
-        while self._place < len(self._tokens):
-            comments += self._comments.get(self._place, [])
-            token = self._tokens[self._place]
+        while self._position < len(self._tokens):
+            comments += self._comments.get(self._position, [])
+            token = self._tokens[self._position]
             if token.kind is TokenKind.PERIOD:
-                self._place += 1
+                self._position += 1
             elif self._at_constant(token):
                 self._constant(token)
             else:
@@ -118,14 +123,14 @@ class _Cursor:
                 yield entry
 
     def _at_constant(self, token: Token) -> bool:
-        """Return whether a constant begins: level 78, or level 01 with CONSTANT after its name."""
-        after = [one.upper for one in self._tokens[self._place + 2 : self._place + 3]]
+        """Return True if the token begins a constant: level 78, or ``01 name CONSTANT``."""
+        after = [one.upper for one in self._tokens[self._position + 2 : self._position + 3]]
         stated = token.text in ("01", "1") and after == ["CONSTANT"]
         return token.first and (token.upper == CONSTANT or stated)
 
     def _constant(self, token: Token) -> None:
-        """Note a constant."""
-        self._place += 1
+        """Parse a constant and store its value."""
+        self._position += 1
         name = self._expect("a name", token)
         self._skip("CONSTANT")
         self._noise()
@@ -136,20 +141,23 @@ class _Cursor:
         words = [self._expect("a value", token)]
         while (more := self._peek()) is not None and more.kind is not TokenKind.PERIOD:
             words.append(more)
-            self._place += 1
+            self._position += 1
         before = ItemsBefore(self._layouts, self._next_level())
         self._constants[name.upper] = constant_value(words, self._constants, before)
 
     def _layouts(self) -> list[Layout]:
-        """Return the layouts of the entries so far."""
+        """Return the layouts of the entries so far.
+
+        They are computed again only if entries were added.
+        """
         count = len(self._entries)
         if self._measured[0] != count:
             self._measured = count, self._measure(self._entries)
         return self._measured[1]
 
     def _next_level(self) -> int:
-        """Return the level of the next item; 1 at the end."""
-        for token in self._tokens[self._place :]:
+        """Return the level of the next item, or 1 at the end."""
+        for token in self._tokens[self._position :]:
             if token.first and token.upper.isdecimal() and len(token.text) <= 2:
                 level = int(token.text)
                 if level in range(1, 50) or level == STAND_ALONE:
@@ -157,7 +165,8 @@ class _Cursor:
         return RECORD
 
     def _entry(self) -> Entry:
-        token = self._tokens[self._place]
+        """Parse one entry, from its level number to its period."""
+        token = self._tokens[self._position]
         if token.kind is not TokenKind.WORD or not token.text.isdecimal():
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
@@ -165,11 +174,12 @@ class _Cursor:
             raise token.error(
                 f"{token.text} is not a level number", "1 to 49, 66, 77, 78 and 88 are"
             )
-        self._place += 1
+        self._position += 1
         entry = Entry(level, "", token)
+        # The name may be missing: ``05 PIC X.`` is FILLER.
         named = self._word()
         if named is not None and named.upper not in _CLAUSES and not self._at_entry():
-            self._place += 1
+            self._position += 1
             entry.name = named.text
         entry.filler = not entry.name or entry.name.upper() == "FILLER"
         entry.name = entry.name or "FILLER"
@@ -177,9 +187,10 @@ class _Cursor:
         return entry
 
     def _clauses(self, entry: Entry) -> None:
+        """Parse the clauses of an entry up to its period, which may be missing before the next entry."""
         while (token := self._peek()) is not None:
             if token.kind is TokenKind.PERIOD:
-                self._place += 1
+                self._position += 1
                 return
             if self._at_entry():
                 break  # the period is missing, as in the manual's own examples
@@ -187,45 +198,49 @@ class _Cursor:
             if clause is None:
                 hint = "PIC, USAGE, OCCURS, REDEFINES, SIGN, VALUE, ... or the period at its end"
                 raise token.error(f"a clause of {entry.name} was expected, not {token.text}", hint)
-            self._place += 1
+            self._position += 1
             clause(self, entry, token)
-        last = self._tokens[self._place - 1]
+        last = self._tokens[self._position - 1]
         if last.cut.endswith("."):
             raise last.error(f"the entry of {entry.name} has no period")
 
     def _at_entry(self) -> bool:
-        """Return whether the next token can be a level number: one or two digits, first on its line."""
+        """Return True if the next token can be a level number: one or two digits, first on its line."""
         token = self._peek()
         if token is None:
             return False
         return token.first and token.upper.isdecimal() and len(token.text) <= 2
 
     def _peek(self) -> Token | None:
-        return self._tokens[self._place] if self._place < len(self._tokens) else None
+        return self._tokens[self._position] if self._position < len(self._tokens) else None
 
     def _word(self) -> Token | None:
         token = self._peek()
         return token if token is not None and token.kind is TokenKind.WORD else None
 
     def _skip(self, *words: str) -> bool:
+        """Skip the next word if it is one of these; return whether it was."""
         token = self._word()
         if token is not None and token.upper in words:
-            self._place += 1
+            self._position += 1
             return True
         return False
 
     def _noise(self) -> None:
+        """Skip optional words such as IS and TIMES."""
         while self._skip(*_NOISE):
             pass
 
     def _expect(self, what: str, after: Token) -> Token:
+        """Consume and return the next token. Raises DefinitionError if the entry ends here."""
         token = self._peek()
         if token is None or token.kind is TokenKind.PERIOD:
             raise (token or after).error(f"{what} was expected after {after.text}")
-        self._place += 1
+        self._position += 1
         return token
 
     def _number(self, what: str, after: Token) -> int:
+        """Consume a whole number, or the name of a constant, and return its value."""
         token = self._expect(what, after)
         constant = self._constants.get(token.upper)
         if constant is not None:
@@ -246,10 +261,10 @@ class _Cursor:
         except PictureError as error:
             raise text.error(str(error)) from None
 
-    def _count(self, found: re.Match[str]) -> str:
-        """Return a repetition of a picture with the number that its constant stands for."""
-        number = self._constants.get(found[1].upper())
-        return found[0] if number is None else f"({number})"
+    def _count(self, match: re.Match[str]) -> str:
+        """Replace a constant's name in a picture's repetition by its number: ``(LEN)`` becomes ``(8)``."""
+        number = self._constants.get(match[1].upper())
+        return match[0] if number is None else f"({number})"
 
     def usage_is(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
@@ -270,7 +285,7 @@ class _Cursor:
             entry.unsigned = self._skip("UNSIGNED")
 
     def sql_type(self, entry: Entry, token: Token) -> None:
-        """Read ``SQL TYPE IS CLOB(100)``, which the Db2 precompiler replaces by items."""
+        """Parse ``SQL TYPE IS CLOB(100)``, which the Db2 precompiler replaces by items."""
         self._skip("TYPE")
         self._skip("IS")
         words = [self._expect("a type of SQL", token)]
@@ -278,7 +293,7 @@ class _Cursor:
             if word.upper in _CLAUSES:
                 break
             words.append(word)
-            self._place += 1
+            self._position += 1
         try:
             describe_sql_type(entry, " ".join(word.text for word in words))
         except OptionError as error:
@@ -297,7 +312,7 @@ class _Cursor:
     def typedef(self, entry: Entry, token: Token) -> None:
         self._skip("STRONG")
         if entry.level != 1:
-            raise token.error(f"{entry.name} is a type, and not of level 01")
+            raise token.error(f"{entry.name} has TYPEDEF, but is not of level 01")
         entry.is_type = True
         self._types.add(entry.name.upper())
 
@@ -324,6 +339,7 @@ class _Cursor:
         if self._skip("DEPENDING"):
             self._noise()
             counter, groups = self._qualify("the counter", token)
+            # ``OCCURS 5 DEPENDING ON N`` allows 0 to 5.
             least = least if ranged else 0
         if unbounded:
             if counter is None:
@@ -337,7 +353,7 @@ class _Cursor:
         self._occurs_keys()
 
     def _qualify(self, what: str, after: Token) -> tuple[str, tuple[str, ...]]:
-        """Return a name, and the groups that it is qualified by, the inner ones first."""
+        """Parse a name and its qualifying groups (``OF GROUP``), innermost group first."""
         name = self._expect(what, after).text
         groups = []
         while self._skip("OF", "IN"):
@@ -345,7 +361,7 @@ class _Cursor:
         return name, tuple(groups)
 
     def _occurs_keys(self) -> None:
-        """Skip ASCENDING KEY IS names and INDEXED BY names."""
+        """Skip ``ASCENDING KEY IS names`` and ``INDEXED BY names``."""
         while self._skip("ASCENDING", "DESCENDING", "INDEXED"):
             self._skip("BY")
             self._noise()
@@ -354,7 +370,7 @@ class _Cursor:
                     break
                 if word.upper in ("ASCENDING", "DESCENDING", "INDEXED"):
                     break
-                self._place += 1
+                self._position += 1
 
     def sign_is(self, entry: Entry, token: Token) -> None:
         self._noise()
@@ -384,35 +400,40 @@ class _Cursor:
 
     def values(self, entry: Entry, token: Token) -> None:
         self._noise()
-        found: list[tuple[str, str | None]] = []
-        while (value := self._peek()) is not None and not self._ends_values(value, bool(found)):
-            self._place += 1
+        ranges: list[tuple[str, str | None]] = []
+        while (value := self._peek()) is not None and not self._ends_values(value, bool(ranges)):
+            self._position += 1
+            # ``ALL "x"`` is read as "x".
             if value.upper == "ALL":
                 continue
             until = None
             if self._skip("THRU", "THROUGH"):
                 until = self._expect("the range's end", token).text
-            found.append((value.text, until))
-        if not found:
+            ranges.append((value.text, until))
+        if not ranges:
             raise token.error("a value was expected")
         if entry.level == CONDITION:
-            entry.conditions.append(Condition(entry.name, tuple(found)))
+            entry.conditions.append(Condition(entry.name, tuple(ranges)))
 
     def _ends_values(self, value: Token, some: bool) -> bool:
+        """Return True if the list of values ends before this token.
+
+        ``some``: it already has a value.
+        """
         if value.kind is TokenKind.PERIOD or value.upper in _CLAUSES:
             return True
         return some and self._at_entry() and not self._more_values()
 
     def _more_values(self) -> bool:
-        """Return whether a number that begins a line is a value: no name or clause follows."""
-        after = self._place + 1
+        """Return True if a number at the start of a line is a value, since no name or clause follows it."""
+        after = self._position + 1
         following = self._tokens[after] if after < len(self._tokens) else None
         if following is None or following.kind is not TokenKind.WORD:
             return True
         return _AFTER_VALUE.fullmatch(following.text) is not None
 
     def when_false(self, _: Entry, token: Token) -> None:
-        """Skip the value that a condition's item gets where the condition is set to false."""
+        """Skip ``WHEN SET TO FALSE IS value`` of a condition."""
         while self._skip("SET", "TO", "FALSE", "IS"):
             pass
         self._expect("the value for FALSE", token)
@@ -427,7 +448,7 @@ class _Cursor:
             self._expect("a name", token)
 
     def nothing(self, entry: Entry, token: Token) -> None:
-        """Skip a word that does not concern the layout."""
+        """Skip a word that does not affect the layout."""
 
 
 _Clause = Callable[[_Cursor, Entry, Token], None]
@@ -473,7 +494,7 @@ _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
 )
 
 
-# Bytes of numbers without a picture.
+# Bytes of the binary usages that have no picture.
 BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
     {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
 )

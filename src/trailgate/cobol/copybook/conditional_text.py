@@ -1,7 +1,9 @@
-"""Conditional text: which lines of a copybook are compiled.
+"""Conditional text: decide which lines of a copybook are compiled.
 
-Two notations state the same: the standard's directives (``>>DEFINE``, ``>>IF``, ``>>EVALUATE``) and those of Micro Focus (``$IF``, ``$SET CONSTANT``).
-Their constants are given as an option, or defined by the text. Whether a constant is defined is never guessed: one that nobody states is an error.
+Two notations mean the same: the standard's directives (``>>DEFINE``, ``>>IF``, ``>>EVALUATE``) and
+those of Micro Focus (``$IF``, ``$SET CONSTANT``). Constants come from an option or from the text
+itself. Whether a constant is defined is never guessed: a constant that neither states is an error.
+``compiled_text`` yields the text words of the lines that are compiled.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Definition(Enum):
-    """What is known of a constant without a value."""
+    """The state of a constant without a value."""
 
-    OFF = "OFF"  # it is not defined
+    OFF = "OFF"  # not defined
     DEFINED = "DEFINED"
 
 
@@ -45,7 +47,7 @@ _WORD: Final = re.compile(
 _NAME: Final = re.compile(r"\w(?:[\w-]*\w)?")
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _DIRECTIVE: Final = re.compile(r"\s*(>>|\$)\s*([A-Za-z0-9-]+)\s*")
-# Directives that do not concern which items there are.
+# Directives that do not affect the items.
 _OTHERS: Final = frozenset(
     {
         "CALLINTERFACE",
@@ -78,7 +80,7 @@ _OTHERS: Final = frozenset(
         "XML",
     }
 )
-# What $SET can state about sizes and signs, and the options that state it here.
+# Settings of $SET that change sizes or signs. They are not obeyed, but warned of.
 _LAYOUT_SETTINGS: Final = re.compile(
     r"\b(?:NO)?(IBMCOMP|SIGN|ODOSLIDE|ALIGN|CHARSET)\b", re.IGNORECASE
 )
@@ -96,7 +98,11 @@ _RELATIONS: Final[Mapping[str, Callable[[int], bool]]] = MappingProxyType(
 
 @dataclass(slots=True)
 class _Branches:
-    """An IF or EVALUATE: whether its present branch is compiled, whether one was, and whether it is in text that is."""
+    """An open IF or EVALUATE.
+
+    ``active``: the current branch is compiled. ``taken``: this branch or an earlier one was.
+    ``inside``: the text around it is compiled.
+    """
 
     begin: Token
     end: frozenset[str]
@@ -107,26 +113,27 @@ class _Branches:
     subject: _Expression | None = None
 
     def take(self, condition: Callable[[], bool]) -> None:
-        """Begin a branch. Its condition is evaluated only if the branch can be compiled."""
+        """Start a branch. Its condition is evaluated only if the branch can be compiled."""
         self.active = self.inside and not self.taken and condition()
         self.taken = self.taken or self.active
 
 
 @dataclass(slots=True)
 class Constants:
-    """The constants of conditional text: ``given`` by an option, and defined so far."""
+    """The constants of conditional text: those ``given`` by an option, and those defined so far."""
 
     given: Mapping[str, Value]
     defined: dict[str, Value] = field(default_factory=dict)
 
     def known(self, name: str) -> Value | None:
-        """Return the value of a constant; None if nobody states it."""
-        own = self.defined.get(name.upper())
-        return self.given.get(name.upper()) if own is None else own
+        """Return the value of a constant, or None if neither the text nor the option states it."""
+        defined_value = self.defined.get(name.upper())
+        return self.given.get(name.upper()) if defined_value is None else defined_value
 
     def define(self, name: Token, value: Value, *, override: bool) -> None:
-        """Define a constant, or with OFF undefine it; raises DefinitionError for another value than the one it has."""
+        """Define a constant, or undefine it (OFF). Raises DefinitionError if it has a different value."""
         before = self.known(name.text)
+        # A constant may be defined again with the same value.
         is_new = before is None or before is OFF or before == value
         if not (override or value is OFF or is_new):
             problem = f"{name.text} is {_shown(before)} already, and is defined as {_shown(value)}"
@@ -135,27 +142,36 @@ class Constants:
 
 
 def read_constants(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without one. Raises ValueError."""
+    """Parse the option ``constants``: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``, or ``NAME`` alone.
+
+    A name alone is defined without a value. Raises ValueError if a name is wrong or repeated.
+    """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     return passed_constants({name: value if mark else True for name, mark, value in pairs})
 
 
 def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
-    """Return constants by their names, where None and False are OFF, and True is defined without one; raises ValueError for what is not a mapping of names."""
-    found: dict[str, str] = {}
+    """Normalize a mapping of constants to pairs of names (in capitals) and text.
+
+    None and False become OFF, True becomes DEFINED. Raises ValueError if it is not a mapping, or if
+    a name is wrong or repeated.
+    """
+    constants_by_name: dict[str, str] = {}
     if isinstance(constants, tuple):
         constants = dict(constants)  # constants that were read already
-    for given, value in instance(Mapping)(constants).items():
-        name = str(given).strip().upper()
-        if not _NAME.fullmatch(name) or name in found:
+    for key, value in instance(Mapping)(constants).items():
+        name = str(key).strip().upper()
+        if not _NAME.fullmatch(name) or name in constants_by_name:
             raise ValueError
         is_stated = value is None or isinstance(value, bool)
-        found[name] = ("DEFINED" if value else "OFF") if is_stated else str(value).strip()
-    return tuple(found.items())
+        constants_by_name[name] = (
+            ("DEFINED" if value else "OFF") if is_stated else str(value).strip()
+        )
+    return tuple(constants_by_name.items())
 
 
 def constants_of(pairs: Sequence[tuple[str, str]]) -> Constants:
-    """Return the constants of an option with their values."""
+    """Return the constants of an option with their values parsed."""
     return Constants({name: _value_of(text) for name, text in pairs})
 
 
@@ -177,9 +193,10 @@ def _value_of(text: str) -> Value:
 def compiled_text(
     lines: Sequence[SourceLine], source: str, words: TextWords, constants: Constants
 ) -> Iterator[list[Token]]:
-    """Yield the text words of the lines that are compiled, in pieces between directives.
+    """Yield the text words of the compiled lines, in pieces between directives.
 
-    A directive is obeyed when the piece before it has been used, so a member that is copied there can define constants. Raises DefinitionError.
+    The caller processes each piece before the next directive is evaluated, so that a member copied
+    there can define constants. Raises DefinitionError.
     """
     reader = _Directives(source, constants)
     piece: list[Token] = []
@@ -205,34 +222,34 @@ class _Directives:
 
     @property
     def active(self) -> bool:
-        """Return whether lines here are compiled."""
+        """True if the current line is compiled."""
         return not self._open or self._open[-1].active
 
     def check_end(self) -> None:
-        """Raise DefinitionError for an IF or EVALUATE without an end."""
+        """Raise DefinitionError if an IF or EVALUATE is still open."""
         if self._open:
             begin = self._open[-1].begin
             ends = " or ".join(sorted(self._open[-1].end))
             raise begin.error(f"{begin.text} without its end", f"Its end is {ends}")
 
     def obey(self, line: SourceLine) -> None:
-        """Obey one directive; raises DefinitionError with its line."""
-        found = _DIRECTIVE.match(line.text)
-        mark, name, rest = (found[1], found[2].upper(), found.end()) if found else (">>", "", 0)
-        column = line.column + (found.start(1) if found else 0)
+        """Obey one directive. Raises DefinitionError with its line."""
+        match = _DIRECTIVE.match(line.text)
+        mark, name, rest = (match[1], match[2].upper(), match.end()) if match else (">>", "", 0)
+        column = line.column + (match.start(1) if match else 0)
         token = Token(TokenKind.WORD, mark + name, self._source, line.number, column)
         name = {"ELSEIF": "ELIF", "ELSE-IF": "ELIF"}.get(name, name)
         obeys = _OBEYED.get(name)
         if obeys is not None:
             obeys(self, _Expression(token, line, rest, self._constants))
         elif mark == ">>" and name not in _OTHERS and self.active:
-            problem = f"{token.text} is not a directive that is known"
+            problem = f"{token.text} is not a known directive"
             raise token.error(
-                problem, ">>DEFINE, >>IF, >>ELIF, >>ELSE, >>END-IF, >>EVALUATE, ... are"
+                problem, "Known: >>DEFINE, >>IF, >>ELIF, >>ELSE, >>END-IF, >>EVALUATE, ..."
             )
 
     def with_constants(self, words: list[Token]) -> list[Token]:
-        """Return the words of a line with the value in the place of a name in ``CONSTANT FROM name``."""
+        """Insert the constant's value for ``CONSTANT FROM name``."""
         for at in range(2, len(words) - 1):
             if words[at].upper == "FROM" and words[at - 1].upper in ("CONSTANT", "IS", "GLOBAL"):
                 name = words[at + 1]
@@ -241,6 +258,7 @@ class _Directives:
                     raise name.error(f"the constant {name.text} has no value", _hint(name.text))
                 text = str(value) if isinstance(value, Decimal) else f"'{value}'"
                 kind = TokenKind.WORD if isinstance(value, Decimal) else TokenKind.LITERAL
+                # ``CONSTANT FROM X`` becomes ``CONSTANT AS value``.
                 words[at] = replace(words[at], text="AS")
                 words[at + 1] = replace(name, text=text, kind=kind)
         return words
@@ -262,7 +280,7 @@ class _Directives:
 
     def end(self, words: _Expression) -> None:
         if not self._open or words.token.text[1:].lstrip(">") not in self._open[-1].end:
-            raise words.token.error(f"{words.token.text} without its begin")
+            raise words.token.error(f"{words.token.text} without an IF or EVALUATE before it")
         self._open.pop()
 
     def evaluate(self, words: _Expression) -> None:
@@ -279,7 +297,7 @@ class _Directives:
             branches.take(lambda: words.is_value_of(subject))
 
     def _branches(self, words: _Expression, begin: str) -> _Branches:
-        """Return the IF or EVALUATE that a branch belongs to."""
+        """Return the open IF or EVALUATE that a branch belongs to. Raises DefinitionError if none is open."""
         ends = _ENDS_IF if begin == "IF" else _ENDS_EVALUATE
         if not self._open or self._open[-1].end != ends or self._open[-1].last:
             raise words.token.error(f"{words.token.text} without {begin} before it")
@@ -292,7 +310,7 @@ class _Directives:
         name = words.name()
         words.skip("AS")
         if words.skip("PARAMETER"):
-            return  # its value is given by the option, or it is not known
+            return  # its value comes from the option, or is unknown
         value = OFF if words.skip("OFF") else DEFINED if words.at_end else words.sum()
         override = words.skip("OVERRIDE")
         words.check_end()
@@ -305,7 +323,7 @@ class _Directives:
             self.define(words)
         elif _LAYOUT_SETTINGS.search(words.text):
             problem = f"{words.text.strip()} is not obeyed"
-            hint = "State what it changes by options: compiler, binarySizes, signs, depending, codePage"
+            hint = "Use the options compiler, binarySizes, signs, depending or codePage instead"
             _LOG.warning("%s", words.token.error(problem, hint))
 
 
@@ -314,7 +332,7 @@ _ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
 
 
 class _Expression:
-    """The words of a directive after its name, read from left to right."""
+    """A recursive-descent evaluator of the words after a directive's name."""
 
     def __init__(self, token: Token, line: SourceLine, rest: int, constants: Constants) -> None:
         self.token, self.text, self._constants = token, line.text, constants
@@ -322,104 +340,110 @@ class _Expression:
         self._kinds: list[str] = []
         text = line.text.rstrip()
         end = len(text) - text.endswith(".")
-        place = rest
-        while place < end:
-            if text[place] in " ,;":
-                place += 1
+        offset = rest
+        while offset < end:
+            if text[offset] in " ,;":
+                offset += 1
                 continue
-            found = _WORD.match(text, place, end)
-            if found is None:
+            match = _WORD.match(text, offset, end)
+            if match is None:
                 self._kinds.append("bad")
-                self._words.append(replace(token, text=text[place], column=line.column + place))
-                place += 1
+                self._words.append(replace(token, text=text[offset], column=line.column + offset))
+                offset += 1
                 continue
-            self._kinds.append(str(found.lastgroup))
-            self._words.append(replace(token, text=found[0], column=line.column + place))
-            place = found.end()
-        self._place = 0
+            self._kinds.append(str(match.lastgroup))
+            self._words.append(replace(token, text=match[0], column=line.column + offset))
+            offset = match.end()
+        self._position = 0
 
     @property
     def at_end(self) -> bool:
-        return self._place >= len(self._words) or self.next_is("OVERRIDE")
+        """True if no words are left, except OVERRIDE."""
+        return self._position >= len(self._words) or self.next_is("OVERRIDE")
 
     def next_is(self, *texts: str) -> bool:
-        """Return whether the next word is one of these."""
-        return self._place < len(self._words) and self._words[self._place].upper in texts
+        """Return True if the next word is one of these."""
+        return self._position < len(self._words) and self._words[self._position].upper in texts
 
     def skip(self, *texts: str) -> bool:
-        """Skip the next word if it is one of these."""
-        if found := self.next_is(*texts):
-            self._place += 1
-        return found
+        """Skip the next word if it is one of these; return whether it was."""
+        if skipped := self.next_is(*texts):
+            self._position += 1
+        return skipped
 
     def _next(self, what: str) -> tuple[str, Token]:
-        if self._place >= len(self._words):
+        if self._position >= len(self._words):
             raise self.token.error(f"{what} was expected after {self.text.strip()}")
-        self._place += 1
-        return self._kinds[self._place - 1], self._words[self._place - 1]
+        self._position += 1
+        return self._kinds[self._position - 1], self._words[self._position - 1]
 
     def name(self) -> Token:
-        """Return the name of a constant."""
+        """Consume and return the name of a constant."""
         kind, word = self._next("a name")
         if kind != "word":
             raise word.error(f"a name was expected, not {word.text}")
         return word
 
     def check_end(self) -> None:
-        """Raise DefinitionError for words that are left over."""
-        if self._place < len(self._words):
-            word = self._words[self._place]
+        """Raise DefinitionError if words are left over."""
+        if self._position < len(self._words):
+            word = self._words[self._position]
             raise word.error(f"{word.text} is not part of a condition", _FORM)
 
     def condition(self) -> bool:
-        """Return whether the condition is true."""
-        found = self._any()
+        """Evaluate the condition."""
+        result = self._any()
         self.check_end()
-        return found
+        return result
 
     def _any(self) -> bool:
-        found = self._all()
+        result = self._all()
         while self.skip("OR"):
-            found = self._all() or found
-        return found
+            result = self._all() or result  # always evaluated, so that its words are consumed
+        return result
 
     def _all(self) -> bool:
-        found = self._not()
+        result = self._not()
         while self.skip("AND"):
-            found = self._not() and found
-        return found
+            result = self._not() and result
+        return result
 
     def _not(self) -> bool:
         if self.skip("NOT"):
             return not self._not()
         if self.next_is("(") and self._encloses_condition():
-            self._place += 1
-            found = self._any()
+            self._position += 1
+            result = self._any()
             if not self.skip(")"):
-                raise self.token.error(f"a parenthesis without its end: {self.text.strip()}")
-            return found
+                raise self.token.error(f"a parenthesis is not closed: {self.text.strip()}")
+            return result
         return self._relation()
 
     def _encloses_condition(self) -> bool:
-        """Return whether the parentheses here are those of a condition: no operator follows them, as in ``(A + 1) * 2 = 6``."""
+        """Return True if the parenthesis here encloses a condition.
+
+        In ``(A + 1) * 2 = 6`` it does not: an operator follows the closing parenthesis.
+        """
         depth = 0
-        for place in range(self._place, len(self._words)):
-            text = self._words[place].text
+        for index in range(self._position, len(self._words)):
+            text = self._words[index].text
             depth += (text == "(") - (text == ")")
             if not depth:
-                after = self._words[place + 1 : place + 2]
+                after = self._words[index + 1 : index + 2]
                 return not after or after[0].upper in ("AND", "OR", ")")
         return True
 
     def _relation(self) -> bool:
-        begin = self._place
+        """Evaluate ``NAME IS [NOT] DEFINED``, a comparison, or a constant that is a condition itself."""
+        begin = self._position
         if begin < len(self._words) and self._kinds[begin] == "word":
+            # Try ``NAME IS DEFINED`` first, and go back if it is something else.
             name = self.name()
             self.skip("IS")
             negated = self.skip("NOT")
             if self.skip("DEFINED", "SET"):
                 return (self._known(name) is not OFF) is not negated
-            self._place = begin
+            self._position = begin
         left = self.sum()
         stated = self.skip("IS")
         negated = self.skip("NOT")
@@ -431,6 +455,7 @@ class _Expression:
         return self._compare(left, relation, self.sum()) is not negated
 
     def _operator(self) -> str | None:
+        """Consume a comparison operator, such as ``<=`` or ``GREATER THAN``, or return None."""
         for mark in _RELATIONS:
             if self.skip(mark):
                 return mark
@@ -439,7 +464,7 @@ class _Expression:
             return "="
         if self.next_is("GREATER", "LESS"):
             mark = ">" if self.skip("GREATER") else "<"
-            self._place += mark == "<"
+            self._position += mark == "<"
             self.skip("THAN")
             if self.skip("OR"):
                 self.skip("EQUAL")
@@ -449,7 +474,7 @@ class _Expression:
         return None
 
     def _compare(self, left: Value, relation: str, right: Value) -> bool:
-        """Return whether a relation is true; it is not for a constant without a value."""
+        """Compare two values. A constant without a value compares as False with everything."""
         if isinstance(left, Definition) or isinstance(right, Definition):
             return False
         if isinstance(left, bool) and isinstance(right, bool):
@@ -461,25 +486,25 @@ class _Expression:
             one, other = left.ljust(width), right.ljust(width)
             return _RELATIONS[relation]((one > other) - (one < other))
         problem = f"a number and a text cannot be compared: {self.text.strip()}"
-        raise self.token.error(problem, "Text is in quotes, in the option constants too")
+        raise self.token.error(problem, "Put text in quotes, in the option constants too")
 
     def is_value_of(self, subject: _Expression) -> bool:
-        """Return whether this WHEN is the one for the subject of its EVALUATE."""
-        subject._place = 0  # it is read again for each WHEN
+        """Return True if this WHEN matches the subject of its EVALUATE."""
+        subject._position = 0  # it is read again for each WHEN
         if subject.next_is("TRUE", "FALSE"):
             return self.condition() is subject.next_is("TRUE")
         wanted = subject.sum()
         subject.check_end()
         low = self.sum()
         if self.skip("THRU", "THROUGH"):
-            found = self._compare(wanted, ">=", low) and self._compare(wanted, "<=", self.sum())
+            matched = self._compare(wanted, ">=", low) and self._compare(wanted, "<=", self.sum())
         else:
-            found = self._compare(wanted, "=", low)
+            matched = self._compare(wanted, "=", low)
         self.check_end()
-        return found
+        return matched
 
     def sum(self) -> Value:
-        """Return the value of a literal, a constant, or arithmetic."""
+        """Evaluate a literal, a constant, or arithmetic."""
         value = self._product()
         while self.next_is("+", "-"):
             _, mark = self._next("an operator")
@@ -498,6 +523,7 @@ class _Expression:
         return value
 
     def _numbers(self, mark: Token, left: Value, right: Value) -> tuple[Decimal, Decimal]:
+        """Return two operands as numbers. Raises DefinitionError if either is not one."""
         if isinstance(left, Decimal) and isinstance(right, Decimal):
             return left, right
         raise mark.error(f"{mark.text} needs two numbers")
@@ -512,7 +538,7 @@ class _Expression:
         if word.text == "(":
             value = self.sum()
             if not self.skip(")"):
-                raise word.error("a parenthesis without its end")
+                raise word.error("a parenthesis is not closed")
             return value
         if kind == "literal":
             return _literal(word)
@@ -528,7 +554,7 @@ class _Expression:
 
 
 def _literal(word: Token) -> Value:
-    """Return the value of a literal; one of bits such as B'1' is true or false."""
+    """Return the value of a literal. A bit literal such as ``B'1'`` is True or False."""
     prefix, text = (
         (word.text[0].upper(), word.text[1:]) if word.text[0].isalpha() else ("", word.text)
     )
@@ -537,13 +563,14 @@ def _literal(word: Token) -> Value:
         return content.strip("0") != ""
     if prefix:
         raise word.error(
-            f"the literal {word.text} in a directive", "Literals of text, numbers and B'1' are read"
+            f"the literal {word.text} is not supported in a directive",
+            "Supported: text, numbers and B'1'",
         )
     return content
 
 
 def _hint(name: str) -> str:
-    return f"State it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
+    return f"Set it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
 
 
 _FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like, with AND, OR, NOT and parentheses"

@@ -1,7 +1,9 @@
-"""The entries of a copybook as a tree by level number, their PICTURE strings, and the comments that concern them.
+"""The entries of a copybook: their tree by level number, their PICTURE strings, and comments.
 
-A PICTURE gives an item's category, its characters, digits and decimal places (``parse_picture``); it is read symbol by symbol, with repetitions as counts. The tree follows from level
-numbers alone: an entry belongs to the last one before it with a lower level.
+``parse_picture`` reads a PICTURE symbol by symbol and derives its category, printed width, digits
+and decimal places: ``S9(5)V99`` is a signed number of 7 digits, 2 of them decimal places. ``tree``
+nests the entries by their level numbers alone: an entry belongs to the last preceding entry with a
+lower level. ``with_types`` then replaces TYPEDEF names by their descriptions.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from trailgate.cobol.copybook.source import Token
 
 
 class Category(Enum):
-    """What kind of data a picture describes."""
+    """The kind of data that a picture describes."""
 
     TEXT = "text"
     NATIONAL = "national"
@@ -34,7 +36,7 @@ class Category(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture: ``characters`` is its printed width, ``size`` its bytes as DISPLAY without a sign byte."""
+    """A parsed picture. ``characters`` is its printed width, without a separate sign."""
 
     text: str
     category: Category
@@ -42,17 +44,15 @@ class Picture:
     digits: int = 0
     scale: int = 0
     signed: bool = False
-    comma: bool = (
-        False  # ``text`` has a point where it was written with a comma, and the other way round
-    )
+    comma: bool = False  # commas and points are swapped in ``text``
 
     @property
     def size(self) -> int:
-        """Return the bytes of a DISPLAY item."""
+        """The bytes of a DISPLAY item with this picture, without a separate sign."""
         return _BYTES.get(self.category, 1) * self.characters
 
 
-# Bytes of a character, where they are more than one (copybooks §3).
+# Bytes per character of the categories with more than one (copybooks §3).
 _BYTES: Final[Mapping[Category, int]] = MappingProxyType(
     {Category.NATIONAL: 2, Category.DBCS: 2, Category.UTF8: 4}
 )
@@ -76,16 +76,19 @@ _WIDTH: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class PictureError(ValueError):
-    """A picture is wrong; the caller adds its place."""
+    """A picture is wrong. The caller adds the position in the copybook."""
 
 
 def parse_picture(text: str, *, comma: bool = False) -> Picture:
-    """Return a parsed picture; raises PictureError. ``comma``: its decimal point is a comma."""
+    """Parse a picture. Raises PictureError if it is wrong.
+
+    ``comma`` means DECIMAL-POINT IS COMMA: commas and points are swapped before parsing.
+    """
     if _FLOAT.fullmatch(text):
         return _float(text.replace(",", ".") if comma else text, comma=comma)
     if comma:
-        made = parse_picture(text.translate(_SWAPPED))
-        return replace(made, comma=made.category is Category.EDITED)
+        parsed = parse_picture(text.translate(_SWAPPED))
+        return replace(parsed, comma=parsed.category is Category.EDITED)
     symbols = _expand(text)
     used = {symbol for symbol, _ in symbols}
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
@@ -104,7 +107,7 @@ _SWAPPED: Final = str.maketrans(".,", ",.")
 
 
 def _float(text: str, *, comma: bool) -> Picture:
-    """Return the picture of floating point that is printed: sign, digits and point, E, sign and two digits."""
+    """Parse an external floating-point picture such as ``+9(3).99E+99``."""
     mantissa = _expand(text.upper().partition("E")[0])
     digits, scale = _digits(
         text, [(symbol, count) for symbol, count in mantissa if symbol not in "+-"]
@@ -114,26 +117,27 @@ def _float(text: str, *, comma: bool) -> Picture:
 
 
 def _expand(text: str) -> list[tuple[str, int]]:
-    """Return symbols with their repeats, in order."""
-    found = []
-    place = 0
+    """Split a picture into symbols with repeat counts: ``S9(5)V99`` is S 1, 9 5, V 1, 9 1, 9 1."""
+    expanded = []
+    position = 0
     upper = text.upper()
-    while place < len(upper):
-        part = _PART.match(upper, place)
-        symbol = part[1] if part else upper[place]
+    while position < len(upper):
+        part = _PART.match(upper, position)
+        symbol = part[1] if part else upper[position]
         if part is None or symbol not in _SYMBOLS:
             raise PictureError(f"{symbol!r} in the picture {text} is not a picture symbol")
         count = int(part[2] or 1)
         if not count:
-            raise PictureError(f"the picture {text} repeats {symbol} no time")
-        found.append((symbol, count))
-        place = part.end()
-    if not found:
-        raise PictureError("an empty picture")
-    return found
+            raise PictureError(f"the picture {text} repeats {symbol} zero times")
+        expanded.append((symbol, count))
+        position = part.end()
+    if not expanded:
+        raise PictureError("the picture is empty")
+    return expanded
 
 
 def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Picture:
+    """Return the picture of a number: plain if it has only 9, S, V and P, otherwise edited."""
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
     category = Category.NUMBER if plain else Category.EDITED
     digits, scale = _digits(text, symbols)
@@ -142,11 +146,15 @@ def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Pictu
 
 
 def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
-    """Return how many digits are held and how many of them are decimal places."""
+    """Return the number of stored digits and the scale (decimal places).
+
+    Leading Ps add to the scale, trailing Ps make it negative: ``9(3)PP`` is (3, -2).
+    """
     floats = _floating(symbols)
     digits = decimals = lead = trail = 0
     point = False
     for symbol, count in symbols:
+        # V is the implied point; a period is a printed one.
         if symbol in ("V", "."):
             point = True
         elif symbol == "P":
@@ -155,18 +163,21 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
             else:
                 lead, point = lead + count, True  # SPPP9(9), VPP9: right of it
         elif symbol in "9Z*" or symbol in floats:
-            held = count
+            positions = count
             if floats.get(symbol):
-                held, floats[symbol] = count - 1, 0  # the first one is the sign or currency itself
-            digits += held
-            decimals += held if point else 0
+                positions, floats[symbol] = (
+                    count - 1,
+                    0,
+                )  # the first one is the sign or currency itself
+            digits += positions
+            decimals += positions if point else 0
     if not digits:
         raise PictureError(f"the picture {text} has no digit")
     return digits, decimals + lead - trail
 
 
 def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
-    """Return the symbols of _FLOATING that occur more than once: they are places of digits."""
+    """Return the floating insertion symbols (``+``, ``-`` or ``$`` more than once): they print digits."""
     totals = Counter[str]()
     for symbol, count in symbols:
         totals[symbol] += count
@@ -181,7 +192,7 @@ _DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
 @dataclass(slots=True)
 class Entry:
-    """One entry as it is written; ``layout_passes`` computes the rest."""
+    """One entry as written in the copybook. Sizes and offsets are computed later, by ``reader``."""
 
     level: int
     name: str
@@ -196,7 +207,7 @@ class Entry:
     justified: bool = False
     blank_when_zero: bool = False
     unsigned: bool = False
-    type: str | None = None  # whose description it has, in capitals
+    type: str | None = None  # the name of its TYPEDEF, in capitals
     is_type: bool = False
     filler: bool = False
     key: bool = False
@@ -205,16 +216,16 @@ class Entry:
     children: list[Entry] = field(default_factory=list)
 
     def walk(self) -> Iterator[Entry]:
-        """Yield this entry and all below it, in their order."""
+        """Yield this entry and all entries below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def apply_comments(comments: list[Token], entry: Entry) -> None:
-    """Apply the adapter's comments: ``KEY``, ``DATEFORMAT fmt``, or a format alone.
+    """Apply the key and date comments before an entry: ``KEY``, ``DATEFORMAT fmt``, or a bare format.
 
-    Only the comments between an entry and the one before it count (capture properties §5.1).
+    Only the comments between an entry and the preceding entry count (capture properties §5.1).
     """
     for comment in comments:
         words = comment.text.lstrip("*").split()
@@ -227,12 +238,16 @@ def apply_comments(comments: list[Token], entry: Entry) -> None:
 
 
 def _is_format(word: str) -> bool:
+    """Return True if a word is a date or time format such as ``YYYYMMDD`` or ``HHMMSS``."""
     letters = {letter for letter in word if letter.isalpha()}
     return word.isupper() and letters <= _DATE_LETTERS and ("YY" in word or "HH" in word)
 
 
 def tree(entries: list[Entry]) -> list[Entry]:
-    """Return the entries of the outermost level with the others below them, by level number."""
+    """Nest the entries by level number and return those of the outermost level.
+
+    Conditions (88) are added to the item before them, and RENAMES (66) are dropped.
+    """
     roots: list[Entry] = []
     open_: list[Entry] = []
     item: Entry | None = None  # the last one that takes storage
@@ -245,6 +260,7 @@ def tree(entries: list[Entry]) -> list[Entry]:
         if entry.level == RENAMES:
             continue  # an alias: no storage
         level = 1 if entry.level == STAND_ALONE else entry.level
+        # Close the groups that this entry is not inside of. Level 77 never contains anything.
         while open_ and (open_[-1].level >= level or open_[-1].level == STAND_ALONE):
             open_.pop()
         (open_[-1].children if open_ else roots).append(entry)
@@ -257,7 +273,7 @@ def tree(entries: list[Entry]) -> list[Entry]:
 
 
 def with_types(records: list[Entry]) -> list[Entry]:
-    """Return the records without types (TYPEDEF), whose descriptions the items of a type have."""
+    """Replace each reference to a TYPEDEF by its description, and drop the types from the records."""
     types: dict[str, Entry] = {}
     for record in records:
         for entry in [one for one in record.walk() if one.type is not None]:
@@ -268,21 +284,23 @@ def with_types(records: list[Entry]) -> list[Entry]:
 
 
 def _describe(entry: Entry, types: Mapping[str, Entry]) -> None:
-    """Give an entry the picture, usage and items of its type."""
-    known = types.get(entry.type or "")
-    if known is None:
+    """Copy the picture, usage and items of its type into an entry."""
+    type_ = types.get(entry.type or "")
+    if type_ is None:
         raise entry.token.error(f"{entry.name} has the type {entry.type}, which is not complete")
     if entry.children or entry.picture is not None:
         raise entry.token.error(f"{entry.name} has the type {entry.type}, and a description")
-    own = deepcopy(known)
-    for child in (one for item in own.children for one in item.walk()):
-        child.level += entry.level - known.level
+    definition = deepcopy(type_)
+    for child in (one for item in definition.children for one in item.walk()):
+        # Shift the levels of the copied items, so that they are below the entry and not below the
+        # type.
+        child.level += entry.level - type_.level
     for name in _OF_TYPE:
-        if getattr(own, name):
-            setattr(entry, name, getattr(own, name))
+        if getattr(definition, name):
+            setattr(entry, name, getattr(definition, name))
 
 
-# What an item has of its type.
+# The attributes that an item takes over from its type.
 _OF_TYPE: Final = (
     "picture",
     "usage",
@@ -298,6 +316,7 @@ _OF_TYPE: Final = (
 
 
 def _check(entry: Entry) -> None:
+    """Raise DefinitionError if an entry contradicts itself, and warn of a SEPARATE sign without an S."""
     name = entry.name
     if entry.children and entry.picture is not None:
         child = entry.children[0]

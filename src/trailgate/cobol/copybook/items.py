@@ -1,12 +1,14 @@
-"""Where each item of a record lies, and the flat columns of a layout.
+"""Find the offset of each item in each record, and name the flat columns of a layout.
 
-One walk over the layout serves one record or many. Offsets count from the record's begin. They are numbers as long as nothing before the item
-varies, and a column of numbers, one a record, after an OCCURS DEPENDING ON of real length.
+One walk over the layout serves one record or many. An offset counts from the start of the record.
+It is a plain int as long as nothing before the item varies. After an OCCURS DEPENDING ON of real
+length it is an array with one offset per record.
 
-One rule makes columns of items. An elementary item is a column named after it. A name that occurs twice is qualified by its group
-(``GROUP_NAME``), by the group around that one where it is still there twice, and so on. An element of an OCCURS has
-its index, from 1, or the name that the element has, as suffix (``NAME_1``, ``NAME_1_2``, ``NAME_JAN``). What has the same name even so is numbered from the second one on
-(``NAME``, ``NAME_2``), as members of structs are. FILLER is skipped, and groups are not columns.
+An elementary item becomes a column of its name. If two items share a name, it is qualified by the
+group (``GROUP_NAME``), then by the next outer group, until the names differ. An element of an
+OCCURS has its index from 1, or its configured name, as a suffix: ``NAME_1``, ``NAME_1_2``,
+``NAME_JAN``. Names that are still equal are numbered from the second on (``NAME``, ``NAME_2``), as
+struct members are. FILLER is skipped, and groups are not columns.
 """
 
 from __future__ import annotations
@@ -25,21 +27,24 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.layouts import MAX_COLUMNS, Field, Layout, Occurs
 from trailgate.errors import DefinitionError, Where
 
-UNPLACED: Final = 1 << 62  # an offset that is not known
+UNPLACED: Final = 1 << 62  # stands for an unknown offset
 Offset = int | Longs
-# The name of a counter, and of the groups that it is in, from the record's items down; None where only one item has the name.
+# A counter's name and its groups, outermost first. The groups are None if the name is unique.
 CounterKey = tuple[str, tuple[str, ...] | None]
-# What something depends on: each OCCURS DEPENDING ON, with the records whose counter is not a count for it.
+# The OCCURS DEPENDING ON that an offset depends on, each with a mask of the records whose counter
+# is invalid for it (None if all are valid).
 Depends = Mapping[Occurs, Mask | None]
 NOTHING: Final[Depends] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """One element of an elementary item; ``active`` are the records that have it at a known offset, None for all.
+    """One element of an elementary item.
 
-    ``name`` is that of its flat column, or the field's own where the walk was given no names. ``lost`` is what its
-    offset depends on, limited to records that have the element; ``depends`` are these and the OCCURS that it is in.
+    ``active`` selects the records that have the element at a known offset; None means all. ``name``
+    is its column's name, or the field's own name if the walk got no names. ``lost`` maps each
+    OCCURS that the offset depends on to the records that should have the element, but whose counter
+    is invalid. ``depends`` also includes the OCCURS around the item.
     """
 
     name: str
@@ -62,12 +67,12 @@ class GroupItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedItem:
-    """All elements of an OCCURS; ``count`` is None where each record has them all."""
+    """All elements of an OCCURS. ``count`` is the number per record, or None if it is fixed."""
 
     field: Field
     elements: tuple[ItemNode, ...]
     count: Longs | None = None
-    unknown: Mask | None = None  # records whose counter is not a count
+    unknown: Mask | None = None  # records whose counter is invalid
 
 
 ItemNode = Item | GroupItem | RepeatedItem
@@ -75,7 +80,10 @@ ItemNode = Item | GroupItem | RepeatedItem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadCount:
-    """Records whose counter is not a count that the OCCURS allows: in those of ``unread`` it is not a count at all."""
+    """The records (``rows``) whose counter is not a count that the OCCURS allows.
+
+    ``unread`` selects those of them in which the counter is not even a number.
+    """
 
     field: Field
     counter: str
@@ -86,7 +94,7 @@ class BadCount:
 
 
 class Counts(NamedTuple):
-    """What a counter holds in each record; ``unread`` are the records in which it holds no count."""
+    """The values of a counter, one per record; ``unread`` selects records in which it is not a number."""
 
     values: Longs
     unread: Mask | None = None
@@ -97,9 +105,10 @@ CountReader = Callable[[Item], Counts]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedItems:
-    """A layout's items with their offsets, and the bytes that each record takes.
+    """The items of a layout with their offsets, and the bytes that each record takes (``extent``).
 
-    ``known`` are the records whose extent is known, since the counters that it depends on are counts; None for all.
+    ``known`` selects the records whose extent is known because all counters in it are valid; None
+    means all.
     """
 
     root: ItemNode
@@ -115,10 +124,11 @@ def place_items(
     *,
     real: bool = False,
 ) -> PlacedItems:
-    """Return the items of a layout with their offsets; raises DefinitionError for too many.
+    """Compute the offset of each item. Raises DefinitionError if there are too many items.
 
-    ``names`` are those of the flat columns. ``read`` gives the counts that a counter holds; without
-    it every OCCURS has all its elements. ``real`` lets it take only the bytes of those that are there.
+    ``names`` are the names of the flat columns. ``read`` returns the values of a counter; without
+    it, every OCCURS has its maximum number of elements. If ``real`` is set, an OCCURS takes only
+    the bytes of the elements that a record has.
     """
     counted = counter_keys(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
@@ -127,14 +137,14 @@ def place_items(
 
 
 def counter_key(occurs: Occurs) -> CounterKey:
-    """Return what names the counter of an OCCURS DEPENDING ON."""
+    """Return the key by which the counter of an OCCURS DEPENDING ON is looked up."""
     groups = occurs.groups
     names = None if groups is None else tuple(group.upper() for group in groups)
     return str(occurs.counter).upper(), names
 
 
 def counter_keys(layout: Layout) -> frozenset[CounterKey]:
-    """Return what names the counters of a layout."""
+    """Return the keys of all counters in a layout."""
     occurs = (field.occurs for field in layout.root.walk())
     return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
 
@@ -142,24 +152,27 @@ def counter_keys(layout: Layout) -> frozenset[CounterKey]:
 def key_among(
     keys: frozenset[CounterKey], field: Field, groups: tuple[Field, ...]
 ) -> CounterKey | None:
-    """Return which of some counters a field in groups is; None where it is none."""
+    """Return the key of a field if it is one of these counters, else None.
+
+    ``groups`` are around it.
+    """
     name = field.name.upper()
     if (name, None) in keys:
         return name, None
     if name not in _grouped(keys):
         return None
-    own = name, tuple(group.name.upper() for group in groups[1:])
-    return own if own in keys else None
+    key = name, tuple(group.name.upper() for group in groups[1:])
+    return key if key in keys else None
 
 
 @lru_cache(64)
 def _grouped(keys: frozenset[CounterKey]) -> frozenset[str]:
-    """Return the names of counters that their groups tell from others of the same name."""
+    """Return the names of counters that are distinguished by their groups."""
     return frozenset(name for name, groups in keys if groups is not None)
 
 
 def columns_below(node: ItemNode) -> Iterator[Item]:
-    """Yield the elementary items below a node that have a column."""
+    """Yield the elementary items below a node, except FILLER."""
     if isinstance(node, Item):
         if not node.field.filler:
             yield node
@@ -168,45 +181,45 @@ def columns_below(node: ItemNode) -> Iterator[Item]:
         yield from columns_below(below)
 
 
-def _both(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return the rows of both masks; None is all."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
+def _both(first: Mask | None, second: Mask | None) -> Mask | None:
+    """Return the rows in both masks. None means all rows."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
 
 
 def _known(depends: Depends) -> Mask | None:
-    """Return the rows in which all counters are counts; None is all."""
+    """Return a mask of the rows in which all counters are valid, or None if that is all rows."""
     known = None
     for bad in depends.values():
         known = known if bad is None else _both(known, ~bad)
     return known
 
 
-def _merge(one: Depends, other: Depends) -> Depends:
-    """Return what two things depend on together."""
-    if not one or one is other:
-        return other
-    found = dict(one)
-    for occurs, bad in other.items():
-        before = found.get(occurs)
-        found[occurs] = bad if before is None else before if bad is None else before | bad
-    return found
+def _merge(first: Depends, second: Depends) -> Depends:
+    """Merge two sets of dependencies; a row is bad for an OCCURS if it is bad in either."""
+    if not first or first is second:
+        return second
+    merged = dict(first)
+    for occurs, bad in second.items():
+        before = merged.get(occurs)
+        merged[occurs] = bad if before is None else before if bad is None else before | bad
+    return merged
 
 
 class _Distance(NamedTuple):
-    """Bytes between two places, and the OCCURS that their number depends on."""
+    """A number of bytes, and the OCCURS on which it depends."""
 
     bytes: Offset
     depends: Depends = NOTHING
 
     def plus(self, bytes_: Offset, depends: Depends = NOTHING) -> _Distance:
-        """Return a distance that is longer by some bytes."""
+        """Return this distance, longer by ``bytes_``."""
         return _Distance(self.bytes + bytes_, _merge(self.depends, depends))
 
 
 class _Around(NamedTuple):
-    """What an item is in: the groups, the elements' indexes, the OCCURS, and the records that have these."""
+    """The surroundings of an item: groups, element indexes, OCCURS, and the records that have them."""
 
     groups: tuple[Field, ...] = ()
     indexes: tuple[int, ...] = ()
@@ -214,20 +227,22 @@ class _Around(NamedTuple):
     depends: frozenset[Occurs] = frozenset()
 
     def element(self, index: int, here: Mask | None) -> _Around:
-        """Return what an element of an OCCURS is in."""
+        """Return the surroundings of element ``index`` of an OCCURS; ``here`` selects records that have it."""
         return self._replace(indexes=(*self.indexes, index + 1), active=_both(self.active, here))
 
 
 class _Counted(NamedTuple):
-    """How often a field occurs: ``counts`` is None where each record has all elements."""
+    """How often a field occurs. ``counts`` is None if each record has all elements."""
 
     counts: Longs | None = None
     bad: Mask | None = None
-    depends: frozenset[Occurs] = frozenset()  # its own OCCURS, and what its counter depends on
+    depends: frozenset[Occurs] = frozenset()  # its OCCURS, and those its counter depends on
 
 
 @dataclass(slots=True)
 class _Walk:
+    """One walk over a layout. It carries offsets along, and reads each counter as it comes to it."""
+
     layout: Layout
     names: Iterator[str] | None
     counters: frozenset[CounterKey]
@@ -238,7 +253,10 @@ class _Walk:
     columns: int = 0
 
     def all_of(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
-        """Return all occurrences of a field, and the bytes that they take."""
+        """Place all occurrences of a field at ``at``.
+
+        Returns the node and the bytes that they take.
+        """
         if field.occurs is None:
             return self.one_of(field, at, around)
         count, bad, depends = self._count(field, field.occurs, at, around.active)
@@ -246,21 +264,24 @@ class _Walk:
         elements = []
         extent = _Distance(0)
         for index in range(field.occurs.most):
-            here = None if count is None else count > index
+            exists = None if count is None else count > index
             begin = at.plus(*extent)
-            node, size = self.one_of(field, begin, around.element(index, here))
+            node, size = self.one_of(field, begin, around.element(index, exists))
             elements.append(node)
+            # An element takes its real size plus the gap to the next one; missing elements take
+            # nothing.
             step: Offset = field.stride
             if self.real:
                 step = (field.stride or field.size) - field.size + size.bytes
-                step = step if here is None else np.where(here, step, 0)
+                step = step if exists is None else np.where(exists, step, 0)
             extent = extent.plus(step, size.depends)
+        # Everything after a table depends on its counter.
         if self.real and count is not None:
             extent = extent.plus(0, {field.occurs: bad})
         return RepeatedItem(field, tuple(elements), count, bad), extent
 
     def one_of(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
-        """Return one occurrence of a field, and the bytes that it takes."""
+        """Place one occurrence of a field. Returns the node and the bytes that it takes."""
         if field.children:
             return self._group(field, at, around._replace(groups=(*around.groups, field)))
         name = field.name
@@ -268,6 +289,7 @@ class _Walk:
             self._count_column()
             name = name if self.names is None else next(self.names)
         active = _both(around.active, _known(at.depends))
+        # The records in which this item's offset is unknown because of a bad counter.
         lost = {
             occurs: _both(around.active, bad)
             for occurs, bad in at.depends.items()
@@ -281,28 +303,38 @@ class _Walk:
         return item, _Distance(field.size)
 
     def _count_column(self) -> None:
+        """Count a column. Raises DefinitionError if there are more than ``MAX_COLUMNS``."""
         self.columns += 1
         if self.columns > MAX_COLUMNS:
             problem = f"the record {self.layout.name} has more than {MAX_COLUMNS} elements"
             raise DefinitionError(problem, where=Where(table=self.layout.name))
 
     def _group(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
+        """Place the items of a group.
+
+        Field offsets assume that each OCCURS has its maximum. The walk therefore subtracts the
+        bytes saved by shorter arrays before the item.
+        """
         members = []
-        spared = _Distance(0)  # bytes that the items before take less than at most
-        spared_at: dict[str, _Distance] = {}
+        saved = _Distance(0)  # bytes that the items before are shorter than their maximum
+        saved_at: dict[str, _Distance] = {}
         for child in field.children:
             name = child.name.upper()
-            # A redefinition begins where the item begins whose bytes it shows again.
-            before = spared_at[child.redefines.upper()] if child.redefines else spared
-            spared_at[name] = before
+            # A redefinition starts where the redefined item starts, whatever came in between.
+            before = saved_at[child.redefines.upper()] if child.redefines else saved
+            saved_at[name] = before
             begin = at.plus((child.offset - field.offset) - before.bytes, before.depends)
             node, extent = self.all_of(child, begin, around)
             members.append(node)
             if not child.redefines:
-                spared = spared.plus(child.extent - extent.bytes, extent.depends)
-        return GroupItem(field, tuple(members)), spared._replace(bytes=field.size - spared.bytes)
+                saved = saved.plus(child.extent - extent.bytes, extent.depends)
+        return GroupItem(field, tuple(members)), saved._replace(bytes=field.size - saved.bytes)
 
     def _count(self, field: Field, occurs: Occurs, at: _Distance, active: Mask | None) -> _Counted:
+        """Return how often a field occurs in each record.
+
+        A count outside the limits of the OCCURS is recorded in ``bad_counts`` and treated as 0.
+        """
         if self.read is None or occurs.counter is None:
             return _Counted()
         found = self.counts.get(counter_key(occurs))
@@ -315,6 +347,7 @@ class _Walk:
             bad |= unread
         bad = bad if active is None else bad & active
         depends = depends | {occurs}
+        # A bad count is treated as 0, so that offsets stay inside the record.
         if not bad.any():
             return _Counted(count, None, depends)
         unread = np.zeros_like(bad) if unread is None else unread & bad
@@ -326,7 +359,7 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class FlatColumn:
-    """One column: its name, its field, and where this element of it begins in the record."""
+    """One column: its name, its field, and the offset of this element in the record."""
 
     name: str
     field: Field
@@ -334,21 +367,22 @@ class FlatColumn:
 
 
 def flat_columns(layout: Layout) -> tuple[FlatColumn, ...]:
-    """Return the columns of a record in their order; raises DefinitionError for too many."""
-    found = list(columns_below(place_items(layout).root))
+    """Return the columns of a record in order. Raises DefinitionError if there are too many."""
+    items = list(columns_below(place_items(layout).root))
     return tuple(
         FlatColumn(name, item.field, int(item.offset))
-        for name, item in zip(_name(found), found, strict=True)
+        for name, item in zip(_column_names(items), items, strict=True)
     )
 
 
 def column_names(layout: Layout) -> tuple[str, ...]:
-    """Return the names of the columns of a record in their order."""
-    return tuple(_name(list(columns_below(place_items(layout).root))))
+    """Return the column names of a record in order."""
+    return tuple(_column_names(list(columns_below(place_items(layout).root))))
 
 
-def _name(items: list[Item]) -> list[str]:
+def _column_names(items: list[Item]) -> list[str]:
     # A nameless group does not distinguish anything.
+    """Return a distinct column name for each item."""
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
     suffixes = map(_suffix, items)
@@ -356,22 +390,22 @@ def _name(items: list[Item]) -> list[str]:
 
 
 def _suffix(item: Item) -> str:
-    """Return what the name of an element's column ends with."""
-    around = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
-    parts = zip(around, item.indexes, strict=True)
+    """Return the suffix for an element's indexes, for example ``_1_2`` or ``_JAN``."""
+    occurs_fields = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
+    parts = zip(occurs_fields, item.indexes, strict=True)
     return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)
 
 
 def distinct_names(names: list[str]) -> list[str]:
-    """Return the names, whatever their case, with a number from the second one of the same name on."""
+    """Make names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
     return list(_distinct(tuple(names)))
 
 
-@lru_cache(256)  # asked for each batch, of the groups of a record
+@lru_cache(256)  # called for each batch, with the names of a record's groups
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     taken: set[str] = set()
     numbers: dict[str, int] = {}
-    found = []
+    distinct = []
     for name in names:
         free, number = name, numbers.get(name.upper(), 1)
         while free.upper() in taken:
@@ -379,12 +413,16 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
             free = f"{name}_{number}"
         numbers[name.upper()] = number
         taken.add(free.upper())
-        found.append(free)
-    return tuple(found)
+        distinct.append(free)
+    return tuple(distinct)
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:
-    """Return a name for each path: as short as keeps different paths apart."""
+    """Return the shortest name for each path that no other path has.
+
+    All paths start with their last part. As long as two paths have the same name, both take one
+    more part: B of A and B of C become ``A_B`` and ``C_B``.
+    """
     distinct = list(dict.fromkeys(paths))
     depth = dict.fromkeys(distinct, 1)
     while True:

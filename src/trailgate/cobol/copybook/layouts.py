@@ -1,7 +1,8 @@
-"""What a fixed-width record looks like: a tree of fields with their offsets, and the dialect that it depends on.
+"""The layout of a fixed-width record: a tree of fields with their offsets, and the compiler's dialect.
 
-Copybooks, definitions files and user-defined layouts all become this one model; whoever decodes a record does not know which notation it came
-from. What differs between COBOL compilers is stated once in ``Dialect``, passed in, never guessed.
+Copybooks, definitions files and user-defined layouts all become this one model, so the code that
+decodes a record does not know which notation it came from. The differences between COBOL compilers
+are all stated in ``Dialect``, which is passed in and never guessed.
 """
 
 from __future__ import annotations
@@ -14,46 +15,45 @@ from typing import Any, Final
 
 
 class SourceFormat(Enum):
-    """Where the text of a line is."""
+    """The columns of a copybook's line that contain text."""
 
-    AUTO = "auto"  # fixed where every line can be read so, else free
+    AUTO = "auto"  # fixed if every line can be read as fixed, else free
     FIXED = "fixed"  # columns 8 to 72, indicator in column 7
     FREE = "free"  # the whole line
 
 
 class TextWords(Enum):
-    """What COPY REPLACING and REPLACE compare."""
+    """The units that COPY REPLACING and REPLACE compare."""
 
-    SEPARATED = "separated"  # what is between blanks, parentheses and colons
-    CHARACTERS = "characters"  # names and numbers, and each other character alone (GnuCOBOL)
+    SEPARATED = "separated"  # the text between blanks, parentheses and colons
+    CHARACTERS = "characters"  # names, numbers, and single other characters (GnuCOBOL)
 
 
 class BinarySizes(Enum):
-    """How many bytes a binary number of so many digits has."""
+    """The possible sizes of binary numbers in bytes."""
 
     IBM = "ibm"  # 2, 4 or 8
     POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
-    SMALLEST = (
-        "smallest"  # as few as hold the digits; SYNC has no effect (Micro Focus without IBMCOMP)
-    )
+    # As few bytes as the digits need; SYNC has no effect (Micro Focus without IBMCOMP).
+    SMALLEST = "smallest"
 
 
 class Signs(Enum):
-    """Which sign nibbles and overpunches are accepted."""
+    """The sign nibbles and overpunches that are accepted."""
 
-    STRICT = "strict"  # C, D and F alone
-    LENIENT = "lenient"  # A and E as plus and B as minus too
+    STRICT = "strict"  # only C, D and F
+    LENIENT = "lenient"  # also A and E as plus and B as minus
 
 
 class FloatFormat(Enum):
-    """The form of COMP-1 and COMP-2."""
+    """The format of COMP-1 and COMP-2."""
 
     IBM = "ibm"  # hexadecimal floating point of z/OS
     IEEE = "ieee"
 
 
 class Endian(Enum):
-    """A byte order of binary numbers."""
+    """The byte order of binary numbers."""
 
     BIG = "big"
     LITTLE = "little"
@@ -61,12 +61,14 @@ class Endian(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Choices of a compiler and a platform; the defaults are IBM Enterprise COBOL on z/OS.
+    """Choices of a compiler and a platform. The defaults are IBM Enterprise COBOL on z/OS.
 
-    ``constants`` are those of conditional text by their names in capitals, OFF for one that is not defined. ``group_sync``: SYNC of a group is that of the items in it, and slack bytes
-    that the first item of a group needs are before the group.
-    ``decimal_comma`` is DECIMAL-POINT IS COMMA. ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
-    is the order of COMP and COMP-4. A binary number has at most ``binary_digits``, and SYNC moves it to a multiple of at most ``boundary`` bytes.
+    - ``constants`` are the constants of conditional text by their names in capitals; OFF means not defined.
+    - ``group_sync``: a group's SYNC applies to its items, and the slack bytes that its first item needs are inserted before the group.
+    - ``decimal_comma`` is DECIMAL-POINT IS COMMA.
+    - ``code_page`` applies to text and DISPLAY numbers.
+    - ``binary`` is the byte order of COMP and COMP-4, ``native`` that of COMP-5.
+    - A binary number has at most ``binary_digits`` digits, and SYNC aligns it to at most ``boundary`` bytes.
     """
 
     source_format: SourceFormat = SourceFormat.AUTO
@@ -85,7 +87,7 @@ class Dialect:
     constants: tuple[tuple[str, str], ...] = ()
 
 
-# What a compiler does where nothing else is asked for; its code page is that of the machine.
+# The defaults of each compiler. The code page is the machine's.
 _PC: Final = {"native": Endian.LITTLE, "floats": FloatFormat.IEEE}
 COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
@@ -104,7 +106,7 @@ COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 class Usage(Enum):
-    """How a field's value is held in its bytes."""
+    """How a field's value is stored in its bytes."""
 
     GROUP = "group"
     TEXT = "text"  # PIC X and A, and edited text
@@ -121,7 +123,7 @@ class Usage(Enum):
     UNSIGNED_PACKED = "unsigned packed"  # COMP-6: no sign nibble
     BINARY = "binary"  # COMP, COMP-4
     NATIVE = "native"  # COMP-5
-    SHORT = "short binary"  # COMP-X: as few bytes as hold the digits
+    SHORT = "short binary"  # COMP-X: as few bytes as the digits need
     NATIVE_SHORT = "native short binary"  # COMP-N: the same in the machine's order
     LITTLE = "little-endian binary"  # COMP-9
     FLOAT = "float"  # COMP-1
@@ -130,25 +132,26 @@ class Usage(Enum):
 
 
 class Sign(Enum):
-    """Where the sign of a zoned number is."""
+    """The position of a zoned number's sign."""
 
     NONE = "none"
     TRAILING = "trailing"  # overpunched on the last digit
     LEADING = "leading"
-    TRAILING_SEPARATE = "trailing separate"  # a byte of its own
+    TRAILING_SEPARATE = "trailing separate"  # in a separate byte
     LEADING_SEPARATE = "leading separate"
 
     @property
     def separate(self) -> bool:
-        """Return whether the sign has a byte of its own."""
+        """True if the sign takes a separate byte."""
         return self in (Sign.TRAILING_SEPARATE, Sign.LEADING_SEPARATE)
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number's form: how many digits are held, and where the decimal point is.
+    """The format of a number: how many digits are stored, and where the decimal point is.
 
-    The value is the digits as an integer times 10 to the power of -``scale``, which is negative for trailing Ps.
+    The value is the digits as an integer times 10 to the power of ``-scale``. The scale is negative
+    for trailing Ps.
     """
 
     digits: int
@@ -158,16 +161,16 @@ class Number:
 
 
 MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
-# The most elements of an OCCURS before its counter's picture states how many it can count.
+# The maximum of an OCCURS UNBOUNDED until the counter's picture is known.
 UNBOUNDED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds.
+    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` states.
 
-    Where several fields have its name, ``groups`` are those that it is in, from the record's items down. ``names`` are those of the elements in
-    flat columns, else numbers from 1.
+    If several fields have the counter's name, ``groups`` are the groups around it, outermost first.
+    ``names`` are suffixes for the elements in flat columns, instead of numbers from 1.
     """
 
     least: int
@@ -178,7 +181,7 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """Return the smallest count that is accepted: 0 also where 1 is stated, as every COBOL program does."""
+        """The smallest accepted count. It is 0 even if 1 is declared, as COBOL programs allow that."""
         return self.least if self.least > 1 else 0
 
 
@@ -186,9 +189,9 @@ class Occurs:
 class Field:
     """One field of a record.
 
-    ``offset`` counts from the record's begin to the first occurrence, with every OCCURS at its most;
-    ``size`` is one occurrence's bytes, ``stride`` the distance between two (larger where
-    SYNC leaves a gap). ``redefines`` names the field whose bytes these are again.
+    ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
+    maximum. ``size`` is the bytes of one occurrence, and ``stride`` the distance between two
+    (larger if SYNC leaves a gap). ``redefines`` names the field that shares these bytes.
     """
 
     name: str
@@ -207,22 +210,22 @@ class Field:
     date_format: str | None = None
     justified: bool = False
     blank_when_zero: bool = False
-    code_page: str | None = None  # its own, instead of the record's
-    comma: bool = False  # its picture's point is a comma, and the other way round
+    code_page: str | None = None  # overrides the record's
+    comma: bool = False  # commas and points are swapped in ``picture``
     conditions: tuple[Condition, ...] = ()
 
     @property
     def repeats(self) -> int:
-        """Return how often the field is there at most."""
+        """The maximum number of occurrences."""
         return self.occurs.most if self.occurs else 1
 
     @property
     def extent(self) -> int:
-        """Return the bytes of all occurrences."""
+        """The bytes of all occurrences."""
         return (self.stride or self.size) * self.repeats
 
     def walk(self) -> Iterator[Field]:
-        """Yield this field and all below it, in their order."""
+        """Yield this field and all fields below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -230,7 +233,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A level 88 name: the values, or ranges of values, for which it is true."""
+    """A level-88 name: the values, or ranges of values, for which it is true."""
 
     name: str
     values: tuple[tuple[str, str | None], ...]
@@ -238,21 +241,21 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A record: its root field, whose name is the record's."""
+    """The layout of a record: its root field, which has the record's name."""
 
     root: Field
 
     @property
     def name(self) -> str:
-        """Return the record's name."""
+        """The record's name."""
         return self.root.name
 
     @property
     def size(self) -> int:
-        """Return the record's bytes with every OCCURS at its most."""
+        """The maximum size of a record in bytes."""
         return self.root.extent
 
     @property
     def varies(self) -> bool:
-        """Return whether the record's length depends on a field in it."""
+        """True if the record's length depends on a field in it."""
         return any(f.occurs is not None and f.occurs.counter for f in self.root.walk())

@@ -1,6 +1,7 @@
-"""Other names for the items of layouts: underscores for hyphens, names of a map, and names for FILLER that is kept.
+"""Rename the items of layouts: underscores for hyphens, names from a map, and names for FILLER.
 
-Names are changed in the layouts themselves, with what refers to them, so that reading and writing, kinds and columns know one name.
+The layouts themselves are changed, including references such as counters and REDEFINES. Reading,
+writing, record types and columns then all use the same name.
 """
 
 from __future__ import annotations
@@ -16,25 +17,26 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class Names(Enum):
-    """How items are named."""
+    """The style of item names."""
 
     COBOL = "cobol"  # as in the copybook
     SQL = "sql"  # with underscores for hyphens
 
 
 class Filler(Enum):
-    """What becomes of FILLER."""
+    """What happens to FILLER items."""
 
     DROP = "drop"
-    KEEP = "keep"  # columns of the types of their pictures
-    BYTES = "bytes"  # columns of their bytes
+    KEEP = "keep"  # columns with the types of their pictures
+    BYTES = "bytes"  # columns with their raw bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """How the items of a copybook are named; ``renamed`` are names of items, or of elements of an OCCURS, and their new ones.
+    """How the items of a copybook are named.
 
-    ``element_names`` are the names of all elements of an OCCURS, by the item that occurs.
+    ``renamed`` maps names of items, or of elements of an OCCURS, to new names. ``element_names``
+    names all elements of an OCCURS, by the name of its item.
     """
 
     style: Names = Names.COBOL
@@ -43,28 +45,32 @@ class ColumnNames:
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
-        """Return the new name of an item; that of what is not an item, or has its new name already, stays."""
-        given = {old.upper(): new for old, new in self.renamed.items()}
-        return given.get(name.upper()) or self._styled(name)
+        """Return the new name of an item."""
+        new_names = {old.upper(): new for old, new in self.renamed.items()}
+        return new_names.get(name.upper()) or self._styled(name)
 
     def _styled(self, name: str) -> str:
         return name.replace("-", "_") if self.style is Names.SQL else name
 
     def layouts(self, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
-        """Return layouts with the new names; raises OptionError for two names that become one, and for elements that an item does not have."""
+        """Return the layouts with their new names.
+
+        Raises OptionError if two names become equal, or if ``element_names`` does not fit an item.
+        """
         if self == ColumnNames():
             return tuple(layouts)
         self._check_elements(layouts)
         named = [Layout(_named_fillers(one.root, self.filler)) for one in layouts]
-        made = tuple(Layout(self._of_field(one.root)) for one in named)
-        for before, after in zip(named, made, strict=True):
+        renamed_layouts = tuple(Layout(self._of_field(one.root)) for one in named)
+        for before, after in zip(named, renamed_layouts, strict=True):
             _check_distinct(before, after)
-        return made
+        return renamed_layouts
 
     def elements(self, layouts: Sequence[Layout]) -> dict[str, str]:
-        """Return the new names of flat columns that are not items, but elements of an OCCURS; raises OptionError for a name that nothing has.
+        """Return new names for flat columns that are elements of an OCCURS rather than items.
 
-        ``layouts`` are those before any name was changed.
+        ``layouts`` are the layouts before any renaming. Raises OptionError if a name in ``renamed``
+        is neither an item nor a column.
         """
         if not self.renamed:
             return {}
@@ -95,7 +101,9 @@ class ColumnNames:
                 problem = f"elementNames: {len(names)} names for {name}, which has {occurs}"
                 raise OptionError(problem, hint="Name all elements of an OCCURS")
             if not all(names) or len({one.upper() for one in names}) < len(names):
-                raise OptionError(f"elementNames: two elements of {name} have one name, or none")
+                raise OptionError(
+                    f"elementNames: two elements of {name} have the same name, or a name is empty"
+                )
 
     def _of_field(self, item: Field) -> Field:
         occurs = item.occurs
@@ -115,7 +123,7 @@ class ColumnNames:
 
 
 def _named_fillers(root: Field, filler: Filler) -> Field:
-    """Return a record whose elementary FILLER has columns, numbered in their order."""
+    """Return the record with its elementary FILLER items named FILLER_1, FILLER_2 and so on."""
     numbers = count(1)
 
     def named(item: Field) -> Field:
@@ -130,7 +138,7 @@ def _named_fillers(root: Field, filler: Filler) -> Field:
 
 
 def _check_distinct(before: Layout, after: Layout) -> None:
-    """Raise OptionError where two names of a record become one."""
+    """Raise OptionError if two items of a record get the same name."""
     names: dict[str, str] = {}
     for old, new in zip(before.root.walk(), after.root.walk(), strict=True):
         other = names.setdefault(new.name.upper(), old.name.upper())

@@ -1,7 +1,12 @@
-"""A copybook's text to layouts: the one entry point of this notation.
+"""Turn the text of a copybook into layouts. ``read_copybook`` is the only entry point.
 
-Text becomes tokens (``source``), tokens become a tree of entries (``entries``), and entries become layouts here, in small passes: inherit, size, place. Each pass is a
-function of an entry tree; the last one makes the fields of the model.
+The text becomes tokens (module ``source``), the tokens become a tree of entries (modules
+``clauses`` and ``entries``), and this module turns each tree into a ``Layout`` in small passes:
+groups pass their USAGE, SIGN and SYNC down to their items, each OCCURS DEPENDING ON gets its
+counter, OCCURS UNBOUNDED gets a limit, and finally each item gets its size and offset.
+
+For example, ``01 R. 05 A PIC 9(3). 05 B PIC S9(5) COMP-3.`` becomes a layout of 6 bytes with A
+(zoned) at offset 0 and B (packed, 3 bytes) at offset 3.
 """
 
 from __future__ import annotations
@@ -41,10 +46,10 @@ from trailgate.cobol.copybook.source import SourceLine, read_lines
 from trailgate.cobol.copybook.sql_types import BYTES
 from trailgate.errors import DefinitionError, Where
 
-MAX_DIGITS: Final = 38  # what a decimal column holds
+MAX_DIGITS: Final = 38  # the precision of Arrow's decimal128
 MAX_SIZE: Final = 1 << 27
 MAX_BINARY: Final = 8  # bytes of PIC X(n) COMP-X
-# Numbers of more digits have 16 bytes where sizes are powers of two (copybooks §4.2).
+# Binary numbers with more digits take 16 bytes if sizes are powers of two (copybooks §4.2).
 WIDE: Final = 18
 _BINARY: Final = (
     Usage.BINARY,
@@ -64,10 +69,12 @@ _STRINGS: Final[Mapping[Category, Usage]] = MappingProxyType(
 
 
 def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
-    """Return one layout for each record; raises DefinitionError with the item's place.
+    """Build one layout per record from a tree of entries.
 
-    A copybook whose outermost items are not records (level 01 or 77) describes one, of that ``name``.
+    If the outermost items are not records (level 01 or 77), the copybook describes one record,
+    which is called ``name``. Raises DefinitionError with the position of the item at fault.
     """
+    # Items without a record get one around them.
     if entries[0].level not in (RECORD, STAND_ALONE):
         entries = [Entry(RECORD, name, entries[0].token, children=entries)]
     for entry in entries:
@@ -75,14 +82,15 @@ def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
         if dialect.group_sync:
             synchronize(entry)
         _find_counters(entry)
-    _bound(entries)
+    _resolve_unbounded(entries)
     return [Layout(_field(entry, dialect, 0)) for entry in entries]
 
 
 def _find_counters(record: Entry) -> None:
-    """Give every OCCURS DEPENDING ON the groups of its counter, where several items of the record have its name.
+    """Resolve the counter of each OCCURS DEPENDING ON if several items share the counter's name.
 
-    Without a qualifier it is the one of the innermost group around the OCCURS that has one alone.
+    An unqualified name means the item in the innermost group that surrounds the OCCURS and contains
+    exactly one item of that name.
     """
     paths = list(_paths(record, ()))
     index: dict[str, list[tuple[Entry, ...]]] = {}
@@ -93,58 +101,71 @@ def _find_counters(record: Entry) -> None:
         if occurs is None or occurs.counter is None:
             continue
         named = index.get(occurs.counter.upper(), [])
-        found = [other for other in named if _is_in(other, occurs.groups or ())]
+        matches = [other for other in named if _is_in(other, occurs.groups or ())]
+        # Narrow the candidates down by the innermost group that contains only one of them.
         for group in reversed(path[:-1]):
-            around = [other for other in found if any(one is group for one in other)]
+            around = [other for other in matches if any(one is group for one in other)]
             if len(around) == 1:
-                found = around
+                matches = around
         groups = None
         if len(named) > 1:
-            if len(found) != 1:
-                problem = f"{path[-1].name} depends on {occurs.counter}, which is not one item"
-                hint = "Qualify it by the group that it is in: OF GROUP"
+            if len(matches) != 1:
+                problem = (
+                    f"{path[-1].name} depends on {occurs.counter}, which does not identify one item"
+                )
+                hint = "Qualify it by its group: OF GROUP"
                 raise path[-1].token.error(problem, hint)
-            groups = tuple(group.name for group in found[0][1:-1])
+            groups = tuple(group.name for group in matches[0][1:-1])
         path[-1].occurs = replace(occurs, groups=groups)
 
 
 def _paths(entry: Entry, around: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
-    """Yield the path from the record down to each item."""
+    """Yield, for each item, the path of entries from the record down to it."""
     yield (*around, entry)
     for child in entry.children:
         yield from _paths(child, (*around, entry))
 
 
 def _is_in(path: tuple[Entry, ...], qualifiers: tuple[str, ...]) -> bool:
-    """Return whether an item is in groups of these names, the inner ones first."""
+    """Return True if the item is inside groups with these names, innermost name first."""
+    # `in` consumes the iterator up to the match, so the next qualifier must be the name of a group
+    # further out.
     groups = iter([entry.name.upper() for entry in reversed(path[:-1])])
     return all(name.upper() in groups for name in qualifiers)
 
 
-def _bound(entries: list[Entry]) -> None:
-    """Give every OCCURS UNBOUNDED the most elements that its counter counts, and a record can have."""
+def _resolve_unbounded(entries: list[Entry]) -> None:
+    """Set the maximum of each OCCURS UNBOUNDED.
+
+    It is the largest number that the counter's picture can hold, limited so that the record has at
+    most ``MAX_COLUMNS`` elements.
+    """
     items = [(entry, item) for entry in entries for item in entry.walk()]
     digits = {item.name.upper(): item.picture.digits for _, item in items if item.picture}
     for record, item in items:
         if item.occurs is not None and item.occurs.most == UNBOUNDED:
             counter = str(item.occurs.counter)
             if counter.upper() not in digits:
-                raise item.token.error(f"{item.name} depends on {counter}, which is not there")
-            leaves = _columns(replace(item, occurs=None))
-            left = MAX_COLUMNS - _columns(record)
+                raise item.token.error(f"{item.name} depends on {counter}, which does not exist")
+            # Elements per occurrence, and how many more columns the record may have.
+            leaves = _count_elements(replace(item, occurs=None))
+            left = MAX_COLUMNS - _count_elements(record)
             most = min(10 ** digits[counter.upper()] - 1, left // leaves)
             item.occurs = replace(item.occurs, most=max(most, item.occurs.least, 1))
 
 
-def _columns(entry: Entry) -> int:
-    """Return how many elements an item has: none of one whose number is not known."""
-    own = sum(map(_columns, entry.children)) if entry.children else 1
-    return own * (max(entry.occurs.most, 0) if entry.occurs else 1)
+def _count_elements(entry: Entry) -> int:
+    """Count the elementary items in an entry, repeated ones as often as they occur.
+
+    Returns 0 for an OCCURS UNBOUNDED whose maximum is still unknown (its ``most`` is negative).
+    """
+    nested = sum(map(_count_elements, entry.children)) if entry.children else 1
+    return nested * (max(entry.occurs.most, 0) if entry.occurs else 1)
 
 
 def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) -> None:
-    """Give a group's USAGE and SIGN to the items in it that have none of their own."""
-    if entry.usage is None and (entry.picture is None or _takes(entry.picture, usage)):
+    """Pass a group's USAGE and SIGN down to the items in it that do not state their own."""
+    if entry.usage is None and (entry.picture is None or _accepts_usage(entry.picture, usage)):
         entry.usage = usage
     entry.sign = entry.sign or sign
     for child in entry.children:
@@ -152,20 +173,20 @@ def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) ->
 
 
 def synchronize(entry: Entry, *, sync: bool = False) -> None:
-    """Give a group's SYNC to the items in it."""
+    """Pass a group's SYNC down to the items in it."""
     entry.sync = entry.sync or sync
     for child in entry.children:
         synchronize(child, sync=entry.sync)
 
 
-def _takes(picture: Picture, usage: str | None) -> bool:
-    """Return whether a group's usage can be that of an item with this picture."""
+def _accepts_usage(picture: Picture, usage: str | None) -> bool:
+    """Return True if an item with this picture can inherit the usage of its group."""
     return usage in (None, "DISPLAY", "NATIONAL") or picture.category is Category.NUMBER
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """How an elementary item is held."""
+class _Storage:
+    """How an elementary item is stored: its usage, bytes, number format and alignment."""
 
     usage: Usage
     size: int
@@ -177,128 +198,137 @@ NOTHING: Final = Picture("", Category.TEXT, 0)
 
 
 def _states_size(entry: Entry) -> bool:
-    """Return whether the usage of an item states its size, without a picture."""
+    """Return True if the usage alone determines the item's size, as for COMP-1 or BINARY-LONG."""
     usage = USAGE_OF.get(entry.usage or "")
     return usage in (Usage.FLOAT, Usage.DOUBLE, Usage.RAW) or entry.usage in BYTES_OF
 
 
-def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form | None:
-    """Return the form of an item whose usage states all of it; None where its picture does."""
+def _storage_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Storage | None:
+    """Return the storage of an item whose usage alone determines it, or None if its picture is needed."""
     if usage in (Usage.FLOAT, Usage.DOUBLE):
         size = 4 if usage is Usage.FLOAT else 8
-        return _Form(usage, size, alignment=size)
+        return _Storage(usage, size, alignment=size)
     if entry.usage == BYTES:
-        return _Form(Usage.RAW, entry.byte_length or 0)
+        return _Storage(Usage.RAW, entry.byte_length or 0)
     if usage is Usage.RAW:
         size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
-        return _Form(usage, size, alignment=dialect.pointer_bytes)
+        return _Storage(usage, size, alignment=dialect.pointer_bytes)
     words = BYTES_OF.get(entry.usage or "")
     if words is not None:
         if entry.picture is not None:
             hint = "Its usage states its size: leave out the picture, or is it COMP-5?"
             raise entry.token.error(f"{entry.name} is {entry.usage}, and has a picture", hint)
-        return _word_form(words, signed=not entry.unsigned)
+        return _word_storage(words, signed=not entry.unsigned)
     return None
 
 
-def _form(entry: Entry, dialect: Dialect) -> _Form:
+def _storage(entry: Entry, dialect: Dialect) -> _Storage:
+    """Return how an elementary item is stored, from its usage and its picture."""
     usage = USAGE_OF.get(entry.usage or "")
-    found = _form_of_usage(entry, usage, dialect)
-    if found is not None:
-        return found
+    storage = _storage_of_usage(entry, usage, dialect)
+    if storage is not None:
+        return storage
     picture = entry.picture
     if picture is None:
         hint = "An item without items below it needs PIC"
         raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
     if usage is None:
-        return _display(entry, picture)
+        return _display_storage(entry, picture)
+    # PIC X(n) COMP-X is a number of n bytes, whatever its digits.
     bytes_of = (Usage.SHORT, Usage.NATIVE_SHORT, Usage.NATIVE)
     if usage in bytes_of and picture.category is Category.TEXT:
-        return _bytes_form(entry, picture, dialect)
+        return _bytes_storage(entry, picture, dialect)
     if picture.category is not Category.NUMBER:
         raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
     number = _number(entry, picture)
     number = replace(number, sign=Sign.NONE)
     if usage in _BINARY:
         size = _binary_size(entry, picture.digits, dialect)
-        return _Form(usage, size, number, _boundary(entry, size, dialect))
+        return _Storage(usage, size, number, _boundary(entry, size, dialect))
     nibbles = picture.digits + (usage is Usage.PACKED)
-    return _Form(usage, (nibbles + 1) // 2, number)
+    return _Storage(usage, (nibbles + 1) // 2, number)
 
 
-def _word_form(size: int, *, signed: bool) -> _Form:
-    """Return the form of BINARY-LONG and the like: a number of all that its bytes hold."""
+def _word_storage(size: int, *, signed: bool) -> _Storage:
+    """Return the storage of BINARY-LONG and the like, with as many digits as its bytes can hold."""
     digits = len(str(2 ** (8 * size - signed) - 1))
     number = Number(digits, 0, signed)
-    return _Form(Usage.NATIVE, size, number, size)
+    return _Storage(Usage.NATIVE, size, number, size)
 
 
-def _display(entry: Entry, picture: Picture) -> _Form:
+def _display_storage(entry: Entry, picture: Picture) -> _Storage:
+    """Return the storage of an item with USAGE DISPLAY, NATIONAL or UTF-8, or without a USAGE."""
     if (entry.usage == "UTF-8" or entry.byte_length) and picture.category is not Category.UTF8:
         raise entry.token.error(f"{entry.name} is UTF-8, but its picture has no U")
     if picture.category is Category.TEXT and entry.usage == "NATIONAL":
-        return _Form(Usage.NATIONAL, 2 * picture.size)
+        return _Storage(Usage.NATIONAL, 2 * picture.size)
     if picture.category in _STRINGS:
-        return _Form(_STRINGS[picture.category], entry.byte_length or picture.size)
+        return _Storage(_STRINGS[picture.category], entry.byte_length or picture.size)
     if picture.category is Category.FLOAT:
         wide = entry.usage == "NATIONAL"
         usage = Usage.NATIONAL_FLOAT if wide else Usage.FLOAT_TEXT
-        return _Form(usage, (1 + wide) * picture.size)
+        return _Storage(usage, (1 + wide) * picture.size)
     number = _number(entry, picture)
     if entry.usage == "NATIONAL":
-        return _national(entry, picture, number)
+        return _national_storage(entry, picture, number)
     if picture.category is Category.EDITED:
-        return _Form(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
-    return _Form(Usage.ZONED, picture.size + number.sign.separate, number)
+        return _Storage(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
+    return _Storage(Usage.ZONED, picture.size + number.sign.separate, number)
 
 
-def _national(entry: Entry, picture: Picture, number: Number) -> _Form:
-    """Return the form of a number in national characters: two bytes a digit, and two for its sign."""
+def _national_storage(entry: Entry, picture: Picture, number: Number) -> _Storage:
+    """Return the storage of a number in national characters: two bytes per digit and for its sign."""
     if picture.category is Category.EDITED:
-        return _Form(Usage.NATIONAL_EDITED, 2 * picture.size, replace(number, sign=Sign.NONE))
+        return _Storage(Usage.NATIONAL_EDITED, 2 * picture.size, replace(number, sign=Sign.NONE))
     if number.signed and not number.sign.separate:
         hint = "A sign in national characters is SEPARATE"
         raise entry.token.error(f"{entry.name} has a sign on a national digit", hint)
-    return _Form(Usage.NATIONAL_DIGITS, 2 * (picture.size + number.sign.separate), number)
+    return _Storage(Usage.NATIONAL_DIGITS, 2 * (picture.size + number.sign.separate), number)
 
 
-def _bytes_form(entry: Entry, picture: Picture, dialect: Dialect) -> _Form:
-    """Return the form of PIC X(n) COMP-X or COMP-N: a number without a sign, of all that n bytes hold."""
+def _bytes_storage(entry: Entry, picture: Picture, dialect: Dialect) -> _Storage:
+    """Return the storage of ``PIC X(n) COMP-X`` or COMP-N: an unsigned number of n bytes."""
     size = picture.size
     if size > MAX_BINARY:
         problem = f"{entry.name}: a binary number of {size} bytes"
         raise entry.token.error(problem, f"{entry.usage} has at most {MAX_BINARY}")
     digits = len(str(256**size - 1))
     usage = USAGE_OF[str(entry.usage)]
-    return _Form(usage, size, Number(digits), _boundary(entry, size, dialect))
+    return _Storage(usage, size, Number(digits), _boundary(entry, size, dialect))
 
 
 def _boundary(entry: Entry, size: int, dialect: Dialect) -> int:
-    """Return the boundary that SYNC gives a binary number: that of its size, but no larger one than the compiler has (copybooks §2.6)."""
+    """Return the boundary to which SYNC aligns a binary number.
+
+    It is the number's size, but at most the dialect's boundary (copybooks §2.6).
+    """
     if size > MAX_BINARY and _aligns(entry, dialect):
         raise entry.token.error(f"{entry.name}: SYNC of a binary number of {size} bytes")
     return min(size, dialect.boundary) if size in (1, 2, 4, 8) else 1
 
 
 def _aligns(entry: Entry, dialect: Dialect) -> bool:
-    """Return whether SYNC moves an item: it has no effect where numbers have as few bytes as hold them."""
+    """Return True if SYNC moves the item. SYNC has no effect if binary numbers have minimal sizes."""
     return entry.sync and dialect.binary_sizes is not BinarySizes.SMALLEST
 
 
 def _number(entry: Entry, picture: Picture) -> Number:
+    """Return the number format of an item. Raises DefinitionError if it has too many digits."""
     digits = max(picture.digits, picture.scale)
     if digits > MAX_DIGITS:
         problem = f"{entry.name} has {digits} digits"
-        raise entry.token.error(problem, f"No more than {MAX_DIGITS} are held exactly")
+        raise entry.token.error(problem, f"At most {MAX_DIGITS} digits can be read exactly")
     sign = (entry.sign or Sign.TRAILING) if picture.signed else Sign.NONE
     return Number(picture.digits, picture.scale, picture.signed, sign)
 
 
 def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
+    """Return the bytes of a binary number with this many digits in the compiler's dialect."""
     if digits > dialect.binary_digits:
         problem = f"{entry.name}: a binary number of {digits} digits"
         hint = f"It can have {dialect.binary_digits}; with compiler=micro-focus {MAX_DIGITS}"
         raise entry.token.error(problem, hint)
+    # As many bytes as the largest number needs, with a bit for the sign.
     if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage in ("COMP-X", "COMP-N"):
         signed = entry.picture is not None and entry.picture.signed
         bits = int(10**digits - 1).bit_length() + signed
@@ -309,31 +339,31 @@ def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
 
 
 def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
-    """Return the field that begins at ``offset``, and all in it."""
+    """Build the field of an entry at ``offset``, with all fields in it."""
     if not entry.children:
-        form = _form(entry, dialect)
+        storage = _storage(entry, dialect)
         if _aligns(entry, dialect) and not entry.redefines and entry.level != STAND_ALONE:
-            offset += -offset % form.alignment
+            offset += -offset % storage.alignment
         children: tuple[Field, ...] = ()
     else:
         if dialect.group_sync and not entry.redefines:
             offset += -offset % _first_alignment(entry, dialect)
         children, size = _children(entry, dialect, offset)
-        form = _Form(Usage.GROUP, size)
-    stride = form.size
+        storage = _Storage(Usage.GROUP, size)
+    stride = storage.size
     if entry.occurs is not None:
         # Each occurrence is aligned like the first one: slack bytes precede the next.
-        stride += -form.size % _alignment(entry, dialect)
+        stride += -storage.size % _alignment(entry, dialect)
     if stride * (entry.occurs.most if entry.occurs else 1) > MAX_SIZE:
         raise entry.token.error(f"{entry.name} takes more than {MAX_SIZE} bytes")
     return Field(
         entry.name,
-        form.usage,
+        storage.usage,
         offset,
-        form.size,
+        storage.size,
         level=entry.level,
         picture=entry.picture.text if entry.picture else "",
-        number=form.number,
+        number=storage.number,
         occurs=entry.occurs,
         redefines=entry.redefines,
         children=children,
@@ -349,41 +379,46 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
 
 
 def _first_alignment(group: Entry, dialect: Dialect) -> int:
-    """Return the boundary of a group whose first item SYNC moves: IBM's slack bytes are before the group then, GnuCOBOL's are in it."""
+    """Return the alignment of a group that follows from the SYNC of its first item, else 1.
+
+    IBM inserts slack bytes before the group in this case; GnuCOBOL inserts them inside it.
+    """
     first = group
     while first.children:
         first = first.children[0]
-    return _form(first, dialect).alignment if _aligns(first, dialect) else 1
+    return _storage(first, dialect).alignment if _aligns(first, dialect) else 1
 
 
 def _alignment(entry: Entry, dialect: Dialect) -> int:
-    """Return the strictest alignment that SYNC asks for in an item that occurs."""
+    """Return the strictest SYNC alignment of the items inside an OCCURS."""
     leaves = [item for item in entry.walk() if not item.children and _aligns(item, dialect)]
-    return max((_form(item, dialect).alignment for item in leaves), default=1)
+    return max((_storage(item, dialect).alignment for item in leaves), default=1)
 
 
 def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field, ...], int]:
-    made: list[Field] = []
+    """Build the fields of a group's items. Returns them and the group's size in bytes."""
+    fields: list[Field] = []
     end = offset
     for child in entry.children:
         if child.redefines:
-            field = _field(child, dialect, _redefine(child, made).offset)
+            field = _field(child, dialect, _redefine(child, fields).offset)
         else:
             field = _field(child, dialect, end)
         end = max(end, field.offset + field.extent)
-        made.append(field)
-    return tuple(made), end - offset
+        fields.append(field)
+    return tuple(fields), end - offset
 
 
 def _redefine(entry: Entry, earlier: list[Field]) -> Field:
+    """Return the field that an entry redefines: the last earlier one of that name in its group."""
     name = (entry.redefines or "").upper()
     for field in reversed(earlier):
         if field.name.upper() == name:
             if field.occurs is not None:
                 raise entry.token.error(f"{entry.name} redefines {field.name}, which occurs")
             return field
-    hint = "It must come before it, in the same group"
-    raise entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)
+    hint = "A redefined item must come earlier in the same group"
+    raise entry.token.error(f"{entry.name} redefines {entry.redefines}, which does not exist", hint)
 
 
 DIALECT = Dialect()
@@ -396,10 +431,10 @@ def read_copybook(
     dialect: Dialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
 ) -> list[Layout]:
-    """Return the layout of every record (level 01, or the outermost level) of a copybook.
+    """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
-    ``member`` gives the text of a COPY member by its name, or None. Raises DefinitionError with
-    file, line and column.
+    ``member`` returns the text of a COPY member by its name, or None if it does not exist. Raises
+    DefinitionError with file, line and column.
     """
 
     def members(name: str) -> tuple[list[SourceLine], str] | None:
@@ -407,14 +442,15 @@ def read_copybook(
         return None if content is None else (read_lines(content, dialect.source_format), name)
 
     def measure(entries: list[Entry]) -> list[Layout]:
-        own = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
-        if not own:
+        items = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
+        if not items:
             return []
-        last = own[-1]
+        last = items[-1]
+        # An entry without picture or items is a group whose items are not parsed yet.
         described = last.picture or last.type or last.children
         if not described and not _states_size(last):
-            own[-1].picture = NOTHING  # a group whose first item follows
-        return build(with_types(tree(own)), dialect, stem)
+            items[-1].picture = NOTHING  # a group whose first item follows
+        return build(with_types(tree(items)), dialect, stem)
 
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, constants_of(dialect.constants))

@@ -1,7 +1,11 @@
-"""COPY and REPLACE: members in their places, and text words replaced by others.
+"""Carry out COPY and REPLACE: insert members, and replace text words by others.
 
-Rules compare text words, as the COBOL standard defines them: ``==9(2)==`` is the words ``9 ( 2 )``, which occur in ``9(2)V99`` and not in ``S9(2)``, where the
-first word is ``S9``. A rule that matches nothing is reported with its line, since the text is then not what its author expected.
+Rules compare text words, as the COBOL standard defines them: ``==9(2)==`` is the four words ``9 ( 2
+)``. It matches in ``9(2)V99``, but not in ``S9(2)``, whose first word is ``S9``. A rule that never
+matches is logged with its line, since the text is then not what its author expected.
+
+``CopybookText.tokens`` is the entry point. It inserts the members of COPY, ``EXEC SQL INCLUDE``,
+``++INCLUDE`` and ``-INC``, applies the rules of REPLACE, and finally joins text words to tokens.
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ from trailgate.cobol.copybook.layouts import Dialect
 from trailgate.cobol.copybook.source import SourceLine, Token, TokenKind, join_words
 
 _LOG: Final = logging.getLogger(__name__)
-MAX_DEPTH: Final = 20  # members inside members: more is a member that copies itself
+MAX_DEPTH: Final = 20  # of nested members; deeper nesting means that a member copies itself
 Members = Callable[[str], "tuple[list[SourceLine], str] | None"]
 
 
 @dataclass(slots=True)
 class Replacement:
-    """Text words and their replacement. ``part`` is LEADING or TRAILING for the beginning or the end of a word."""
+    """A rule that replaces the words ``old`` by ``new``.
+
+    ``part`` is LEADING or TRAILING if only the beginning or the end of a word is replaced.
+    """
 
     old: tuple[Token, ...]
     new: tuple[Token, ...]
@@ -30,12 +37,13 @@ class Replacement:
     part: str = ""
     used: bool = False
 
-    def match(self, tokens: Sequence[Token], place: int) -> _Match | None:
-        """Return where the words that it replaces are, if they begin at a place. Comments between them do not count."""
+    def match(self, tokens: Sequence[Token], index: int) -> _Match | None:
+        """Match the rule at ``place``. Returns the end of the match and the comments inside it, or None."""
         if not self.old:
             return None
-        at, comments = place, list[Token]()
+        at, comments = index, list[Token]()
         for number, wanted in enumerate(self.old):
+            # Comments between matched words are skipped, and kept after the replacement.
             while number and at < len(tokens) and tokens[at].kind is TokenKind.COMMENT:
                 comments.append(tokens[at])
                 at += 1
@@ -45,61 +53,69 @@ class Replacement:
         return _Match(at, comments)
 
     def _is(self, token: Token, wanted: Token, number: int) -> bool:
-        """Return whether a text word is the one of the pattern with this number."""
+        """Return True if a token matches the pattern's word with this number."""
         if token.kind is not wanted.kind:
             return False
         if token.kind is TokenKind.LITERAL:
             return token.text == wanted.text
-        text, own = token.upper or token.text, wanted.upper or wanted.text
+        text, wanted_text = token.upper or token.text, wanted.upper or wanted.text
         if self.part and number and not token.glued:
             return False
         if self.part == "LEADING" and number == len(self.old) - 1:
-            return text.startswith(own)
+            return text.startswith(wanted_text)
         if self.part == "TRAILING" and not number:
-            return text.endswith(own)
-        return text == own
+            return text.endswith(wanted_text)
+        return text == wanted_text
 
-    def replaced(self, tokens: Sequence[Token], place: int, match: _Match) -> list[Token]:
-        """Return what is put in the place of the words of a match, at the place of the first one."""
-        here, last = tokens[place], tokens[match.end - 1]
-        found = [
+    def replaced(self, tokens: Sequence[Token], index: int, match: _Match) -> list[Token]:
+        """Return the replacement for a match, with the position of the first matched token."""
+        first_token, last = tokens[index], tokens[match.end - 1]
+        replaced_words = [
             replace(
                 token,
-                source=here.source,
-                line=here.line,
-                column=here.column,
-                cut=here.cut,
-                first=here.first and not number,
-                # A word in the place of a period is not a part of the word before it.
-                glued=token.glued if number else here.glued and here.kind is TokenKind.WORD,
+                source=first_token.source,
+                line=first_token.line,
+                column=first_token.column,
+                cut=first_token.cut,
+                first=first_token.first and not number,
+                # A word that replaces a period must not be joined to the word before it.
+                glued=token.glued
+                if number
+                else first_token.glued and first_token.kind is TokenKind.WORD,
             )
             for number, token in enumerate(self.new)
         ]
-        if self.part == "TRAILING" and (kept := here.text[: -len(self.old[0].text)]):
-            found = [replace(here, text=kept), *_glued(found)]
+        # The rest of the first word stays before the replacement: for TRAILING ==-OLD==, A-OLD
+        # keeps A.
+        if self.part == "TRAILING" and (kept := first_token.text[: -len(self.old[0].text)]):
+            replaced_words = [replace(first_token, text=kept), *_glued(replaced_words)]
         if self.part == "LEADING" and (kept := last.text[len(self.old[-1].text) :]):
-            rest = replace(last, text=kept, glued=bool(found) or here.glued)
-            found.append(rest if found else replace(rest, first=here.first))
-        return [*found, *match.comments]
+            rest = replace(last, text=kept, glued=bool(replaced_words) or first_token.glued)
+            replaced_words.append(
+                rest if replaced_words else replace(rest, first=first_token.first)
+            )
+        return [*replaced_words, *match.comments]
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Where a match ends, and the comments in it."""
+    """The end of a match, and the comments inside it."""
 
     end: int
     comments: list[Token]
 
 
 def _glued(tokens: list[Token]) -> list[Token]:
+    """Mark the first token as glued to the token before it."""
     return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
 
 
 @dataclass(slots=True)
 class CopybookText:
-    """Copybook text with its COPY and REPLACE statements carried out, and its conditional text chosen.
+    """Expands copybook text: carries out COPY and REPLACE, and selects conditional text.
 
-    ``members`` gives the lines of a member and its name, or None. ``constants`` are those of conditional text, which members share.
+    ``members`` returns the lines of a member and its name, or None. ``constants`` are the constants
+    of conditional text; all members share them.
     """
 
     members: Members
@@ -111,54 +127,60 @@ class CopybookText:
     def tokens(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
         """Return the tokens of a copybook.
 
-        Raises DefinitionError where a member is missing, copies itself, or a statement is not understood.
+        Raises DefinitionError if a member is missing or copies itself, or if a statement is not
+        understood.
         """
-        found: list[Token] = []
+        tokens_found: list[Token] = []
         replaces = _Replaces()
         copied = self._copied(lines, source)
-        begin = place = 0
-        while place < len(copied):
-            starts = copied[place].first or not place or copied[place - 1].kind is TokenKind.PERIOD
-            if copied[place].upper == "REPLACE" and starts:
-                found += replace_words(copied[begin:place], replaces.rules)
-                statement, place = _statement(copied, place)
+        begin = index = 0
+        while index < len(copied):
+            starts = copied[index].first or not index or copied[index - 1].kind is TokenKind.PERIOD
+            # The rules apply to the text up to the next REPLACE statement.
+            if copied[index].upper == "REPLACE" and starts:
+                tokens_found += replace_words(copied[begin:index], replaces.rules)
+                statement, index = _statement(copied, index)
                 replaces.obey(statement)
-                begin = place
+                begin = index
             else:
-                place += 1
-        found += replace_words(copied[begin:], replaces.rules)
+                index += 1
+        tokens_found += replace_words(copied[begin:], replaces.rules)
         warn_of_unused(replaces.seen)
-        return join_words(found)
+        return join_words(tokens_found)
 
     def _copied(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
-        """Return the text words of a file with the member of every COPY statement in its place."""
-        found: list[Token] = []
+        """Return the text words of a file, with each COPY statement replaced by its member."""
+        expanded: list[Token] = []
         for piece in compiled_text(lines, source, self.dialect.text_words, self.constants):
-            found += self._with_members(replace_words(piece, self._rules))
-        return found
+            expanded += self._with_members(replace_words(piece, self._rules))
+        return expanded
 
     def _with_members(self, tokens: Sequence[Token]) -> list[Token]:
-        found: list[Token] = []
-        place = 0
-        while place < len(tokens):
-            token = tokens[place]
-            if token.upper == "COPY" and not _is_in_word(tokens, place):
-                statement, place = _statement(tokens, place)
-                found += self._copy(statement)
-            elif token.first and (words := _include_words(tokens, place)):
-                end = _end_of_line(tokens, place)
-                found += self._copy([token, *tokens[place + words : end]])
-                place = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
-            elif [one.upper for one in tokens[place : place + 2]] == ["EXEC", "SQL"]:
-                statement, place = _sql_statement(tokens, place)
-                found += self._include(statement)
+        """Replace each COPY, ``++INCLUDE``, ``-INC`` and ``EXEC SQL INCLUDE`` by its member."""
+        expanded: list[Token] = []
+        index = 0
+        while index < len(tokens):
+            token = tokens[index]
+            if token.upper == "COPY" and not _is_in_word(tokens, index):
+                statement, index = _statement(tokens, index)
+                expanded += self._copy(statement)
+            elif token.first and (words := _include_words(tokens, index)):
+                end = _end_of_line(tokens, index)
+                expanded += self._copy([token, *tokens[index + words : end]])
+                index = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
+            elif [one.upper for one in tokens[index : index + 2]] == ["EXEC", "SQL"]:
+                statement, index = _sql_statement(tokens, index)
+                expanded += self._include(statement)
             else:
-                found.append(token)
-                place += 1
-        return found
+                expanded.append(token)
+                index += 1
+        return expanded
 
     def _include(self, statement: list[Token]) -> list[Token]:
-        """Return the tokens of the member that EXEC SQL INCLUDE names; other statements have no items (DECLARE TABLE)."""
+        """Return the tokens of the member that EXEC SQL INCLUDE names.
+
+        Other SQL statements, such as DECLARE TABLE, do not describe items and are dropped.
+        """
         words = _without_comments(statement)
         if [token.upper for token in words[2:3]] != ["INCLUDE"]:
             return []
@@ -167,7 +189,7 @@ class CopybookText:
         return [] if is_own and self.members(named[0].text) is None else self._copy(words[2:])
 
     def _copy(self, statement: list[Token]) -> list[Token]:
-        """Return the text of a member, by a statement without its period."""
+        """Return the text of the member that a COPY statement (without its period) names."""
         words = _without_comments(statement)
         if len(words) < 2:
             raise words[0].error("COPY needs the name of a member")
@@ -180,18 +202,18 @@ class CopybookText:
             )
         content = self.members(name)
         if content is None:
-            hint = "Name the folder that holds it: --copy-path FOLDER"
+            hint = "Name its folder: --copy-path FOLDER"
             raise named.error(f"the member {name} was not found", hint)
-        own = read_rules(words[at + 1 :])
-        # What is copied inside the member is replaced too, by the rules of the innermost COPY first.
-        inner = replace(self, _depth=self._depth + 1, _rules=[*own, *self._rules])
-        found = inner._copied(*content)  # noqa: SLF001  of the same class
-        warn_of_unused(own)
-        return found
+        own_rules = read_rules(words[at + 1 :])
+        # Rules also apply to members copied inside this member, those of the innermost COPY first.
+        inner = replace(self, _depth=self._depth + 1, _rules=[*own_rules, *self._rules])
+        member_tokens = inner._copied(*content)  # noqa: SLF001  of the same class
+        warn_of_unused(own_rules)
+        return member_tokens
 
 
 class _Replaces:
-    """The rules of REPLACE statements: those in force, those that LAST OFF restores, and all so far."""
+    """The REPLACE rules in force, those that LAST OFF restores, and all rules so far."""
 
     def __init__(self) -> None:
         self.rules: list[Replacement] = []
@@ -199,7 +221,7 @@ class _Replaces:
         self._before: list[list[Replacement]] = []
 
     def obey(self, statement: list[Token]) -> None:
-        """Obey a REPLACE statement: it ends those before it; with ALSO it adds to them until LAST OFF."""
+        """Apply a REPLACE statement. It ends the ones before it; with ALSO it adds to them."""
         words = _without_comments(statement)
         named = [token.upper for token in words[1:]]
         if named == ["LAST", "OFF"]:
@@ -213,24 +235,24 @@ class _Replaces:
         if named == ["OFF"]:
             self.rules = []
             return
-        own = words[1 + also :]
-        first = own[1:] if own and own[0].upper in _PARTS else own
+        operands = words[1 + also :]
+        first = operands[1:] if operands and operands[0].upper in _PARTS else operands
         if not first or first[0].kind is not TokenKind.PSEUDO:
-            hint = "REPLACE [ALSO] [LEADING] ==text== BY ==text== and REPLACE [LAST] OFF are read"
+            hint = "Supported: REPLACE [ALSO] [LEADING] ==text== BY ==text== and REPLACE [LAST] OFF"
             raise words[-1].error("this form of REPLACE is not supported", hint)
-        rules = read_rules(own)
+        rules = read_rules(operands)
         self.seen += rules
         self.rules = [*rules, *(self.rules if also else ())]
 
 
 _PARTS: Final = frozenset({"LEADING", "TRAILING"})
-_SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # areas of the precompiler, no part of a record
+_SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # the precompiler's areas, not part of a record
 
 
-def _include_words(tokens: Sequence[Token], place: int) -> int:
-    """Return how many text words the name of an including statement has at a place, 0 for none: ``++INCLUDE`` of Panvalet, ``-INC`` of Librarian."""
+def _include_words(tokens: Sequence[Token], index: int) -> int:
+    """Return the number of text words in ``++INCLUDE`` (Panvalet) or ``-INC`` (Librarian), else 0."""
     text = ""
-    for count, token in enumerate(tokens[place : place + 3], 1):
+    for count, token in enumerate(tokens[index : index + 3], 1):
         if count > 1 and not token.glued:
             break
         text += token.upper
@@ -239,59 +261,62 @@ def _include_words(tokens: Sequence[Token], place: int) -> int:
     return 0
 
 
-def _is_in_word(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a text word is a part of a longer word, as COPY in ``:COPY:``."""
-    after = tokens[place + 1 : place + 2]
-    return tokens[place].glued or any(one.glued and one.kind is TokenKind.WORD for one in after)
+def _is_in_word(tokens: Sequence[Token], index: int) -> bool:
+    """Return True if a text word is part of a longer word, such as COPY in ``:COPY:``."""
+    after = tokens[index + 1 : index + 2]
+    return tokens[index].glued or any(one.glued and one.kind is TokenKind.WORD for one in after)
 
 
 def _without_comments(tokens: Sequence[Token]) -> list[Token]:
     return [token for token in tokens if token.kind is not TokenKind.COMMENT]
 
 
-def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
-    """Return the tokens up to the period, which pseudo-text may have too."""
+def _statement(tokens: Sequence[Token], index: int) -> tuple[list[Token], int]:
+    """Return the tokens of a statement up to its period, and the index after it.
+
+    A period inside pseudo-text does not end the statement.
+    """
     inside = False
-    for end in range(place, len(tokens)):
+    for end in range(index, len(tokens)):
         if tokens[end].kind is TokenKind.PSEUDO:
             inside = not inside
         if tokens[end].kind is TokenKind.PERIOD and not inside:
-            return list(tokens[place:end]), end + 1
-    raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
+            return list(tokens[index:end]), end + 1
+    raise tokens[index].error(f"{tokens[index].upper} without the period at its end")
 
 
-def _end_of_line(tokens: Sequence[Token], place: int) -> int:
-    """Return the place after the last word of a line."""
-    end = place
-    while end < len(tokens) and tokens[end].line == tokens[place].line:
+def _end_of_line(tokens: Sequence[Token], index: int) -> int:
+    """Return the index after the last word on this line, or of its period."""
+    end = index
+    while end < len(tokens) and tokens[end].line == tokens[index].line:
         if tokens[end].kind is TokenKind.PERIOD:
             break
         end += 1
     return end
 
 
-def _sql_statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
-    """Return the tokens from EXEC SQL up to END-EXEC, and the place after it and its period."""
-    for end in range(place, len(tokens)):
+def _sql_statement(tokens: Sequence[Token], index: int) -> tuple[list[Token], int]:
+    """Return the tokens from EXEC SQL to END-EXEC, and the index after it and its period."""
+    for end in range(index, len(tokens)):
         if tokens[end].upper == "END-EXEC":
             after = end + 1
             has_period = after < len(tokens) and tokens[after].kind is TokenKind.PERIOD
-            return list(tokens[place:end]), after + has_period
-    raise tokens[place].error("EXEC SQL without END-EXEC")
+            return list(tokens[index:end]), after + has_period
+    raise tokens[index].error("EXEC SQL without END-EXEC")
 
 
 def read_rules(words: list[Token]) -> list[Replacement]:
-    """Return the rules of a REPLACING phrase or a REPLACE statement; raises DefinitionError."""
+    """Parse the rules of a REPLACING phrase or a REPLACE statement. Raises DefinitionError."""
     rules = []
-    place = 0
-    while place < len(words):
-        begin = words[place]
+    index = 0
+    while index < len(words):
+        begin = words[index]
         part = begin.upper if begin.upper in _PARTS else ""
-        old, place = _operand(words, place + bool(part))
-        if place >= len(words) or words[place].upper != "BY":
-            at = words[min(place, len(words) - 1)]
-            raise at.error("REPLACING needs BY between what is replaced and by what")
-        new, place = _operand(words, place + 1)
+        old, index = _operand(words, index + bool(part))
+        if index >= len(words) or words[index].upper != "BY":
+            at = words[min(index, len(words) - 1)]
+            raise at.error("REPLACING needs BY between the old and the new text")
+        new, index = _operand(words, index + 1)
         if part:
             old, new = _unquoted(old), _unquoted(new)
         if not old:
@@ -300,23 +325,26 @@ def read_rules(words: list[Token]) -> list[Replacement]:
     return rules
 
 
-def _operand(words: list[Token], place: int) -> tuple[tuple[Token, ...], int]:
-    """Return the text words of an operand: pseudo-text, or words without blanks between them, which may be qualified."""
-    if place >= len(words):
+def _operand(words: list[Token], index: int) -> tuple[tuple[Token, ...], int]:
+    """Parse an operand: pseudo-text, or one word that may be qualified (``A OF B``).
+
+    Returns its text words, and the index after it.
+    """
+    if index >= len(words):
         raise words[-1].error("REPLACING ends before its last text")
-    if words[place].kind is TokenKind.PSEUDO:
-        for end in range(place + 1, len(words)):
+    if words[index].kind is TokenKind.PSEUDO:
+        for end in range(index + 1, len(words)):
             if words[end].kind is TokenKind.PSEUDO:
-                return tuple(words[place + 1 : end]), end + 1
-        raise words[place].error("pseudo text without its closing ==")
-    end = place + 1
+                return tuple(words[index + 1 : end]), end + 1
+        raise words[index].error("pseudo text without its closing ==")
+    end = index + 1
     while end < len(words) and (words[end].glued or words[end].upper in ("OF", "IN")):
         end += 1 if words[end].glued else 2
-    return tuple(words[place:end]), min(end, len(words))
+    return tuple(words[index:end]), min(end, len(words))
 
 
 def _unquoted(words: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return a literal alone as the word in it: LEADING "OLD-" is LEADING ==OLD-==."""
+    """Turn a literal into the word inside it: ``LEADING "OLD-"`` means ``LEADING ==OLD-==``."""
     if len(words) == 1 and words[0].kind is TokenKind.LITERAL:
         text = words[0].text[1:-1]
         return (replace(words[0], text=text, kind=TokenKind.WORD),) if text.strip() else ()
@@ -324,26 +352,26 @@ def _unquoted(words: tuple[Token, ...]) -> tuple[Token, ...]:
 
 
 def replace_words(tokens: Sequence[Token], rules: Sequence[Replacement]) -> list[Token]:
-    """Return text words with the first rule that matches at each place applied. What a rule has put there is not replaced again."""
+    """Apply, at each position, the first rule that matches. Replacements are not replaced again."""
     if not rules:
         return list(tokens)
-    found: list[Token] = []
-    place = 0
-    is_glued = True  # whether what was left out here, if anything, was glued to the word before it
+    replaced_tokens: list[Token] = []
+    index = 0
+    is_glued = True  # False if words were deleted here that had a blank before them
     for begin, rule, match in _matches(tokens, rules):
-        found += _after(tokens[place:begin], is_glued)
+        replaced_tokens += _after(tokens[index:begin], is_glued)
         new = rule.replaced(tokens, begin, match)
-        if place == begin and new:
+        if index == begin and new:
             new = _after(new, is_glued)
-        found += new
-        is_glued = True if new else tokens[begin].glued and (is_glued or place < begin)
-        place = match.end
+        replaced_tokens += new
+        is_glued = True if new else tokens[begin].glued and (is_glued or index < begin)
+        index = match.end
         rule.used = True
-    return found + _after(tokens[place:], is_glued)
+    return replaced_tokens + _after(tokens[index:], is_glued)
 
 
 def _after(tokens: Sequence[Token], is_glued: bool) -> list[Token]:
-    """Return the words after one that was left out: they follow the word before that without a blank only if it did."""
+    """Return the words after a deletion. The first one is glued only if the deleted words were."""
     if is_glued or not tokens:
         return list(tokens)
     return [replace(tokens[0], glued=False), *tokens[1:]]
@@ -352,25 +380,25 @@ def _after(tokens: Sequence[Token], is_glued: bool) -> list[Token]:
 def _matches(
     tokens: Sequence[Token], rules: Sequence[Replacement]
 ) -> Iterator[tuple[int, Replacement, _Match]]:
-    """Yield the places where a rule matches, which do not overlap, with the first rule that does."""
-    place = 0
-    while place < len(tokens):
+    """Yield the index, rule and match wherever a rule matches. Matches do not overlap."""
+    index = 0
+    while index < len(tokens):
         for rule in rules:
-            match = rule.match(tokens, place)
+            match = rule.match(tokens, index)
             if match is not None:
-                yield place, rule, match
-                place = match.end
+                yield index, rule, match
+                index = match.end
                 break
         else:
-            place += 1
+            index += 1
 
 
 def warn_of_unused(rules: Sequence[Replacement]) -> None:
-    """Warn of rules that have matched nothing."""
+    """Log a warning for each rule that never matched."""
     for rule in rules:
         if not rule.used:
             text = " ".join([*filter(None, [rule.part]), f"=={_text_of(rule.old)}=="])
-            problem = f"{text} is replaced nowhere: the text after it does not have these words"
+            problem = f"{text} replaces nothing: these words do not occur in the text after it"
             _LOG.warning("%s", rule.begin.error(problem))
 
 

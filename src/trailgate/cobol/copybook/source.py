@@ -1,8 +1,10 @@
-"""Copybook text to tokens: words, literals, periods, and comments.
+"""Scan copybook text into tokens: words, literals, periods, and comments.
 
-Text is cut into logical lines first: columns are cut, comments, continuations and directives are marked. A line is then scanned into text words, the units
-that COPY REPLACING and REPLACE compare (``replacing``). Text words without blanks between them are joined at the end, since ``9(2)`` is four text words
-and one picture.
+The text is first cut into lines without sequence numbers; comments, continuations and directives
+are marked. Continuation lines are then joined, and each logical line is scanned into text words,
+the units that COPY REPLACING and REPLACE compare (module ``replacing``). ``9(2)`` is four text
+words: 9, (, 2 and ). After replacing, ``join_words`` joins text words without blanks between them,
+so that the parser sees the picture ``9(2)`` as one token.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _CONTINUED: Final = re.compile(r"-\s+[\"']")
 # A comment inside a line begins at "*>" after a separator; literals may contain it.
 _INLINE: Final = re.compile(r"""("[^"]*(?:"|$)|'[^']*(?:'|$))|(?:^|(?<=[\s.,;]))\*>.*""")
 _LISTING: Final = re.compile(r"(EJECT|SKIP[123]|TITLE|\*?CBL|\*CONTROL|PROCESS)\b", re.IGNORECASE)
-# A line of the standard's directives, or of Micro Focus' that concern what is compiled. Other lines with a $ are comments, such as $XFD.
+# Directives of the standard (>>), and those of Micro Focus ($) that choose what is compiled. Other
+# lines with a $, such as $XFD, are comments.
 _DIRECTIVE: Final = re.compile(
     r"\s*(?:>>|\$\s*(?:IF|ELSE|ELIF|ELSE-?IF|END|END-IF|SET)(?![\w-]))", re.IGNORECASE
 )
@@ -38,10 +41,10 @@ _FORMAT_DIRECTIVE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """The text of one line: ``column`` is that of its first character, both counted from 1.
+    """The text of one line. ``number`` and ``column`` (of its first character) count from 1.
 
-    ``continued``: the text continues that of the line before. ``cut`` is what follows the last column that is read. A ``directive`` is not part of the
-    description: it states which lines are.
+    ``continued``: the text continues the previous line. ``cut`` is the text after the last column,
+    which is not read. A ``directive`` is not part of the description; it chooses which lines are.
     """
 
     number: int
@@ -54,38 +57,39 @@ class SourceLine:
 
 
 def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[SourceLine]:
-    """Return a copybook's lines, without those that only concern listings.
+    """Split a copybook into lines, without those that only control listings, such as EJECT.
 
     A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines after it.
     """
+    # 0x1A is the end-of-file character of DOS.
     lines = [line.expandtabs(TAB) for line in text.replace("\x1a", "").splitlines()]
     parts = _format_parts(lines)
     fixed = form is SourceFormat.FIXED or (form is SourceFormat.AUTO and looks_fixed(parts[0][1]))
-    found: list[SourceLine] = []
+    lines_read: list[SourceLine] = []
     number = 1
     for stated, part in parts:
         fixed = fixed if stated is None else stated == "FIXED"
-        found += _fixed_lines(part, number) if fixed else _free_lines(part, number)
+        lines_read += _fixed_lines(part, number) if fixed else _free_lines(part, number)
         number += len(part)
-    return [line for line in found if line.comment or not _LISTING.match(line.text.strip())]
+    return [line for line in lines_read if line.comment or not _LISTING.match(line.text.strip())]
 
 
 def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:
-    """Split lines before each directive that states their format."""
+    """Split the lines before each directive that changes the source format."""
     parts: list[tuple[str | None, list[str]]] = [(None, [])]
     for line in lines:
-        found = _FORMAT_DIRECTIVE.match(line) or _FORMAT_DIRECTIVE.match(line[INDICATOR:])
-        if found is not None:
-            parts.append((found[1].upper(), []))
+        match = _FORMAT_DIRECTIVE.match(line) or _FORMAT_DIRECTIVE.match(line[INDICATOR:])
+        if match is not None:
+            parts.append((match[1].upper(), []))
         parts[-1][1].append(line)
     return parts
 
 
 def looks_fixed(lines: list[str]) -> bool:
-    """Return whether every line can be fixed format.
+    """Return True if every line can be fixed format.
 
-    Columns 1 to 6 hold a sequence number or nothing, never the beginning of an entry, and column 7
-    an indicator. A comment or a directive that begins in column 1 fits both.
+    Columns 1 to 6 are a sequence number or blank, never the start of an entry, and column 7 is an
+    indicator. A comment or directive that starts in column 1 fits both formats.
     """
     return all(
         _can_be_fixed(line)
@@ -95,6 +99,7 @@ def looks_fixed(lines: list[str]) -> bool:
 
 
 def _can_be_fixed(line: str) -> bool:
+    """Return True if columns 1 to 7 of a line fit fixed format."""
     head = line[:INDICATOR].ljust(INDICATOR)
     if not _SEQUENCE.fullmatch(head):
         return False
@@ -105,7 +110,7 @@ def _can_be_fixed(line: str) -> bool:
 
 
 def _directive_in(line: str, number: int) -> SourceLine | None:
-    """Return the directive on a line of fixed format, which may begin in any column from 7, or in the first one."""
+    """Return the directive on a fixed-format line, which starts in column 1 or after column 6, or None."""
     for begin in (INDICATOR, 0):
         if _DIRECTIVE.match(line, begin):
             text = _remove_comments(line[begin:END])
@@ -114,6 +119,7 @@ def _directive_in(line: str, number: int) -> SourceLine | None:
 
 
 def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
+    """Yield the lines of fixed-format text."""
     for number, line in enumerate(lines, first):
         directive = _directive_in(line, number)
         if directive is None:
@@ -123,8 +129,9 @@ def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 
 
 def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
-    """Yield what a line is, nothing for one that is not compiled."""
+    """Yield a fixed-format line by its indicator in column 7; nothing for a debugging line (D)."""
     text = _remove_comments(line[TEXT:END])
+    # If a comment starts before column 73, the text after it belongs to the comment.
     cut = line[END:].strip() if text == line[TEXT:END] else ""
     mark = line[INDICATOR : INDICATOR + 1]
     if line[:1] == "*":
@@ -136,8 +143,8 @@ def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
     elif mark == "-":
         yield SourceLine(number, TEXT + 1, text, continued=True, cut=cut)
     elif mark.isdigit():
-        whole = (mark + text).ljust(END - INDICATOR)
-        yield SourceLine(number, INDICATOR + 1, whole, cut=cut)
+        entry = (mark + text).ljust(END - INDICATOR)
+        yield SourceLine(number, INDICATOR + 1, entry, cut=cut)
     elif text.lstrip()[:1] == "*":
         yield SourceLine(number, TEXT + 1, text.lstrip()[1:], comment=True)  # one column too far
     elif _CONTINUED.match(text):
@@ -148,11 +155,12 @@ def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
 
 
 def _remove_comments(text: str) -> str:
-    """Return the text of a line without the comment at its end."""
+    """Remove an inline comment (``*>``) from the end of a line."""
     return _INLINE.sub(lambda found: found[1] or "", text)
 
 
 def _free_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
+    """Yield the lines of free-format text."""
     for number, line in enumerate(lines, first):
         if _DIRECTIVE.match(line):
             yield SourceLine(number, 1, _remove_comments(line), directive=True)
@@ -164,7 +172,7 @@ def _free_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The type of a token."""
 
     WORD = "word"
     LITERAL = "literal"
@@ -175,9 +183,10 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and its place; ``first`` marks the first one of its line.
+    """A token and its position. ``first`` marks the first token of a line.
 
-    ``cut`` is the text of that line that is not read because it is after column 72. A ``glued`` token follows the one before it without a blank.
+    ``cut`` is the part of its line after column 72, which is not read. A ``glued`` token follows
+    the previous one without a blank.
     """
 
     kind: TokenKind
@@ -191,32 +200,34 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """Return a word in upper case; the empty text for anything else."""
+        """A word in upper case, or "" for other tokens."""
         return self.text.upper() if self.kind is TokenKind.WORD else ""
 
     def error(self, problem: str, hint: str = "") -> DefinitionError:
-        """Return an error about this place; of a line that column 72 cuts, the hint names what is cut."""
+        """Return an error at this token. If its line extends beyond column 72, the hint shows what was cut."""
         where = Where(source=self.source, line=self.line, column=self.column)
         if self.cut and not _SEQUENCE_WORD.fullmatch(self.cut):
             hint = (
-                f"What follows column 72 is not read: {self.cut!r} (a tab can be 8 columns). "
+                f"Text after column 72 is not read: {self.cut!r} (a tab can be 8 columns). "
                 "Is the source format free?"
             )
         return DefinitionError(problem, where=where, hint=hint)
 
 
-_SEQUENCE_WORD: Final = re.compile(r"\d{1,8}")  # what columns 73 to 80 are for
+_SEQUENCE_WORD: Final = re.compile(r"\d{1,8}")  # the usual content of columns 73 to 80
 # A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
 _LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
-# A period, comma or semicolon is a separator before a blank and at each end: of a line, and of pseudo-text.
+# A period, comma or semicolon is a separator before a blank, and at the end of a line or of
+# pseudo-text.
 _AT_END: Final = r"(?=\s|==|$)"
 _PERIOD: Final = re.compile(rf"\.(?:{_AT_END}|(?![\w*+$(),:-]))")
 _GAP: Final = re.compile(rf"(?:\s|[,;]{_AT_END})+")
 _LEADING_GAP: Final = re.compile(r"[\s,;]+")
 _SPECIAL: Final = r"():#@&%<>!?|~^{}\[\]\\`"
 _WORD: Final = rf"(?:(?![.,;]{_AT_END})(?!==)[^\s\"'{_SPECIAL}])+"
-# Text words: a parenthesis, a colon, a character that no name and no picture has, else what is between these and separators. With GnuCOBOL the other
-# characters of pictures are text words too: $9(2) is $, 9, (, 2 and ).
+# A text word is a parenthesis, a colon, another character that cannot be in names or pictures, or the
+# text between these and separators. For GnuCOBOL the other characters of pictures are text words as
+# well: $9(2) is $, 9, (, 2 and ).
 _TEXT_WORDS: Final[Mapping[TextWords, re.Pattern[str]]] = MappingProxyType(
     {
         TextWords.SEPARATED: re.compile(rf"[{_SPECIAL}]|{_WORD}"),
@@ -230,11 +241,11 @@ _TEXT_WORDS: Final[Mapping[TextWords, re.Pattern[str]]] = MappingProxyType(
 def scan(
     lines: Sequence[SourceLine], source: str, words: TextWords = TextWords.SEPARATED
 ) -> list[Token]:
-    """Return the text words of lines; raises DefinitionError for a literal without an end."""
-    found: list[Token] = []
+    """Scan lines into text words. Raises DefinitionError if a literal is not closed."""
+    scanned: list[Token] = []
     for line in join_lines(lines):
-        found += scan_line(line, source, words)
-    return found
+        scanned += scan_line(line, source, words)
+    return scanned
 
 
 def scan_line(line: SourceLine, source: str, words: TextWords) -> Iterator[Token]:
@@ -242,84 +253,87 @@ def scan_line(line: SourceLine, source: str, words: TextWords) -> Iterator[Token
     if line.comment:
         yield Token(TokenKind.COMMENT, line.text.strip(), source, line.number, line.column)
         return
-    place, text = 0, line.text
+    offset, text = 0, line.text
     first = True
-    end = -1  # where the text word before ends
-    while place < len(text):
-        gap = (_GAP if place == end else _LEADING_GAP).match(text, place)
+    end = -1  # the end of the previous text word
+    while offset < len(text):
+        gap = (_GAP if offset == end else _LEADING_GAP).match(text, offset)
         if gap:
-            place = gap.end()
+            offset = gap.end()
             continue
-        kind, value, after = _text_word(text, place, line, source, words)
-        glued = place == end
-        yield Token(kind, value, source, line.number, line.column + place, first, line.cut, glued)
-        place = end = after
+        kind, value, after = _text_word(text, offset, line, source, words)
+        glued = offset == end
+        yield Token(kind, value, source, line.number, line.column + offset, first, line.cut, glued)
+        offset = end = after
         first = False
 
 
 def _text_word(
-    text: str, place: int, line: SourceLine, source: str, words: TextWords
+    text: str, offset: int, line: SourceLine, source: str, words: TextWords
 ) -> tuple[TokenKind, str, int]:
-    if text.startswith("==", place):
-        return TokenKind.PSEUDO, "==", place + 2
-    literal = _LITERAL.match(text, place)
+    """Scan one text word at ``offset``. Returns its type, its text, and the offset after it."""
+    if text.startswith("==", offset):
+        return TokenKind.PSEUDO, "==", offset + 2
+    literal = _LITERAL.match(text, offset)
     if literal:
         end = _literal_end(text, literal.end(), literal[1])
         if end < 0:
-            column = line.column + place
+            column = line.column + offset
             token = Token(TokenKind.LITERAL, "", source, line.number, column, cut=line.cut)
-            raise token.error("a literal without its closing quote")
-        return TokenKind.LITERAL, text[place:end], end
-    if _PERIOD.match(text, place):
-        return TokenKind.PERIOD, ".", place + 1
-    word = _TEXT_WORDS[words].match(text, place)
+            raise token.error("a literal has no closing quote")
+        return TokenKind.LITERAL, text[offset:end], end
+    if _PERIOD.match(text, offset):
+        return TokenKind.PERIOD, ".", offset + 1
+    word = _TEXT_WORDS[words].match(text, offset)
     assert word is not None
     return TokenKind.WORD, word[0], word.end()
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """Return tokens with text words joined that have no blank between them: ``9``, ``(``, ``2``, ``)`` are the picture ``9(2)``."""
-    found: list[Token] = []
+    """Join text words without blanks between them: ``9``, ``(``, ``2``, ``)`` become ``9(2)``."""
+    joined: list[Token] = []
     parts: list[str] = []  # of the last token
     for token in tokens:
         if token.glued and token.kind is TokenKind.WORD and parts:
             parts.append(token.text)
             continue
         if len(parts) > 1:
-            found[-1] = replace(found[-1], text="".join(parts))
+            joined[-1] = replace(joined[-1], text="".join(parts))
         parts = [token.text] if token.kind is TokenKind.WORD else []
-        found.append(token)
+        joined.append(token)
     if len(parts) > 1:
-        found[-1] = replace(found[-1], text="".join(parts))
-    return found
+        joined[-1] = replace(joined[-1], text="".join(parts))
+    return joined
 
 
 def join_lines(lines: Sequence[SourceLine]) -> Iterator[SourceLine]:
-    """Yield lines with their continuations appended."""
-    held: SourceLine | None = None
+    """Yield logical lines: each line with its continuations appended. Comments in between follow it."""
+    pending: SourceLine | None = None
     waiting: list[SourceLine] = []  # comments in between
     for line in lines:
-        if line.comment and held is not None and not held.directive:
+        # A comment between a line and its continuation waits until the line is complete.
+        if line.comment and pending is not None and not pending.directive:
             waiting.append(line)
-        elif line.continued and held is not None:
-            text, cut = _continue(held.text, line.text), line.cut or held.cut
-            held = SourceLine(held.number, held.column, text, cut=cut)
+        elif line.continued and pending is not None:
+            text, cut = _continue(pending.text, line.text), line.cut or pending.cut
+            pending = SourceLine(pending.number, pending.column, text, cut=cut)
         else:
-            yield from _flush(held, waiting)
-            held, waiting = (None, []) if line.comment else (line, [])
+            yield from _flush(pending, waiting)
+            pending, waiting = (None, []) if line.comment else (line, [])
             if line.comment:
                 yield line
-    yield from _flush(held, waiting)
+    yield from _flush(pending, waiting)
 
 
-def _flush(held: SourceLine | None, waiting: list[SourceLine]) -> Iterator[SourceLine]:
-    if held is not None:
-        yield held
-    yield from waiting
+def _flush(pending: SourceLine | None, comments: list[SourceLine]) -> Iterator[SourceLine]:
+    """Yield the pending line, if any, and then the comments that were read after it."""
+    if pending is not None:
+        yield pending
+    yield from comments
 
 
 def _continue(text: str, more: str) -> str:
-    """Return a text with its continuation: a literal continues after the first quote."""
+    """Append a continuation. Inside a literal, it starts after the first quote of the next line."""
     quote = _open_quote(text)
     if quote is None:
         return text.rstrip() + more.strip()
@@ -328,6 +342,7 @@ def _continue(text: str, more: str) -> str:
 
 
 def _open_quote(text: str) -> str | None:
+    """Return the quote of the literal that the text leaves open, or None."""
     quote = None
     for character in text:
         if quote is None and character in "\"'":
@@ -337,12 +352,12 @@ def _open_quote(text: str) -> str | None:
     return quote
 
 
-def _literal_end(text: str, place: int, quote: str) -> int:
-    """Return where a literal ends whose content begins at ``place``; -1 if it does not."""
+def _literal_end(text: str, offset: int, quote: str) -> int:
+    """Return the end of a literal whose content starts at ``offset``, or -1 if it is not closed."""
     while True:
-        place = text.find(quote, place) + 1
-        if not place:
+        offset = text.find(quote, offset) + 1
+        if not offset:
             return -1
-        if text[place : place + 1] != quote:
-            return place
-        place += 1  # doubled: a quote in the text
+        if text[offset : offset + 1] != quote:
+            return offset
+        offset += 1  # a doubled quote stands for one quote in the text

@@ -1,4 +1,8 @@
-"""``SQL TYPE IS``: declarations that the Db2 precompiler replaces by items, and these items (copybooks §2.10)."""
+"""Replace ``SQL TYPE IS`` declarations by the items that the Db2 precompiler makes (copybooks §2.10).
+
+For example, ``01 DOC SQL TYPE IS CLOB(1000)`` becomes the items DOC-LENGTH (four bytes) and
+DOC-DATA (1000 characters).
+"""
 
 from __future__ import annotations
 
@@ -25,13 +29,13 @@ def _bytes(name: str, size: int, around: Entry) -> Entry:
     return Entry(_LEVEL, name, around.token, usage=BYTES, byte_length=size)
 
 
-def _size(found: re.Match[str], at: int) -> int:
-    return int(found[at]) * _FACTORS[found[at + 1] or ""]
+def _size(match: re.Match[str], at: int) -> int:
+    return int(match[at]) * _FACTORS[match[at + 1] or ""]
 
 
-def _large_object(entry: Entry, found: re.Match[str]) -> None:
-    """Give an entry a length of four bytes, and data: text, text of double bytes, or bytes."""
-    size, type_ = _size(found, 2), found[1]
+def _large_object(entry: Entry, match: re.Match[str]) -> None:
+    """Describe a LOB: a length of four bytes, then text, double-byte text or bytes."""
+    size, type_ = _size(match, 2), match[1]
     length = _item(f"{entry.name}-LENGTH", "S9(9)", "COMP-5", entry)
     name = f"{entry.name}-DATA"
     if type_.startswith("DB"):
@@ -43,34 +47,35 @@ def _large_object(entry: Entry, found: re.Match[str]) -> None:
     entry.children = [length, data]
 
 
-def _varying(entry: Entry, found: re.Match[str]) -> None:
+def _varying(entry: Entry, match: re.Match[str]) -> None:
     length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
-    entry.children = [length, _bytes(f"{entry.name}-TEXT", _size(found, 1), entry)]
+    entry.children = [length, _bytes(f"{entry.name}-TEXT", _size(match, 1), entry)]
 
 
-def _fixed(entry: Entry, found: re.Match[str]) -> None:
-    entry.usage, entry.byte_length = BYTES, _size(found, 1)
+def _fixed(entry: Entry, match: re.Match[str]) -> None:
+    entry.usage, entry.byte_length = BYTES, _size(match, 1)
 
 
-def _row_id(entry: Entry, found: re.Match[str]) -> None:
-    del found
+def _row_id(entry: Entry, match: re.Match[str]) -> None:
+    del match
     length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
     entry.children = [length, _bytes(f"{entry.name}-DATA", 40, entry)]
 
 
-def _locator(entry: Entry, found: re.Match[str]) -> None:
-    del found
+def _locator(entry: Entry, match: re.Match[str]) -> None:
+    del match
     entry.picture, entry.usage = parse_picture("S9(9)"), "COMP-5"
 
 
-def _file(entry: Entry, found: re.Match[str]) -> None:
-    del found
+def _file(entry: Entry, match: re.Match[str]) -> None:
+    del match
     names = ("NAME-LENGTH", "DATA-LENGTH", "FILE-OPTIONS")
     numbers = [_item(f"{entry.name}-{name}", "S9(9)", "COMP-5", entry) for name in names]
     entry.children = [*numbers, _item(f"{entry.name}-NAME", "X(255)", "DISPLAY", entry)]
 
 
-# What a type is replaced by: assumed: sql-type-layouts, but for large objects.
+# Patterns of the types, with the functions that describe them. assumed: sql-type-layouts (all
+# but large objects).
 _TYPES: Final[Mapping[re.Pattern[str], Callable[[Entry, re.Match[str]], None]]] = MappingProxyType(
     {
         re.compile(pattern): make
@@ -92,9 +97,9 @@ KNOWN: Final = (
 
 
 def describe_sql_type(entry: Entry, text: str) -> None:
-    """Give an entry the items of an SQL type; raises OptionError for one that is not known."""
+    """Give an entry the items of an SQL type. Raises OptionError if the type is unknown."""
     for pattern, make in _TYPES.items():
-        if (found := pattern.fullmatch(text.upper())) is not None:
-            make(entry, found)
+        if (match := pattern.fullmatch(text.upper())) is not None:
+            make(entry, match)
             return
-    raise OptionError(f"{text} is not a type of SQL that is known", hint=KNOWN)
+    raise OptionError(f"{text} is not a known SQL type", hint=KNOWN)

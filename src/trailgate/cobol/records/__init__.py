@@ -1,1 +1,1 @@
-"""Records of a layout: where they lie in a file, and their columns, both directions."""
+"""The records of layouts: their boundaries in files, and their columns, in both directions."""

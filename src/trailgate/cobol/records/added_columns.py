@@ -1,4 +1,8 @@
-"""Columns that are not of the copybook: the record's bytes, number and offset, and what its file's name and folders state."""
+"""Added columns that are not in the copybook: a record's bytes, number and offset, and file facts.
+
+The first three are computed for each record. All others have one text for all records of a file,
+such as its name or a folder's partition value.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ NUMBER_COLUMN, OFFSET_COLUMN = "_record_number", "_offset"
 
 
 class _Added(NamedTuple):
-    """A column that is computed of records and the numbers of some of them."""
+    """A computed column: its type, and the function that computes it for the records at some indexes."""
 
     type: pa.DataType
     compute: Callable[[RecordBytes, Longs], pa.Array]
@@ -30,10 +34,10 @@ def _raws(records: RecordBytes, rows: Longs) -> pa.Array:
 
 
 def _numbers(records: RecordBytes, rows: Longs) -> pa.Array:
-    found = records.numbers(rows)
-    if found is None:
-        raise DecodeError("the number of a record is not known where its file is split")
-    return pa.array(found)
+    numbers = records.numbers(rows)
+    if numbers is None:
+        raise DecodeError("record numbers are unknown, because the file is read in splits")
+    return pa.array(numbers)
 
 
 def _offsets(records: RecordBytes, rows: Longs) -> pa.Array:
@@ -50,12 +54,12 @@ _COMPUTED: Final[Mapping[str, _Added]] = MappingProxyType(
 
 
 def is_of_record(name: str) -> bool:
-    """Return whether an added column differs between the records of a file."""
+    """Return True if an added column differs between the records of a file."""
     return name in _COMPUTED
 
 
 def added_fields(names: Iterable[str]) -> list[pa.Field]:
-    """Return the fields of added columns; those that are not computed have one text in all records of a file."""
+    """Return the fields of added columns."""
     return [
         pa.field(name, _COMPUTED[name].type if name in _COMPUTED else pa.string()) for name in names
     ]
@@ -64,11 +68,11 @@ def added_fields(names: Iterable[str]) -> list[pa.Field]:
 def added_columns(
     names: Iterable[str], records: RecordBytes, rows: Longs | None = None
 ) -> list[pa.Array]:
-    """Return added columns of some records, None for all."""
-    own = np.arange(len(records)) if rows is None else rows
+    """Return the added columns of the records at these indexes, None for all."""
+    indexes = np.arange(len(records)) if rows is None else rows
     return [
-        _COMPUTED[name].compute(records, own)
+        _COMPUTED[name].compute(records, indexes)
         if name in _COMPUTED
-        else pa.array([records.texts.get(name)], pa.string()).take(pa.array(np.zeros_like(own)))
+        else pa.array([records.texts.get(name)], pa.string()).take(pa.array(np.zeros_like(indexes)))
         for name in names
     ]

@@ -1,7 +1,10 @@
-"""Records to columns by a layout: offsets first, then alike fields of all records at once.
+"""Decode records into columns by a layout.
 
-A ``RecordDecoder`` chooses the codecs of a layout's fields once. Then, for each chunk of records, it computes where each item is in each record, decodes all items of one codec together as
-rows of a matrix, and builds columns, or structs and lists, of them. A field whose bytes are not a value stops the run, or is NULL with its error in a column.
+A ``RecordDecoder`` chooses the codecs of a layout's fields once. For each chunk of records it
+computes the offset of each item in each record, copies all items with the same format (``_kind``)
+into one byte matrix, decodes the matrix at once, and builds columns, or structs and lists. A field
+whose bytes are not a value either stops the run, or becomes NULL with its error in the column
+``_errors``.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ from trailgate.cobol.records.fields import (
     padded_rows,
     record_members,
     records_of_length,
-    surplus,
+    trailing_fault,
 )
 from trailgate.cobol.records.indicators import Indicator, find_indicators
 from trailgate.cobol.values.codec import (
@@ -78,56 +81,61 @@ from trailgate.columnar.code_pages import code_page, without
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
 ERRORS_COLUMN = "_errors"
-# Records are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
-# column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
+# A chunk of records should fit the cache, yet be large enough that the cost of calling Arrow and
+# numpy does not matter; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)
-LARGE_BYTES: Final = 64 << 20  # of very long records fewer than the least rows are taken
+# Masks of the records that have an item, and of the padded ones among them; None: all, and none.
+Presence = tuple[Mask | None, Mask | None]
+NO_MASKS: Final[Presence] = (None, None)
+LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the minimum of rows
 
 
 class Shape(Enum):
-    """What columns become of groups and OCCURS."""
+    """How groups and OCCURS are represented in columns."""
 
-    FLAT = "flat"  # a column an elementary item
+    FLAT = "flat"  # one column per elementary item
     TREE = "tree"  # structs and lists
 
 
 class Depending(Enum):
-    """How long an OCCURS DEPENDING ON is."""
+    """How many elements an OCCURS DEPENDING ON has in the record's bytes."""
 
-    MOST = "most"  # as many elements as there can be
-    REAL = "real"  # as many as there are: what follows moves
+    MOST = "most"  # always the maximum
+    REAL = "real"  # as many as the counter states: the items after it move
 
 
 class OnError(Enum):
-    """What becomes of a field whose bytes are not a value."""
+    """What to do with a field whose bytes are not a value."""
 
     STOP = "stop"
     COLUMN = "column"  # NULL, with its error in the column _errors
 
 
 class Surplus(Enum):
-    """What becomes of the bytes of a record after the last item of its layout."""
+    """What to do with trailing bytes after the last item of the layout."""
 
     ERROR = "error"
     DROP = "drop"
-    PADDING = "padding"  # blanks and low-values are dropped, others are errors
+    PADDING = "padding"  # drop blanks and low-values; other bytes are errors
 
 
 class Short(Enum):
-    """What becomes of the items that a record ends before, or inside."""
+    """What to do with items that are missing, or cut, because the record ends early."""
 
     ERROR = "error"
-    PAD = "pad"  # the bytes that are not there are blanks; a binary number is a blank one
-    NULL = "null"  # NULL; text that is there in part is what is there
+    PAD = "pad"  # missing bytes count as blanks; a binary number counts as a blank number
+    NULL = "null"  # NULL, but text that is cut keeps its first characters
 
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """How records become columns; ``columns`` are names of columns or groups, None for all.
+    """How records become columns.
 
-    ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes. ``indicators`` are the names of items that state
-    whether other ones are NULL. ``counts`` are the counts that values of counters state, by the counter's name in capitals.
+    - ``columns`` are names of columns or groups to read; None means all.
+    - ``added`` are names of extra columns that are not in the copybook (except the raw bytes).
+    - ``indicators`` maps items to the items that state whether they are NULL.
+    - ``counts`` maps values of a counter to numbers, by the counter's name in capitals.
     """
 
     values: ValueOptions = member(default_factory=ValueOptions)
@@ -145,24 +153,27 @@ class RecordOptions:
 
     @property
     def all_added(self) -> tuple[str, ...]:
-        """Return the names of all columns that are not of the copybook, but for that of errors."""
+        """The names of all columns that are not in the copybook, except the column of errors."""
         return (RAW_COLUMN, *self.added) if self.raw else self.added
 
     def names(self, layout: Layout) -> tuple[str, ...]:
-        """Return the names of a layout's flat columns, those of ``renamed`` instead of their own; raises OptionError for one that is taken."""
+        """Return the names of a layout's flat columns, after ``renamed``.
+
+        Raises OptionError if two columns get the same name.
+        """
         if not self.renamed:
             return column_names(layout)
         new = {old.upper(): name for old, name in self.renamed.items()}
         names = tuple(new.get(name.upper(), name) for name in column_names(layout))
         if len({name.upper() for name in names}) < len(names):
-            raise OptionError(f"rename: two columns of {layout.name} have one name")
+            raise OptionError(f"rename: two columns of {layout.name} have the same name")
         return names
 
 
 class RecordDecoder:
-    """Decodes records of one layout; made once, used for any number of records.
+    """Decodes the records of one layout. It is created once and used for any number of records.
 
-    ``tally`` counts what policies decided on in all of them.
+    ``tally`` counts the values to which an option such as ``blank=null`` was applied.
     """
 
     def __init__(
@@ -178,7 +189,7 @@ class RecordDecoder:
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
         self._even_end, self._varies = _even_end(self._alike), layout.varies
-        find_indicators(self._placed, self.options.indicators)  # raises
+        find_indicators(self._placed, self.options.indicators)  # only to raise errors early
         self._decoders: dict[Field, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
@@ -192,66 +203,69 @@ class RecordDecoder:
         self._counters = {field: _counter(field, self.options) for field in set(counted)}
 
     def of_file(self, _: str) -> RecordDecoder:
-        """Return the decoder of the records of one file, which is the same for all."""
+        """Return the decoder for one file: this one, as it is the same for all files."""
         return self
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return records in pieces that can be decoded apart from each other: as they are."""
+        """Return chunks that can be decoded independently: all, as records do not depend on each other."""
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return where a piece can end that has the records before ``row`` at least."""
+        """Return a row, at least ``row``, after which the records can be split: any row."""
         return min(row, len(records))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Return the schema of all batches, with what each field is in the copybook as its metadata."""
+        """The schema of all batches. Each field's metadata describes its item in the copybook."""
         plain = self.decode(records_of_length(b"", self.layout.size or 1)).schema
         if self.options.shape is Shape.FLAT:
             return describe_flat(plain, self._placed.root)
         return describe_tree(plain, self._placed.root, self._wanted)
 
     def decode(self, records: RecordBytes) -> pa.RecordBatch:
-        """Return the columns of all records; raises DecodeError where a field stops the run."""
-        found = list(self.batches(records))
-        if len(found) > 1:
-            found = pa.Table.from_batches(found).combine_chunks().to_batches()
-        if len(found) > 1:
-            raise DecodeError("more than 2 GB of text in one batch", hint="Take it in batches")
-        return found[0]
+        """Decode all records into one batch. Raises DecodeError if a bad field stops the run."""
+        batches_ = list(self.batches(records))
+        if len(batches_) > 1:
+            batches_ = pa.Table.from_batches(batches_).combine_chunks().to_batches()
+        if len(batches_) > 1:
+            raise DecodeError("more than 2 GB of text in one batch", hint="Read it in batches")
+        return batches_[0]
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of some records after the other; at least one batch, which may be empty."""
+        """Decode records in chunks. Yields at least one batch, which may be empty."""
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, max(len(records), 1), rows):
             yield self._batch(records.part(begin, begin + rows))
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield some of the records after the other, with what is wrong in them; policies are counted as in decoding."""
+        """Yield chunks of records with the problems in them. Applied options are counted, as in decoding."""
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, len(records), rows):
             part = records.part(begin, begin + rows)
-            _, _, found = self._found(part)
-            self._count_short(found)
-            faults = [fault for fault in found.faults if fault.rows.any()]
+            _, _, findings = self._decode_items(part)
+            self._count_short(findings)
+            faults = [fault for fault in findings.faults if fault.rows.any()]
             yield FaultyRecords(self.layout.name, part, faults)
 
-    def _found(self, records: RecordBytes) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
-        """Return where items are, the wanted columns, and what was found in them."""
-        found, placed = Findings(len(records)), self._placed
-        if self._varies:
-            placed = self._with_counts(records, found)
-        self._check_surplus(records, placed, found)
-        return placed, self._columns(records, placed, found), found
+    def _decode_items(
+        self, records: RecordBytes
+    ) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
+        """Return the placed items, the wanted columns, and the problems found in them."""
+        findings, placed = Findings(len(records)), self._placed
+        if self.layout.varies:
+            placed = self._with_counts(records, findings)
+        self._check_surplus(records, placed, findings)
+        return placed, self._columns(records, placed, findings), findings
 
-    def _count_short(self, found: Findings) -> None:
-        """Add what was found to the counts, and the records that are short."""
-        self._count_rows(found, f"short={self.options.short.value}", found.short)
-        self.tally.update(found.tally)
+    def _count_short(self, findings: Findings) -> None:
+        """Add the counts of this chunk, including its short records, to the tally."""
+        self._count_rows(findings, f"short={self.options.short.value}", findings.short)
+        self.tally.update(findings.tally)
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        placed, columns, found = self._found(records)
-        faults = [fault for fault in found.faults if fault.rows.any()]
+        """Decode one chunk into a batch. Raises DecodeError if a bad field stops the run."""
+        placed, columns, findings = self._decode_items(records)
+        faults = [fault for fault in findings.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
@@ -261,16 +275,16 @@ class RecordDecoder:
         if self.options.errors is OnError.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
             for fault in faults:
-                self._count_rows(found, "errors=column", fault.rows, fault.field)
-        self._count_short(found)
+                self._count_rows(findings, "errors=column", fault.rows, fault.field)
+        self._count_short(findings)
         added = self.options.all_added
         pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, found: Findings) -> None:
-        """Add the fault of records that continue after their layout, or count those whose rest is dropped."""
+    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, findings: Findings) -> None:
+        """Report records with trailing bytes, or count those whose trailing bytes are dropped."""
         policy = self.options.surplus
-        longer = surplus(records, placed.extent, placed.known, self.layout.name)
+        longer = trailing_fault(records, placed.extent, placed.known, self.layout.name)
         if longer is None:
             return
         dropped = longer.rows
@@ -279,18 +293,19 @@ class RecordDecoder:
         elif policy is Surplus.PADDING:
             page = code_page(self.options.values.dialect.code_page)
             dropped = padded_rows(records, longer, page)
-        found.faults.append(replace(longer, rows=longer.rows & ~dropped))
-        self._count_rows(found, f"surplus={policy.value}", dropped)
+        findings.faults.append(replace(longer, rows=longer.rows & ~dropped))
+        self._count_rows(findings, f"surplus={policy.value}", dropped)
 
-    def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
+    def _count_rows(self, findings: Findings, policy: str, rows: Mask, item: str = "") -> None:
+        """Add the number of selected rows to the count of an option."""
         count = int(np.count_nonzero(rows))
         if count:
-            found.tally[policy, self.layout.name, item] += count
+            findings.tally[policy, self.layout.name, item] += count
 
-    def _with_counts(self, records: RecordBytes, found: Findings) -> PlacedItems:
-        """Return the items by the records' own counts; adds the findings of the counts that wanted items depend on.
+    def _with_counts(self, records: RecordBytes, findings: Findings) -> PlacedItems:
+        """Place the items by the records' own counters, and report bad counters of wanted items.
 
-        A counter that cannot be read leaves only what depends on it without a value.
+        A counter that cannot be read affects only the items that depend on it.
         """
         counters: dict[CounterKey | None, Findings] = {}
         keys = counter_keys(self.layout)
@@ -308,11 +323,12 @@ class RecordDecoder:
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
+        # Only counters on which wanted items depend are reported.
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
         for key in {counter_key(occurs) for occurs in depends if occurs.counter}:
-            found.faults.extend(counters[key].faults)
-            found.tally.update(counters[key].tally)
-        faults = found.faults
+            findings.faults.extend(counters[key].faults)
+            findings.tally.update(counters[key].tally)
+        faults = findings.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
         if bad_counts and self.options.errors is OnError.COLUMN:
@@ -326,24 +342,25 @@ class RecordDecoder:
         return placed
 
     def _columns(
-        self, records: RecordBytes, placed: PlacedItems, found: Findings
+        self, records: RecordBytes, placed: PlacedItems, findings: Findings
     ) -> Mapping[Item, pa.Array]:
-        """Return the column of each wanted item in the layout's order, and add the findings."""
+        """Decode each wanted item, in the layout's order."""
         alike = self._alike if placed is self._placed else self._group(placed)
         columns: dict[Item, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
-            # Records may have thousands of columns, so nothing is asked for each of them that one comparison answers.
-            if placed is self._placed and not indicators and self._is_whole(records):
-                there = [(None, None)] * len(members)
+            # Records may have thousands of columns, so one comparison for all of them comes first.
+            if placed is self._placed and not indicators and self._is_complete(records):
+                presence = [NO_MASKS] * len(members)
             else:
-                there = [
-                    self._not_null(records, item, found, indicators.get(item)) for item in members
+                presence = [
+                    self._not_null(records, item, findings, indicators.get(item))
+                    for item in members
                 ]
-            columns.update(self._decode_alike(records, kind, members, there, found))
+            columns.update(self._decode_alike(records, kind, members, presence, findings))
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
 
-    def _is_whole(self, records: RecordBytes) -> bool:
+    def _is_complete(self, records: RecordBytes) -> bool:
         """Return whether every record has every wanted item, at the same offset."""
         return (
             self._even_end is not None
@@ -352,58 +369,63 @@ class RecordDecoder:
         )
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
-        """Return the wanted items by what their decoding depends on."""
+        """Group the wanted items by format, so that items of one format are decoded together."""
         alike: dict[Field, list[Item]] = {}
         for item in columns_below(placed.root):
             if item.name in self._wanted:
                 alike.setdefault(_kind(item.field), []).append(item)
         return alike
 
+    def _decode_column_major(
+        self,
+        records: RecordBytes,
+        kind: Field,
+        members: list[Item],
+        presence: list[Presence],
+    ) -> Decoded:
+        """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
+        rows, decode = len(records), self._decoder_of(kind)[0]
+        # An empty matrix is decoded too, as the column's type is needed.
+        if not rows:
+            return decode(np.zeros((0, kind.size), np.uint8))
+        # A single item that all records have: decode it where it is, without copying.
+        if len(members) == 1 and presence[0][0] is None:
+            return decode(matrix_of(records, members[0]))
+        matrix = np.zeros((rows * len(members), kind.size), np.uint8)
+        if any(mask is not None for mask, _ in presence) or not copy_alike(
+            records, members, matrix
+        ):
+            self._copy_each(records, members, presence, matrix)
+        return decode(matrix)
+
     def _decode_alike(
         self,
         records: RecordBytes,
         kind: Field,
         members: list[Item],
-        there: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
         findings: Findings,
     ) -> Iterator[tuple[Item, pa.Array]]:
-        decode, explain, classify = self._decoder_of(kind)
-        rows = len(records)
-        if not rows:
-            found = decode(np.zeros((0, kind.size), np.uint8))
-        elif len(members) == 1 and there[0][0] is None:
-            found = decode(matrix_of(records, members[0]))
-        else:
-            matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            if any(mask is not None for mask, _ in there) or not copy_alike(
-                records, members, matrix
-            ):
-                self._copy_each(records, members, there, matrix)
-            found = decode(matrix)
-        if found.bad is None and not found.notes and all(mask is None for mask, _ in there):
-            for index, item in enumerate(members):
-                yield item, found.values.slice(index * rows, rows)
-            return
-        yield from self._checked(kind, members, there, (found, explain, classify), findings)
+        """Decode all items of one format from one matrix: rows of the first item, then of the second, ...
 
-    def _checked(
-        self,
-        kind: Field,
-        members: list[Item],
-        there: list[tuple[Mask | None, Mask | None]],
-        decoded: tuple[Decoded, Explain, Classify],
-        findings: Findings,
-    ) -> Iterator[tuple[Item, pa.Array]]:
-        """Yield the column of each item, null in the rows that lack the item; ``decoded`` has one column after the other."""
-        found, explain, classify = decoded
-        rows = len(found.values) // len(members)
-        for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
+        ``presence`` has two masks for each item: the records that have it, and those of them that
+        are padded. Problems are added to ``findings``.
+        """
+        _, explain, classify = self._decoder_of(kind)
+        rows, decoded = len(records), self._decode_column_major(records, kind, members, presence)
+        if decoded.bad is None and not decoded.notes and all(mask is None for mask, _ in presence):
+            for index, item in enumerate(members):
+                yield item, decoded.values.slice(index * rows, rows)
+            return
+        for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
+            # Each item has its own block of rows in the matrix.
             cut = slice(index * rows, (index + 1) * rows)
-            values = found.values[cut] if len(members) > 1 else found.values
-            bad = None if found.bad is None else found.bad[cut]
+            values = decoded.values[cut] if len(members) > 1 else decoded.values
+            bad = None if decoded.bad is None else decoded.bad[cut]
             if mask is not None:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
+            # A padded field that is still bad is reported as too short, not as bad bytes.
             if bad is not None and short is not None:
                 findings.faults.append(_short_fault(item, bad & short))
                 bad = bad & ~short
@@ -411,56 +433,60 @@ class RecordDecoder:
                 page = shown_page(item.field, self.options.values)
                 fault = Fault(item.name, kind.size, item.offset, bad, explain, classify, page)
                 findings.faults.append(fault)
-            for policy, noted in found.notes:
-                own = noted[cut] if mask is None else noted[cut] & mask
-                self._count_rows(findings, policy, own, item.name)
+            for policy, noted in decoded.notes:
+                noted_rows = noted[cut] if mask is None else noted[cut] & mask
+                self._count_rows(findings, policy, noted_rows, item.name)
             yield item, values
 
     def _copy_each(
         self,
         records: RecordBytes,
         members: list[Item],
-        there: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
         matrix: Octets,
     ) -> None:
-        """Copy the bytes of items into the rows of a matrix, an item after the other; those of records that end early are filled up."""
+        """Copy the bytes of each item into its rows of the matrix, and pad those of short records."""
         rows = len(records)
-        for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
+        for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
             part = matrix[index * rows : (index + 1) * rows]
-            whole = mask if mask is None or short is None else mask & ~short
-            copy_items(records, item, whole, part)
+            complete = mask if mask is None or short is None else mask & ~short
+            copy_items(records, item, complete, part)
             if short is not None:
                 copy_short_items(records, item, short, self._fill(item.field), part)
 
     def _not_null(
-        self, records: RecordBytes, item: Item, found: Findings, indicator: Indicator | None
-    ) -> tuple[Mask | None, Mask | None]:
-        """Return what ``_present`` does, without the records in which an indicator states that the item is NULL."""
-        usable, filled = self._present(records, item, found)
+        self, records: RecordBytes, item: Item, findings: Findings, indicator: Indicator | None
+    ) -> Presence:
+        """Like ``_present``, but without the records whose indicator states that the item is NULL."""
+        usable, filled = self._present(records, item, findings)
         if indicator is None:
             return usable, filled
-        present = ~indicator.absent(records, found.faults)
+        present = ~indicator.absent(records, findings.faults)
         return (
             present if usable is None else usable & present,
             None if filled is None else filled & present,
         )
 
-    def _present(
-        self, records: RecordBytes, item: Item, found: Findings
-    ) -> tuple[Mask | None, Mask | None]:
-        """Return the records whose item has a value, None for all, and those of them whose bytes are filled up; adds a fault for others."""
+    def _present(self, records: RecordBytes, item: Item, findings: Findings) -> Presence:
+        """Return a mask of the records that have a value for the item (None: all), and those to be padded.
+
+        Other records are reported as too short. For example, with ``short=pad`` text that a record
+        cuts is padded with blanks.
+        """
         policy = self.options.short
         short = None if policy is Short.ERROR else cut_off(records, item)
         if short is None:
-            return _usable(records, item, found.faults), None
+            return _usable(records, item, findings.faults), None
         if item.active is not None:
             short &= item.active
         size = bytes_present(records, item)
+        # Records without any byte of the item, and records with some.
         missing, part = short & (size <= 0), short & (size > 0)
         usage, blank = item.field.usage, self.options.values.blank
         text = usage in _TEXTS
-        # Half a character is not filled up.
+        # A record that ends inside a multi-byte character is not padded.
         filled = part & (size % len(self._fill(item.field)) == 0)
+        # Only text and printed numbers can be padded. With short=null a cut number is NULL.
         if not text and (policy is Short.NULL or usage not in _PRINTED):
             filled[:] = False
         nulls = missing
@@ -468,39 +494,39 @@ class RecordDecoder:
             filled, nulls = filled | missing, np.zeros_like(missing)
         elif policy is Short.PAD and blank is Blank.ERROR:
             nulls = np.zeros_like(missing)
-        found.short |= filled | nulls
-        found.faults.append(_short_fault(item, short & ~filled & ~nulls))
+        findings.short |= filled | nulls
+        findings.faults.append(_short_fault(item, short & ~filled & ~nulls))
         usable = ~short | filled
         if item.active is not None:
             usable &= item.active
         return usable, filled
 
     def _fill(self, field: Field) -> bytes:
-        """Return what fills up the bytes of a field: its blank, or zeros for a binary number."""
+        """Return the padding of a field: its blank, or a zero byte for binary numbers."""
         if field.usage in (*_TEXTS, *_BLANKED):
             return shown_page(field, self.options.values).blank
         return b"\0"
 
     def _count(self, records: RecordBytes, item: Item, findings: Findings) -> Counts:
-        """Return the counts that a counter holds; adds the faults of those that it does not hold, and what policies decided on.
+        """Read a counter in all records. Problems are added to ``findings``.
 
-        What the counter has as a wanted column is not added twice.
+        If the counter is also a wanted column, its own problems are reported there, and not twice.
         """
         wanted = item.name in self._wanted
         absent = None
         if self.options.short is not Short.ERROR:
-            absent = (
-                bytes_present(records, item) <= 0
-            )  # of a record that ends before it: no elements
+            # A record that ends before the counter has no elements.
+            absent = bytes_present(records, item) <= 0
         usable = _usable(records, item, [] if wanted else findings.faults, absent)
         matrix = np.zeros((len(records), item.field.size), np.uint8)
         if len(records):
             copy_items(records, item, usable, matrix)
-        found = self._counters[item.field](matrix)
-        unread = found.values.is_null().to_numpy(zero_copy_only=False)
+        decoded = self._counters[item.field](matrix)
+        unread = decoded.values.is_null().to_numpy(zero_copy_only=False)
+        # Bad counters that are not reported as part of a wanted column.
         new = unread if usable is None else unread & usable
-        if wanted and found.bad is not None:
-            new = new & ~found.bad
+        if wanted and decoded.bad is not None:
+            new = new & ~decoded.bad
         if new.any():
             values, field = self.options.values, item.field
             page, explain = shown_page(field, values), explainer(field, values)
@@ -509,16 +535,17 @@ class RecordDecoder:
             why = classifier(field, values)
             fault = Fault(item.name, field.size, item.offset, new, explain, why, page)
             findings.faults.append(fault)
-        for policy, noted in () if wanted else found.notes:
-            own = noted if usable is None else noted & usable
-            self._count_rows(findings, policy, own, item.name)
+        for policy, noted in () if wanted else decoded.notes:
+            noted_rows = noted if usable is None else noted & usable
+            self._count_rows(findings, policy, noted_rows, item.name)
         if usable is not None:
             unread = unread | ~usable
         if absent is not None:
             unread = unread & ~absent
-        return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
+        return Counts(decoded.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
 
     def _decoder_of(self, field: Field) -> tuple[Decoder, Explain, Classify]:
+        """Return the decoder, explainer and classifier of a field's format, which are made once."""
         kind = _kind(field)
         if kind not in self._decoders:
             # The field itself is bound, so that an error names it.
@@ -532,7 +559,7 @@ class RecordDecoder:
 
 
 def _even_end(alike: Mapping[Field, list[Item]]) -> int | None:
-    """Return where the last of some items ends; None if records may lack one, or have it at another offset."""
+    """Return the offset after the last item, or None if records may lack an item or have it at another offset."""
     end = 0
     for item in (item for members in alike.values() for item in members):
         if item.active is not None or not isinstance(item.offset, int):
@@ -542,43 +569,46 @@ def _even_end(alike: Mapping[Field, list[Item]]) -> int | None:
 
 
 def _rows_of(size: int) -> int:
-    """Return how many records of a size are decoded at once."""
+    """Return how many records of this size to decode at once."""
     least, most = CHUNK_ROWS
     least = max(min(least, LARGE_BYTES // size), 1)
     return min(max(CHUNK_BYTES // size, least), most)
 
 
 def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
-    """Return the counts that values of a counter state; NULL where a value states none."""
+    """Map the values of a counter to counts. Unknown values become NULL."""
     texts = pc.utf8_trim(pc.cast(values, pa.string()), " ")
-    found = pc.index_in(texts, pa.array(list(counts), pa.string()))
-    return pa.array(list(counts.values()), pa.int64()).take(found)
+    codes = pc.index_in(texts, pa.array(list(counts), pa.string()))
+    return pa.array(list(counts.values()), pa.int64()).take(codes)
 
 
 def _explain_uncounted(_: bytes) -> Reason:
-    return Reason("a value that the option countMap has no number for")
+    return Reason("a value that the option countMap does not contain")
 
 
 def _counter(field: Field, options: RecordOptions) -> Decoder:
-    """Return the decoder of a field that holds how often others occur: a whole number, or values that stand for one."""
-    whole = replace(options.values, integers=Integers.INT64, numbers=Numbers.VALUE)
-    decode = decoder(field, whole)
+    """Return the decoder of a counter field: a whole number, or values that stand for one (countMap)."""
+    as_integer = replace(options.values, integers=Integers.INT64, numbers=Numbers.VALUE)
+    decode = decoder(field, as_integer)
     counts = options.counts.get(field.name.upper())
     if counts is not None:
 
         def decode_counts(matrix: Octets) -> Decoded:
-            found = decode(matrix)
-            return found._replace(values=counts_of(found.values, counts))
+            decoded = decode(matrix)
+            return decoded._replace(values=counts_of(decoded.values, counts))
 
         return decode_counts
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
-        problem = "a field that states how often others occur must be a whole number"
+        problem = "the counter of an OCCURS must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))
     return decode
 
 
 def _kind(field: Field) -> Field:
-    """Return a field with only what its decoding depends on: alike fields are equal."""
+    """Return a field with only the attributes that its decoding depends on.
+
+    Two fields with equal results are decoded together.
+    """
     picture = field.picture if field.usage in _PICTURED else ""
     return Field(
         "",
@@ -593,7 +623,8 @@ def _kind(field: Field) -> Field:
     )
 
 
-# Text, the numbers that blanks alone are not, and those of them with a byte a digit.
+# Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
+# numbers that can be blank.
 _TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
 _PICTURED: Final = (
     *(Usage.EDITED, Usage.NATIONAL_EDITED),
@@ -606,7 +637,10 @@ _BLANKED: Final = (*_PRINTED, Usage.PACKED)
 def _usable(
     records: RecordBytes, item: Item, faults: list[Fault], absent: Mask | None = None
 ) -> Mask | None:
-    """Return the records whose item is there and whole, None for all; adds a fault for others but those that are known to be ``absent``."""
+    """Return a mask of the records that contain the complete item (None: all).
+
+    The others are added to ``faults``, except those in ``absent``.
+    """
     short = cut_off(records, item)
     if short is None:
         return item.active
@@ -622,8 +656,9 @@ def _short_fault(item: Item, rows: Mask) -> Fault:
 
 
 def _is_redefined(item: Item) -> bool:
-    """Return whether other items that are read define bytes of an item, or of a group that it is in."""
+    """Return True if a REDEFINES shares bytes with the item or with a group around it."""
     for group, field in pairwise((*item.groups, item.field)):
+        # Two fields share bytes if one redefines the other, or both redefine a third.
         base = (field.redefines or field.name).upper()
         for other in group.children:
             if other is field or other.filler:
@@ -639,36 +674,39 @@ def _count_fault(bad: BadCount) -> Fault:
     allowed = f"{occurs.least} to {occurs.most}"
     wrong = sorted({int(count) for count in bad.counts[bad.rows & ~bad.unread].tolist()})[:3]
     counts = " or ".join(map(str, wrong))
-    reason = Reason(f"{bad.counter} states that it occurs {counts} times, outside {allowed}")
-    # A counter that is not a count has its own fault.
+    reason = Reason(f"{bad.counter} is {counts}, but the item occurs {allowed} times")
+    # A counter that could not be read (``unread``) is reported separately.
     return Fault(bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason, Why.COUNT)
 
 
 def _uncounted_fault(bad: BadCount) -> Fault:
-    reason = Reason(f"{bad.counter}, which states how often it occurs, is not known")
+    reason = Reason(f"its counter {bad.counter} cannot be read")
     return Fault(bad.field.name, 0, bad.offset, bad.unread, lambda _: reason, Why.UNCOUNTED)
 
 
 def _lost_fault(item: Item, occurs: Occurs, rows: Mask) -> Fault:
-    reason = Reason(f"it is after items whose number {occurs.counter} does not state")
+    reason = Reason(f"its offset depends on {occurs.counter}, which is not a valid count")
     return Fault(item.name, 0, UNPLACED, rows, lambda _: reason, Why.UNCOUNTED)
 
 
 def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
-    """Return the names of the flat columns asked for, by their own or a group's name."""
-    found = list(columns_below(placed.root))
+    """Return the names of the wanted flat columns. Raises OptionError if a name matches none.
+
+    A column can be selected by its column name, its field's name, or the name of a group around it.
+    """
+    items = list(columns_below(placed.root))
     if columns is None:
-        return frozenset(item.name for item in found)
+        return frozenset(item.name for item in items)
     asked = {name.upper() for name in columns}
-    known = _known_names(found)
+    known = _known_names(items)
     for name in sorted(asked - known):
         where, hint = Where(field=name), did_you_mean(name, known)
         raise OptionError(f"no field {name} in the layout", where=where, hint=hint)
-    return frozenset(item.name for item in found if asked & {name.upper() for name in _names(item)})
+    return frozenset(item.name for item in items if asked & {name.upper() for name in _names(item)})
 
 
 def names_of_columns(layout: Layout, options: RecordOptions) -> frozenset[str]:
-    """Return the names by which columns of a layout can be asked for, in capitals."""
+    """Return all names, in capitals, by which columns of a layout can be selected."""
     return _known_names(list(columns_below(place_items(layout, options.names(layout)).root)))
 
 

@@ -1,6 +1,8 @@
-"""Schemas whose fields state what they are in the copybook: picture, usage, offset, length and more, as metadata of Arrow's fields.
+"""Add facts from the copybook to a schema, as metadata of its Arrow fields.
 
-A struct's or a list's field has the metadata of its group or of the item that occurs; offsets are those with every OCCURS at its most.
+A field's metadata has its item's picture, usage, offset, length and more, for example ``comment``:
+"PIC S9(5) packed, offset 3, length 3". A struct or list describes its group or repeated item.
+Offsets assume that every OCCURS has its maximum.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from trailgate.cobol.records.trees import names_of
 
 
 def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
-    """Return what a schema states of an item: ``comment`` is all of it in words."""
+    """Return the metadata of an item. ``comment`` summarizes all of it in words."""
     offset = field.offset if offset is None else offset
-    found = {
+    facts = {
         "item": field.name,
         "level": f"{field.level:02d}",
         "picture": field.picture,
@@ -35,15 +37,15 @@ def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
         "key": "true" if field.key else "",
     }
     if field.number is not None:
-        found |= {"digits": str(field.number.digits), "scale": str(field.number.scale)}
+        facts |= {"digits": str(field.number.digits), "scale": str(field.number.scale)}
     picture = f"PIC {field.picture} " if field.picture else ""
-    occurs = f", occurs {found['occurs']}" if field.occurs else ""
-    found["comment"] = f"{picture}{field.usage.value}, offset {offset}, length {field.size}{occurs}"
-    return {name: value for name, value in found.items() if value}
+    occurs = f", occurs {facts['occurs']}" if field.occurs else ""
+    facts["comment"] = f"{picture}{field.usage.value}, offset {offset}, length {field.size}{occurs}"
+    return {name: value for name, value in facts.items() if value}
 
 
 def occurs_of(field: Field) -> str:
-    """Return how often an item occurs: ``3``, or ``0 to 3 by N``; nothing for one that occurs once."""
+    """Describe how often an item occurs: ``3``, ``0 to 3 by N``, or "" for an item that occurs once."""
     if field.occurs is None:
         return ""
     if field.occurs.counter:
@@ -52,13 +54,16 @@ def occurs_of(field: Field) -> str:
 
 
 def describe_flat(schema: pa.Schema, root: ItemNode) -> pa.Schema:
-    """Return the schema of flat columns with the facts of their items."""
+    """Add the metadata of items to a schema of flat columns."""
     items = {item.name: item for item in columns_below(root)}
     return pa.schema([_with_item(field, items.get(field.name)) for field in schema])
 
 
 def describe_tree(schema: pa.Schema, root: ItemNode, wanted: frozenset[str]) -> pa.Schema:
-    """Return the schema of a tree with the facts of its items and groups; ``wanted`` are the flat columns that it has."""
+    """Add the metadata of items and groups to a schema of structs and lists.
+
+    ``wanted`` are the flat columns that the tree contains.
+    """
     if isinstance(root, GroupItem):
         return pa.schema(_describe_all(schema, dict(names_of(root, wanted)), wanted))
     return pa.schema(_describe_all(schema, {root.field.name: root}, wanted))

@@ -1,4 +1,10 @@
-"""Columns to records by a layout, and records to the bytes of a file: the mirror image of decoding."""
+"""Encode columns as records by a layout, and frame records as the bytes of a file.
+
+This is the reverse of decoding. ``RecordEncoder.encode`` fills a matrix with blanks (or with the
+original bytes of ``_raw``), writes the values of each item into its bytes, and cuts the rows to
+their lengths. ``frame`` then adds descriptor words, delimiters or headers, and reads the result
+back to be sure that the same records are found.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +51,11 @@ _BLANKS: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED, Usage.UNSIGNED_PACKED
 
 
 class RecordEncoder:
-    """Encodes flat columns, or a tree of them, as records of one layout; FILLER becomes blanks.
+    """Encodes flat columns, or structs and lists, as records of one layout. FILLER becomes blanks.
 
-    Columns are a tree where one of them is a struct or a list. NULL is written by the policy of its usage; without one it is an error.
-    ``width`` is the length of records with all elements, where it is not that of the layout: they end with blanks, or before FILLER.
+    NULL is written by the policy of its usage; without one it is an error. ``width`` is the maximum
+    length of a record if it differs from the layout's: records are then padded with blanks, or end
+    before FILLER.
     """
 
     def __init__(
@@ -61,7 +68,7 @@ class RecordEncoder:
         self.layout, self.options = layout, options or RecordOptions()
         self._names = self.options.names(layout)
         self._root = place_items(layout, self._names).root
-        self._spare = _overlaid(layout.root)
+        self._shared = _overlaid(layout.root)
         self._nulls = nulls or {}
         self._width = width or layout.size
         self._counters = _counter_columns(self._root, layout)
@@ -70,42 +77,48 @@ class RecordEncoder:
         self.added = frozenset((*errors, *self.options.all_added))
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
-        """Return the records; raises EncodeError with record and field.
+        """Encode records. Raises EncodeError with record and field.
 
-        Every column must be there, but for those whose bytes are another's (REDEFINES); of two for the same
-        bytes the later one that is not NULL stays. There must be no others, but for those that reading by the same options adds. With the column
-        ``_raw``, which is one of these, bytes stay where a column holds what they hold, or is not there.
+        Every item needs a column, unless a REDEFINES shares its bytes: of several columns for the
+        same bytes, the last one that is not NULL wins. Additional columns are errors, except those
+        that reading with the same options adds. With one of these, ``_raw``, a record keeps its
+        original bytes wherever a column is missing, or has the value that these bytes have.
         """
         if isinstance(columns, pa.RecordBatch):
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
         rows = len(next(iter(columns.values()), ()))
-        own = {name: column for name, column in columns.items() if name not in self.added}
+        # Columns that reading added, such as errors, are ignored; ``_raw`` is used below.
+        items_only = {name: column for name, column in columns.items() if name not in self.added}
         tree = None
-        kinds = {name: own[name].type for name in own if name not in (ERRORS_COLUMN, RAW_COLUMN)}
+        kinds = {
+            name: items_only[name].type
+            for name in items_only
+            if name not in (ERRORS_COLUMN, RAW_COLUMN)
+        }
         if is_tree(kinds):
-            tree = tree_columns(self._root, own)
-            own = tree.columns
-        self._check_names(own)
+            tree = tree_columns(self._root, items_only)
+            items_only = tree.columns
+        self._check_names(items_only)
         kept = None
         if RAW_COLUMN in self.added and RAW_COLUMN in columns:
             kept = KeptBytes(columns[RAW_COLUMN], self.layout, self.options)
-        placed = self._place(own, kept)
+        placed = self._place(items_only, kept)
         if tree is not None:
             tree.check_lengths(placed.root)
         written = self._begin(rows, placed, kept)
-        changed = None if kept is None else kept.changed(own)
+        changed = None if kept is None else kept.changed(items_only)
         items = list(columns_below(placed.root))
         for item in items:
-            if item.name in own:
+            if item.name in items_only:
                 rows_of = None if changed is None else changed[item.name]
-                self._write(written, item, own[item.name], rows_of)
-            elif item.field not in self._spare and (kept is None or not kept.present.all()):
+                self._write(written, item, items_only[item.name], rows_of)
+            elif item.field not in self._shared and (kept is None or not kept.present.all()):
                 raise EncodeError("no column for a field", where=Where(field=item.name))
-        self._check_spare(written.matrix.shape, items, own, changed)
+        self._check_shared(written.matrix.shape, items, items_only, changed)
         return written.cut()
 
     def _place(self, columns: Mapping[str, pa.Array], kept: KeptBytes | None) -> PlacedItems:
-        """Return the items by the counts that the columns hold; raises EncodeError for one that its OCCURS does not allow."""
+        """Place the items by the counters in the columns. Raises EncodeError if a count is not allowed."""
         real = self.options.depending is Depending.REAL
         if kept is not None and self.layout.varies:
             counters_ = self._counters & set(columns)
@@ -113,9 +126,9 @@ class RecordEncoder:
             columns = {**columns, **kept.values(others)}
             for name, rows in kept.changed({name: columns[name] for name in counters_}).items():
                 if real and (rows & kept.present).any():
-                    problem = f"another count than {RAW_COLUMN} holds, after which its items are at other places"
+                    problem = f"the count differs from that in {RAW_COLUMN}, which would move the items after it"
                     where = Where(record=int(np.argmax(rows & kept.present)) + 1, field=name)
-                    raise EncodeError(problem, where=where, hint=f"Leave out {RAW_COLUMN}")
+                    raise EncodeError(problem, where=where, hint=f"Drop the column {RAW_COLUMN}")
         placed = place_items(
             self.layout,
             self._names,
@@ -126,13 +139,13 @@ class RecordEncoder:
             row = int(np.argmax(bad.rows if kept is None else bad.rows & ~kept.present))
             if kept is not None and kept.present[row]:
                 continue  # as it was read
-            problem = f"{bad.counter} is outside of what {bad.field.name} allows"
+            problem = f"{bad.counter} is outside the limits of {bad.field.name}"
             where = Where(record=row + 1, field=bad.counter)
             raise EncodeError(f"{problem}: {bad.counts[row]}", where=where)
         return placed
 
     def _begin(self, rows: int, placed: PlacedItems, kept: KeptBytes | None) -> _Written:
-        """Return records of blanks, or of the bytes that are kept."""
+        """Create the records, filled with blanks or with the original bytes."""
         extent = placed.extent + (self._width - self.layout.size)
         width = max(self._width, self.layout.size)
         if kept is not None and rows:
@@ -145,28 +158,29 @@ class RecordEncoder:
         kept.copy_to(matrix)
         return _Written(matrix, np.where(kept.present, kept.lengths, extent))
 
-    def _check_spare(
+    def _check_shared(
         self,
         shape: tuple[int, ...],
         items: list[Item],
         columns: Mapping[str, pa.Array],
         changed: Mapping[str, Mask] | None,
     ) -> None:
-        """Raise EncodeError for the NULL of an item whose bytes no other definition of them has written."""
-        spare = [item for item in items if item.field in self._spare]
-        unwritten = {item: self._unwritten(item, columns, changed, shape[0]) for item in spare}
+        """Raise EncodeError if an item is NULL and no other item has written the same bytes."""
+        shared = [item for item in items if item.field in self._shared]
+        unwritten = {item: self._unwritten(item, columns, changed, shape[0]) for item in shared}
         if not any(rows.any() for rows in unwritten.values()):
             return
         written = np.zeros(shape, bool)
-        for item in spare:
-            own = np.flatnonzero(_both(~unwritten[item], item.active))
-            written[own[:, None], _bytes_at(item, own)] = True
-        for item in spare:
+        for item in shared:
+            rows_written = np.flatnonzero(_both(~unwritten[item], item.active))
+            # Mark the bytes that any of the items sharing them has written.
+            written[rows_written[:, None], _bytes_at(item, rows_written)] = True
+        for item in shared:
             rows = np.flatnonzero(_both(unwritten[item], item.active))
-            alone = ~written[rows[:, None], _bytes_at(item, rows)].any(axis=1)
-            if alone.any() and not self._is_blank(item.field):
-                problem = "NULL has no bytes, and no other item of the same bytes has a value"
-                where = Where(record=int(rows[np.argmax(alone)]) + 1, field=item.name)
+            lone = ~written[rows[:, None], _bytes_at(item, rows)].any(axis=1)
+            if lone.any() and not self._is_blank(item.field):
+                problem = "NULL cannot be written, and no other item of the same bytes has a value"
+                where = Where(record=int(rows[np.argmax(lone)]) + 1, field=item.name)
                 raise EncodeError(problem, where=where)
 
     def _unwritten(
@@ -176,45 +190,46 @@ class RecordEncoder:
         changed: Mapping[str, Mask] | None,
         rows: int,
     ) -> Mask:
-        """Return the records in which an item has no bytes: it is NULL without a policy, or there is no column."""
+        """Return a mask of the records in which the item is not written: NULL without a policy, or no column."""
         if item.name not in columns:
             return np.full(rows, changed is None)
         if not self._leaves_null(item.field):
             return np.zeros(rows, bool)
-        found: Mask = columns[item.name].is_null().to_numpy(zero_copy_only=False)
-        return found if changed is None else found & changed[item.name]
+        nulls: Mask = columns[item.name].is_null().to_numpy(zero_copy_only=False)
+        return nulls if changed is None else nulls & changed[item.name]
 
     def _is_blank(self, field: Field) -> bool:
-        """Return whether blanks are how NULL is read, and so written."""
+        """Return True if blanks are read as NULL in this field, so that NULL can be written as blanks."""
         return self.options.values.blank is Blank.NULL and field.usage in _BLANKS
 
     def _leaves_null(self, field: Field) -> bool:
-        """Return whether NULL of a field leaves its bytes to another definition of them."""
+        """Return True if a NULL leaves the field's bytes to other items that share them."""
         policy = self._nulls.get(field.usage, NullAs.ERROR)
-        return field in self._spare and policy is NullAs.ERROR
+        return field in self._shared and policy is NullAs.ERROR
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
-        """Raise EncodeError for a column that is not an item."""
+        """Raise EncodeError if a column is not an item."""
         known = frozenset(self._names)
         for name in (name for name in columns if name not in known):
-            hint = did_you_mean(name, self._names) or "Leave the column out"
+            hint = did_you_mean(name, self._names) or "Drop the column"
             problem = f"the copybook has no item for the column {name}"
             raise EncodeError(problem, where=Where(table=self.layout.name), hint=hint)
 
     def _write(self, written: _Written, item: Item, values: pa.Array, changed: Mask | None) -> None:
-        """Write the values of an item, where they changed, into the records that have it."""
+        """Write an item's values into the records that have it, if they changed."""
         active, count = item.active, len(written.matrix)
         if changed is not None:
             active = _both(changed, active)
         if self._leaves_null(item.field) and values.null_count:
             active = _both(values.is_valid().to_numpy(zero_copy_only=False), active)
         rows = np.arange(count) if active is None else np.flatnonzero(active)
+        # No record has the item.
         if not len(rows) and count:
-            return  # columns without rows are still to have a type that fits
+            return  # but an empty batch is encoded below, to check the column's type
         if active is not None:
             values = values.filter(pa.array(active))
         try:
-            made = self._encoder_of(item.field)(values)
+            encoded = self._encoder_of(item.field)(values)
         except OptionError as error:
             raise error.with_place(field=item.name) from None
         except EncodeError as error:
@@ -223,7 +238,7 @@ class RecordEncoder:
                 where = Where(record=int(rows[record]) + 1, field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
             raise error.with_place(field=item.name) from None
-        written.put(item, rows, made)
+        written.put(item, rows, encoded)
 
     def _encoder_of(self, field: Field) -> Encoder:
         if field not in self._encoders:
@@ -242,21 +257,23 @@ class _Written:
     def __init__(self, matrix: Octets, extent: int | Longs) -> None:
         self.matrix, self.extent = matrix, extent
 
-    def put(self, item: Item, rows: Longs, made: Octets) -> None:
-        """Write an item's bytes into some records; one that ended before it becomes longer."""
+    def put(self, item: Item, rows: Longs, encoded: Octets) -> None:
+        """Write an item's bytes into these rows, and lengthen records that end before it."""
         at = _bytes_at(item, rows)
-        self.matrix[rows[:, None], at] = made
+        self.matrix[rows[:, None], at] = encoded
+        # A record of ``_raw`` that ended before the item becomes longer.
         if not isinstance(self.extent, int):
             self.extent[rows] = np.maximum(self.extent[rows], at[:, -1] + 1)
 
     def cut(self) -> RecordBytes:
-        """Return the records, back to back."""
+        """Cut the rows to their lengths, and return them as contiguous records."""
         count, width = self.matrix.shape
         if isinstance(self.extent, int):
             starts = np.arange(count, dtype=np.int64) * self.extent
             data = np.ascontiguousarray(self.matrix[:, : self.extent]).reshape(-1)
             return RecordBytes(data, starts, starts + self.extent, step=self.extent)
         ends = np.cumsum(np.broadcast_to(self.extent, count))
+        # Selects the first ``extent`` bytes of each row; numpy returns them row by row.
         inside = np.arange(width) < np.broadcast_to(self.extent, count)[:, None]
         return RecordBytes(self.matrix[inside], ends - self.extent, ends)
 
@@ -266,24 +283,25 @@ def _both(rows: Mask, others: Mask | None) -> Mask:
 
 
 def _bytes_at(item: Item, rows: Longs) -> Longs:
-    """Return the offsets of an item's bytes in some records, a row a record, or one row for all."""
+    """Return the offsets of an item's bytes, one row per record, or a single row if all are the same."""
     at = item.offset if isinstance(item.offset, int) else item.offset[rows]
-    found: Longs = np.reshape(at, (-1, 1)) + np.arange(item.field.size)
-    return found
+    offsets: Longs = np.reshape(at, (-1, 1)) + np.arange(item.field.size)
+    return offsets
 
 
 def _overlaid(root: Field) -> frozenset[Field]:
-    """Return the fields whose bytes are also another's."""
-    found: set[Field] = set()
+    """Return the fields that share bytes with another field (REDEFINES)."""
+    shared: set[Field] = set()
     for group in root.walk():
         shown_again = {child.redefines.upper() for child in group.children if child.redefines}
         for child in group.children:
             if child.redefines or child.name.upper() in shown_again:
-                found.update(child.walk())
-    return frozenset(found)
+                shared.update(child.walk())
+    return frozenset(shared)
 
 
 def _counter_columns(root: ItemNode, layout: Layout) -> frozenset[str]:
+    """Return the names of the columns that are counters."""
     keys = counter_keys(layout)
     return frozenset(
         item.name for item in columns_below(root) if key_among(keys, item.field, item.groups)
@@ -293,6 +311,7 @@ def _counter_columns(root: ItemNode, layout: Layout) -> frozenset[str]:
 def _count(
     columns: Mapping[str, pa.Array], item: Item, stated: Mapping[str, Mapping[str, int]]
 ) -> Counts:
+    """Return the counts in a counter's column."""
     values = columns.get(item.name)
     if values is None:
         raise EncodeError("no column for a counter", where=Where(field=item.name))
@@ -302,16 +321,17 @@ def _count(
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             where = Where(record=row + 1, field=item.name)
-            raise EncodeError("a value that the option countMap has no number for", where=where)
+            raise EncodeError("a value that the option countMap does not contain", where=where)
     counts = pc.cast(values, pa.int64()).fill_null(0)
     return Counts(counts.to_numpy(zero_copy_only=False))
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How many records are in a block, and how many bytes it has with its word, at most; without ``length`` any number.
+    """The limits of a block: the number of records, and the bytes including its descriptor word.
 
-    A longer record is an error if the length is ``strict``, else it has a block of its own.
+    Without ``length`` the bytes are unlimited. A record that is too long is an error if ``strict``,
+    otherwise it becomes a block by itself.
     """
 
     records: int | None = 1
@@ -319,17 +339,22 @@ class Blocks:
     strict: bool = True
 
     def begins(self, sizes: Longs) -> Longs:
-        """Return the numbers of the records that begin blocks, of records that take so many bytes; raises EncodeError for one that is too long."""
+        """Return the indexes of the records that start a block. ``sizes`` are the records' bytes.
+
+        Raises EncodeError if a record is too long for a block.
+        """
         if self.length is None:
             return np.arange(0, len(sizes), self.records or 1)
         room = self.length - DESCRIPTOR
         if self.strict and (sizes > room).any():
             row = int(np.argmax(sizes > room))
-            problem = f"a record of {sizes[row]} bytes with its word, and blocks of {self.length}"
+            problem = f"a record of {sizes[row]} bytes with its descriptor does not fit a block of {self.length}"
             raise EncodeError(problem, where=Where(record=row + 1), hint="blockLength is too small")
         ends, found, at = np.cumsum(sizes), list[int](), 0
         while at < len(sizes):
             found.append(at)
+            # The bytes before this record; the block takes records while their total fits ``room``,
+            # but at least one.
             before = int(ends[at] - sizes[at])
             end = max(at + 1, int(np.searchsorted(ends, before + room, side="right")))
             at = end if self.records is None else min(end, at + self.records)
@@ -337,90 +362,108 @@ class Blocks:
 
 
 ONE_A_BLOCK: Final = Blocks()
-FILLED: Final = Blocks(records=None, length=32_760, strict=False)  # the largest block of z/OS
+FILLED: Final = Blocks(records=None, length=32_760, strict=False)  # the maximum on z/OS
 _BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
 def whole_blocks(records: RecordBytes, framing: Framing, blocks: Blocks) -> int:
-    """Return how many of the records are in blocks that no record after these can be in."""
+    """Return how many of the records are in complete blocks, to which later records cannot be added."""
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
     return int(blocks.begins(records.ends - records.starts + DESCRIPTOR)[-1])
 
 
 def frame(records: RecordBytes, framing: Framing, blocks: Blocks = ONE_A_BLOCK) -> Octets:
-    """Return the bytes of a file with records that follow each other in their buffer.
+    """Return the bytes of a file with these records, which must be contiguous in their buffer.
 
-    Raises EncodeError for a record that would not be read as it was written: a delimiter in it, a wrong length.
+    Raises EncodeError if the records would not be read back as they are, for example because a line
+    contains the delimiter.
     """
     if framing.kind is FrameKind.MICRO_FOCUS:
         return _frame_typed(records, framing)
     lengths = records.ends - records.starts
-    own, outer = framing.words.reshape(2, 3).tolist()
+    record_word, block_word = framing.words.reshape(2, 3).tolist()
     heads = np.zeros((len(lengths), 0), np.uint8)
     if framing.kind in (*_BLOCKED, FrameKind.RDW):
-        heads = _words(lengths + DESCRIPTOR, own)
+        heads = _words(lengths + DESCRIPTOR, record_word)
     mark = np.frombuffer(framing.delimiter if framing.kind is FrameKind.LINE else b"", np.uint8)
     sizes = heads.shape[1] + lengths + len(mark)
     firsts = blocks.begins(sizes) if framing.kind in _BLOCKED else np.zeros(0, np.int64)
+    # ``before`` is the space for the block descriptor that precedes the first record of each block.
     before = np.zeros(len(sizes), np.int64)
     before[firsts] = DESCRIPTOR
     ends = np.cumsum(before + sizes)
     begins = ends - len(mark) - lengths
-    made = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    body = np.ones(len(made), bool)
-    held = np.add.reduceat(sizes, firsts) if len(firsts) else firsts
+    data = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    body = np.ones(len(data), bool)
+    block_bytes = np.add.reduceat(sizes, firsts) if len(firsts) else firsts
+    # Write the record descriptors, delimiters and block descriptors at their offsets. The bytes
+    # left over in ``body`` are exactly those of the records, in order.
     for at, values in (
         (begins - heads.shape[1], heads),
         (ends - len(mark), mark[None, :]),
-        ((begins - heads.shape[1])[firsts] - DESCRIPTOR, _words(held + DESCRIPTOR, outer)),
+        (
+            (begins - heads.shape[1])[firsts] - DESCRIPTOR,
+            _words(block_bytes + DESCRIPTOR, block_word),
+        ),
     ):
-        places = at[:, None] + np.arange(values.shape[1])
-        made[places], body[places] = values, False
+        targets = at[:, None] + np.arange(values.shape[1])
+        data[targets], body[targets] = values, False
     if len(records):
-        made[body] = records.data[int(records.starts[0]) : int(records.ends[-1])]
-    _check_found_again(made, begins, begins + lengths, framing)
-    return made
+        data[body] = records.data[int(records.starts[0]) : int(records.ends[-1])]
+    _check_readable(data, begins, begins + lengths, framing)
+    return data
 
 
 def _frame_typed(records: RecordBytes, framing: Framing) -> Octets:
-    """Return records as a file of Micro Focus has them: after words with their type and length, padded to a multiple of four bytes."""
+    """Return the bytes of a Micro Focus file without its header.
+
+    Each record has a word with its type and length, and is padded to a multiple of four bytes.
+    """
     width, lengths = word_width(framing), records.ends - records.starts
     if len(lengths) and int(lengths.max()) > framing.length:
         row = int(lengths.argmax())
-        problem = f"a record of {lengths[row]} bytes, and the longest of the copybook has {framing.length}"
+        problem = (
+            f"a record of {lengths[row]} bytes is longer than the copybook allows: {framing.length}"
+        )
         raise EncodeError(problem, where=Where(record=row + 1))
     padded = np.maximum(8, (lengths + width + 3) & ~3)
     ends = np.cumsum(padded)
     begins = ends - padded + width
-    made = np.full(int(ends[-1]) if len(ends) else 0, ord(" "), np.uint8)
+    data = np.full(int(ends[-1]) if len(ends) else 0, ord(" "), np.uint8)
+    # The type is in the top four bits of a word of ``width`` bytes.
     words = (lengths | DATA << (8 * width - 4)).astype(">u4").view(np.uint8).reshape(-1, 4)
-    made[(begins - width)[:, None] + np.arange(width)] = words[:, 4 - width :]
+    data[(begins - width)[:, None] + np.arange(width)] = words[:, 4 - width :]
     if len(records):
         inside = np.repeat(begins - records.starts, lengths) + np.arange(
             int(records.starts[0]), int(records.ends[-1])
         )
-        made[inside] = records.data[int(records.starts[0]) : int(records.ends[-1])]
-    _check_found_again(made, begins, begins + lengths, replace(framing, left=width))
-    return made
+        data[inside] = records.data[int(records.starts[0]) : int(records.ends[-1])]
+    _check_readable(data, begins, begins + lengths, replace(framing, left=width))
+    return data
 
 
 def _words(counted: Longs, form: Sequence[int]) -> Octets:
-    """Return descriptor words that state these lengths: whether they are little-endian and twisted, and what is added to them."""
+    """Return descriptor words with these lengths.
+
+    ``form`` has three numbers: 1 if little-endian, 1 if the length is in the second half, and the
+    adjustment.
+    """
     little, twisted, adjustment = form
-    found = np.zeros((len(counted), DESCRIPTOR), np.uint8)
+    words = np.zeros((len(counted), DESCRIPTOR), np.uint8)
     half = (counted - adjustment).astype("<u2" if little else ">u2").view(np.uint8).reshape(-1, 2)
-    found[:, 2 * twisted : 2 * twisted + 2] = half
-    return found
+    words[:, 2 * twisted : 2 * twisted + 2] = half
+    return words
 
 
-def _check_found_again(made: Octets, begins: Longs, ends: Longs, framing: Framing) -> None:
+def _check_readable(data: Octets, begins: Longs, ends: Longs, framing: Framing) -> None:
+    """Raise EncodeError unless reading the file returns the same records."""
     try:
-        found = find_frames(made, framing, finish=True)
+        frames = find_frames(data, framing, finish=True)
     except DecodeError as error:
-        raise EncodeError(f"records that do not fit their framing: {error.problem}") from None
-    if not (np.array_equal(found.starts, begins) and np.array_equal(found.ends, ends)):
-        both = min(len(found.starts), len(begins))
-        other = (found.starts[:both] != begins[:both]) | (found.ends[:both] != ends[:both])
-        where = Where(record=int(np.append(other, True).argmax()) + 1)
-        raise EncodeError("a record that would not be read as it was written", where=where)
+        raise EncodeError(f"the records do not fit the framing: {error.problem}") from None
+    if not (np.array_equal(frames.starts, begins) and np.array_equal(frames.ends, ends)):
+        both = min(len(frames.starts), len(begins))
+        different = (frames.starts[:both] != begins[:both]) | (frames.ends[:both] != ends[:both])
+        where = Where(record=int(np.append(different, True).argmax()) + 1)
+        raise EncodeError("the record would not be read as it was written", where=where)

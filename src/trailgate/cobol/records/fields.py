@@ -1,6 +1,8 @@
-"""Records of one layout in a buffer: where each begins and ends, the bytes of one item of all of them, and the tree of the copybook.
+"""Records of one layout in a buffer: their boundaries, the bytes of an item, errors, and nested columns.
 
-Columns of items become structs for groups and lists for OCCURS. What is wrong in fields is an error of the first one, or a column of all.
+``RecordBytes`` is a set of records in one buffer. The functions copy the bytes of an item from all
+records into a matrix, build structs for groups and lists for OCCURS from decoded columns, and
+report bad fields, either as an error for the first one, or as a column for all.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ Items = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBytes:
-    """Records of a buffer.
+    """Records in a buffer; record i is ``data[starts[i]:ends[i]]``.
 
-    ``first`` is how many records of the source precede these, None if that is unknown, and ``base`` the offset of
-    the buffer in the source, for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.
-    ``places`` are the offsets in the source of records whose bytes the buffer has in other places than it.
-    ``texts`` are the values of columns that all records of the source have in common.
+    - ``first`` is the number of records before these in the source (None if unknown), and ``base`` the offset of the buffer in the source, for error messages.
+    - ``step`` is the distance between records if they are evenly spaced, without gaps.
+    - ``places`` are offsets in the source, if the buffer was assembled from other places.
+    - ``texts`` are the values of columns that are the same for all records of the source.
     """
 
     data: Octets
@@ -54,29 +56,29 @@ class RecordBytes:
     step: int | None = None
     places: Longs | None = None
     texts: Mapping[str, str | None] = member(default_factory=lambda: MappingProxyType({}))
-    given_numbers: Longs | None = None  # where records between these are left out
+    given_numbers: Longs | None = None  # record numbers, if records between these were removed
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def part(self, begin: int, end: int) -> RecordBytes:
-        """Return some of the records."""
+        """Return the records from ``begin`` to ``end``."""
         cut = slice(begin, end)
         first = None if self.first is None else self.first + begin
         numbers = None if self.given_numbers is None else self.given_numbers[cut]
         return replace(self._rows(cut), first=first, given_numbers=numbers)
 
     def take(self, rows: Longs) -> RecordBytes:
-        """Return some of the records, numbered from 1."""
+        """Return the records at these indexes, numbered from 1."""
         return replace(self._rows(rows), first=0, step=None, given_numbers=None)
 
     def without(self, rows: Mask) -> RecordBytes:
-        """Return the other records, which keep their numbers."""
+        """Return the other records. They keep their numbers."""
         kept = np.flatnonzero(~rows)
         return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
     def followed_by(self, others: RecordBytes) -> RecordBytes:
-        """Return these records and others, both back to back in their buffers, with a buffer of their own bytes alone."""
+        """Return these records and ``others`` together, in a new buffer. Both must be contiguous."""
         if not len(self):
             return others
         data = self.data[int(self.starts[0]) : int(self.ends[-1])]
@@ -92,16 +94,16 @@ class RecordBytes:
 
     @property
     def offsets(self) -> Longs:
-        """Return where the records begin in the source."""
+        """The offsets of the records in the source."""
         return self.base + self.starts if self.places is None else self.places
 
     def number(self, row: int) -> int | None:
-        """Return the number of a record in its source, from 1; None if it is unknown."""
+        """Return the number of a record in its source, from 1, or None if unknown."""
         found = self.numbers(np.array([row]))
         return None if found is None else int(found[0])
 
     def numbers(self, rows: Longs) -> Longs | None:
-        """Return the numbers of some records in their source, from 1; None if they are unknown."""
+        """Return the numbers of records in their source, from 1, or None if unknown."""
         if self.first is None:
             return None
         return self.first + rows + 1 if self.given_numbers is None else self.given_numbers[rows]
@@ -110,7 +112,8 @@ class RecordBytes:
 def records_at(
     data: Any, starts: Longs, ends: Longs, *, first: int | None = 0, base: int = 0
 ) -> RecordBytes:
-    """Return the records data[start:end]."""
+    """Return the records ``data[start:end]``, and detect whether they are evenly spaced."""
+    # Evenly spaced means: all of one length, and without gaps.
     step = None
     if len(starts):
         length = int(ends[0] - starts[0])
@@ -120,14 +123,14 @@ def records_at(
 
 
 def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) -> RecordBytes:
-    """Return records of one length, back to back, without the bytes that are left over at the end."""
+    """Return contiguous records of one length, ignoring an incomplete one at the end."""
     found = octets(data)
     starts = np.arange(0, len(found) - length + 1, length, dtype=np.int64)
     return RecordBytes(found, starts, starts + length, first, base, length)
 
 
 def cut_off(records: RecordBytes, item: Item) -> Mask | None:
-    """Return the records that end before the end of an item."""
+    """Return a mask of the records that end before the item's end, or None if there are none."""
     end = item.offset + item.field.size
     if records.step is not None and isinstance(end, int):
         return None if end <= records.step else np.ones(len(records), bool)
@@ -136,8 +139,9 @@ def cut_off(records: RecordBytes, item: Item) -> Mask | None:
 
 
 def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Octets) -> None:
-    """Copy the bytes of one item of all records into the rows of a matrix; unusable rows stay."""
+    """Copy the bytes of an item into the rows of a matrix. Rows that are not usable stay unchanged."""
     size = item.field.size
+    # Each row viewed as one void scalar of ``size`` bytes, so that numpy copies it at once.
     slots: Items = target.view(f"V{size}")[:, 0]
     if usable is None:
         slots[:] = _items(records, item, size)
@@ -148,7 +152,10 @@ def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Oc
 
 
 def copy_alike(records: RecordBytes, items: list[Item], target: Octets) -> bool:
-    """Copy the bytes of some items of one size into the rows of a matrix, an item after the other; return False where records are not at even distances."""
+    """Copy items of one size into a matrix, item by item.
+
+    Returns False, and copies nothing, if the records are not evenly spaced.
+    """
     offsets = [item.offset for item in items]
     if records.step is None or not all(isinstance(one, int) for one in offsets):
         return False
@@ -160,7 +167,7 @@ def copy_alike(records: RecordBytes, items: list[Item], target: Octets) -> bool:
 def copy_short_items(
     records: RecordBytes, item: Item, short: Mask, fill: bytes, target: Octets
 ) -> None:
-    """Copy what records have of an item that they end inside, or before, into the rows of a matrix, filled up with a blank."""
+    """Copy the bytes that short records have of an item, and pad the rest with ``fill``."""
     rows = np.flatnonzero(short)
     target[rows] = np.resize(np.frombuffer(fill, np.uint8), target.shape[1])
     starts = (records.starts + item.offset)[rows]
@@ -170,13 +177,16 @@ def copy_short_items(
 
 
 def bytes_present(records: RecordBytes, item: Item) -> Longs:
-    """Return how many bytes of an item each record has: none or fewer where it ends before the item."""
-    found: Longs = records.ends - records.starts - item.offset
-    return np.minimum(found, item.field.size)
+    """Return how many bytes of the item each record has; 0 or less if it ends before the item."""
+    values: Longs = records.ends - records.starts - item.offset
+    return np.minimum(values, item.field.size)
 
 
 def matrix_of(records: RecordBytes, item: Item) -> Octets:
-    """Return the bytes of one item as a matrix, of records that all have it; shared if possible."""
+    """Return the bytes of an item as a matrix, a view of the buffer if possible.
+
+    All records must have the complete item.
+    """
     size = item.field.size
     if records.step is None or not isinstance(item.offset, int):
         return _items(records, item, size).view(np.uint8).reshape(len(records), size)
@@ -187,8 +197,8 @@ def matrix_of(records: RecordBytes, item: Item) -> Octets:
 
 def _items(records: RecordBytes, item: Item, size: int) -> Items:
     if records.step is None or not isinstance(item.offset, int):
-        found: Items = windows(records.data, size)[records.starts + item.offset]
-        return found
+        windows_: Items = windows(records.data, size)[records.starts + item.offset]
+        return windows_
     offset = int(records.starts[0]) + item.offset
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
 
@@ -197,30 +207,37 @@ PolicyCounts = Counter[tuple[str, str, str]]
 
 
 class Tally(PolicyCounts):
-    """How often each policy decided what a value or a record is: counts by policy, record name and item, which is empty for whole records."""
+    """Counts how often each option decided on a value, or on a record.
+
+    The key is the option with its value (``padding=left``), the record's name, and the item ("" for
+    records).
+    """
 
     def lines(self) -> Iterator[str]:
-        """Yield a line a policy: ``padding=left: 12 values (AMOUNT 9, QTY 3)``."""
+        """Yield a summary line per option, for example ``padding=left: 12 values (AMOUNT 9, QTY 3)``."""
         several = len({record for _, record, _ in self}) > 1
         policies: dict[str, list[tuple[str, int]]] = {}
         for (policy, record, item), count in sorted(self.items()):
             name = f"{record}.{item}" if several and item else item or record
             policies.setdefault(policy, []).append((name, count))
         items = {policy for policy, _, item in self if item}
-        for policy, found in policies.items():
-            total, one = sum(count for _, count in found), "value" if policy in items else "record"
-            names = ", ".join(f"{name} {count:,}" for name, count in found)
-            yield f"{policy}: {total:,} {one}{'s' * (total != 1)} ({names})"
+        for policy, matches_ in policies.items():
+            total, noun = (
+                sum(count for _, count in matches_),
+                "value" if policy in items else "record",
+            )
+            names = ", ".join(f"{name} {count:,}" for name, count in matches_)
+            yield f"{policy}: {total:,} {noun}{'s' * (total != 1)} ({names})"
 
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong in some records, and what policies decided on in them."""
+    """The problems in a chunk of records, and the counts of options that were applied."""
 
     rows: int
     faults: list[Fault] = member(default_factory=list)
     tally: Tally = member(default_factory=Tally)
-    short: Mask = member(init=False)  # records with an item that is not whole, and read
+    short: Mask = member(init=False)  # records in which an incomplete item was accepted
 
     def __post_init__(self) -> None:
         self.short = np.zeros(self.rows, bool)
@@ -236,22 +253,22 @@ ERROR: Final = pa.struct(
 )
 CUT_OFF: Final = Reason(
     "the record ends before the field's end",
-    "The option short reads records that end early; numbers that are not there follow blank",
+    "The option short reads records that end early; for missing numbers see the option blank",
 )
 CUT_REDEFINED: Final = Reason(
     CUT_OFF.problem,
-    "Other items redefine it. Where a field chooses between them, as segments, name them by the option kinds; else the option short reads records that end early",
+    "Other items redefine it. If a field chooses between them, use the option kinds; otherwise the option short reads records that end early",
 )
 SURPLUS: Final = Reason(
     "the record has more bytes than the copybook describes",
-    "Is it the right copybook, or depending=most? With surplus=drop they are left out, with surplus=padding if they are blanks",
+    "Is the copybook, or depending=most, wrong? surplus=drop drops the bytes, surplus=padding if they are blanks",
 )
-SHOWN: Final = 64  # of the bytes that are too many
+SHOWN: Final = 64  # the most trailing bytes shown in an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fault:
-    """Records in which a field is wrong; the offset counts from the record's begin, UNPLACED where it is not known."""
+    """The records in which a field is wrong. ``at`` is its offset in the record, or UNPLACED."""
 
     field: str
     size: int
@@ -259,24 +276,27 @@ class Fault:
     rows: Mask
     explain: Explain
     why: Why | Classify
-    page: CodePage | None = None  # of its bytes, where it is not the records'
+    page: CodePage | None = None  # the field's code page, if it is not the record's
 
     def offset(self, row: int) -> int:
-        """Return where the field begins in a record."""
+        """Return the field's offset in a record."""
         return self.at if isinstance(self.at, int) else int(self.at[row])
 
     def offsets(self, rows: Longs) -> Longs:
-        """Return where the field begins in some records."""
+        """Return the field's offsets in several records."""
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
 
     def raw(self, records: RecordBytes, row: int) -> bytes:
-        """Return the field's bytes in a record, as many as it has of them."""
-        found: bytes = _raws(records, self, np.array([row]))[0].as_py()
-        return found
+        """Return the field's bytes in a record, as far as it has them."""
+        raws: bytes = _raws(records, self, np.array([row]))[0].as_py()
+        return raws
 
 
 class FaultyRecords(NamedTuple):
-    """Records of one layout and what is wrong in them; ``numbers`` are theirs in the source, None where they follow from the records."""
+    """Records of one layout and the problems in them.
+
+    ``numbers`` are the records' numbers in the source, None if they follow from the records.
+    """
 
     record: str
     records: RecordBytes
@@ -284,42 +304,46 @@ class FaultyRecords(NamedTuple):
     numbers: Longs | None = None
 
 
-def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str) -> Fault | None:
-    """Return the fault of records that continue after the end of the layout of that name.
+def trailing_fault(
+    records: RecordBytes, extent: Offset, known: Mask | None, name: str
+) -> Fault | None:
+    """Report records with bytes after the end of the layout (``name``), or None if there can be none.
 
-    ``known`` are the records whose extent is known, None for all.
+    ``known`` selects the records whose extent is known, None for all.
     """
     if records.step is not None and isinstance(extent, int) and records.step <= extent:
         return None
+    # Records of unknown extent are not checked.
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
     return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS, Why.SURPLUS)
 
 
 def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
-    """Return those of the records that continue after their layout that do so with blanks and low-values alone."""
+    """Return a mask of the records whose trailing bytes are only blanks and low-values."""
     rows = np.flatnonzero(longer.rows)
     pads = np.zeros(256, bool)
     pads[[0, *page.blank]] = True
-    found = np.zeros(len(records), bool)
-    only = np.empty(len(rows), bool)
+    padded = np.zeros(len(records), bool)
+    is_padding = np.empty(len(rows), bool)
     starts = records.starts[rows] + longer.offsets(rows)
-    only_padding(records.data, starts, records.ends[rows], pads, only)
-    found[rows] = only
-    return found
+    only_padding(records.data, starts, records.ends[rows], pads, is_padding)
+    # ``rows`` are the indexes of the records with trailing bytes.
+    padded[rows] = is_padding
+    return padded
 
 
 def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
-    """Return a field's bytes in some records, as many as a record has of them."""
+    """Return a field's bytes in several records, as far as a record has them."""
     ends = records.ends[rows]
     starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 
 
 def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> DecodeError:
-    """Return the error of the first wrong field of the first record that has one.
+    """Return the error of the first bad field in the first record that has one.
 
-    ``page`` is the code page of the records, in which the bytes are shown as text.
+    ``page`` is the code page in which the bytes are shown as text.
     """
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
@@ -332,19 +356,22 @@ def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> De
 
 
 def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
-    """Return for each record the list of its wrong fields; an empty one where there is none."""
+    """Build a column with a list of errors per record, which is empty if there are none."""
     where = [np.flatnonzero(fault.rows) for fault in faults]
-    found = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
-    values = pa.concat_arrays([pa.array([], ERROR), *found])
+    errors = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
+    values = pa.concat_arrays([pa.array([], ERROR), *errors])
     rows = np.concatenate([np.zeros(0, np.int64), *where])
     offsets = values.field("offset").fill_null(UNPLACED).to_numpy(zero_copy_only=False)
+    # Sort by record, then by offset; ``ends`` are the list offsets: the number of errors before
+    # each record.
     order = np.lexsort((offsets, rows))
     ends = np.searchsorted(rows[order], np.arange(len(records) + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
 
 
 def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
-    """Return the errors of a field in some records; each distinct value is explained once."""
+    """Return the errors of one field. Each distinct value is explained only once."""
+    # Bad values repeat, so explain each distinct one only once.
     raws = _raws(records, fault, rows).dictionary_encode()
     distinct = raws.dictionary.to_pylist()
     reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
@@ -363,15 +390,15 @@ Columns = Mapping[Item, pa.Array]
 
 
 def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    """Return the names and columns that a node gives to what it is in.
+    """Return the names and columns that a node adds to its parent.
 
-    A nameless group gives its own members; an item that is not among the columns gives none.
+    A nameless group adds its members directly; an item without a column adds nothing.
     """
     if isinstance(node, Item):
         return [(node.field.name, columns[node])] if node in columns else []
     if isinstance(node, RepeatedItem):
-        found = _list(node, columns, rows)
-        return [] if found is None else [(node.field.name, found)]
+        array = _list(node, columns, rows)
+        return [] if array is None else [(node.field.name, array)]
     below = _members(node, columns, rows)
     if node.field.filler:
         return below
@@ -380,12 +407,12 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     below: list[tuple[str, pa.Array]] = []
-    for node in group.members:
-        if isinstance(node, Item):  # nearly all members are, and a list for each takes time
-            if node in columns:
-                below.append((node.field.name, columns[node]))
+    for child in group.members:
+        if isinstance(child, Item):  # nearly all are; a list for each would take time
+            if child in columns:
+                below.append((child.field.name, columns[child]))
         else:
-            below += members_of(node, columns, rows)
+            below += members_of(child, columns, rows)
     names = distinct_names([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 
@@ -407,13 +434,15 @@ def _list(node: RepeatedItem, columns: Columns, rows: int) -> pa.Array | None:
     if not arrays:
         return None
     most = len(arrays)
-    places = np.arange(rows)[:, None] + np.arange(most)[None, :] * rows
+    # The elements are concatenated one after the other: element e of row r is at e * rows + r. For
+    # 2 elements of 3 rows the indexes are 0 3, 1 4, 2 5. With counts 1, 2, 0 only 0, 1, 4 remain.
+    indexes = np.arange(rows)[:, None] + np.arange(most)[None, :] * rows
     if node.count is None:
         counts = np.full(rows, most)
-        chosen = places.reshape(-1)
+        chosen = indexes.reshape(-1)
     else:
         counts = np.minimum(node.count, most)
-        chosen = places[np.arange(most)[None, :] < counts[:, None]]
+        chosen = indexes[np.arange(most)[None, :] < counts[:, None]]
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
     values = pa.concat_arrays(arrays).take(pa.array(chosen))
@@ -422,9 +451,9 @@ def _list(node: RepeatedItem, columns: Columns, rows: int) -> pa.Array | None:
 
 
 def _element(node: ItemNode, columns: Columns, rows: int) -> pa.Array | None:
-    found = members_of(node, columns, rows)
-    if not found:
+    member_arrays = members_of(node, columns, rows)
+    if not member_arrays:
         return None
     if isinstance(node, GroupItem) and node.field.filler:
-        return _struct(found)
-    return found[0][1]
+        return _struct(member_arrays)
+    return member_arrays[0][1]

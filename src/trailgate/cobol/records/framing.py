@@ -1,6 +1,8 @@
-"""Where the records of a file or of messages lie: fixed length, lines, RDW and BDW, a length field.
+"""Find the boundaries of records in files and messages: fixed length, lines, RDW, BDW, length fields.
 
-A chunk's complete records are found, and where they end; an unfinished one waits for more.
+``find_frames`` takes a chunk of bytes that starts at a record and returns the complete records in
+it, and where the last one ends; the caller prepends the rest to the next chunk. ``common_begin``
+finds a record boundary in the middle of a file, so that splits can be read in parallel.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from trailgate.cobol.records.kernels import (
     NO_SEGMENT,
     NO_TYPE,
     OVERRUN,
-    common_place,
+    common_offset,
     computed_records,
     descriptor_chains,
     descriptor_records,
@@ -46,43 +48,40 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_BLOCK: "no block descriptor word: length {}",
         OVERRUN: "a record runs over its block",
         NO_LENGTH: "a length field of {} ends before its own end",
-        NO_RULE: "the value of the field that distinguishes records is not one of those that have a length",
-        NO_SEGMENT: "a segment of a spanned record that is not the next one of its record: length {}",
-        NO_TYPE: "no record of a sequential file of Micro Focus: type {}",
-        NO_NUMBER: "a field that a record's length depends on does not hold a number that it can",
+        NO_RULE: "no record length is known for the value of the field that distinguishes records",
+        NO_SEGMENT: "a segment does not continue the spanned record before it: length {}",
+        NO_TYPE: "not a record of a Micro Focus sequential file: type {}",
+        NO_NUMBER: "a field on which the record's length depends is not a valid number",
     }
 )
 
 
 class FrameKind(Enum):
-    """How records follow each other."""
+    """How records are delimited in a file."""
 
     FIXED = "fixed"  # all of one length
     LINE = "line"  # a delimiter after each
     RDW = "rdw"  # a record descriptor word before each
     BDW = "bdw"  # blocks with a descriptor word, of records with theirs
-    SPANNED = "spanned"  # such blocks, of segments of records, which may continue in later blocks
-    LENGTH_FIELD = "length-field"  # a number inside the record, or a value that has a length
-    MICRO_FOCUS = (
-        "micro-focus"  # a header of 128 bytes, and a word with type and length before each
-    )
-    LAYOUT = (
-        "layout"  # nothing but the records, each as long as its layout with the elements it has
-    )
+    SPANNED = "spanned"  # BDW blocks of segments; a record may continue in later blocks
+    LENGTH_FIELD = "length-field"  # a length inside the record, or a value with a known length
+    MICRO_FOCUS = "micro-focus"  # a 128-byte header; a word with type and length before each
+    LAYOUT = "layout"  # no delimiters: a record's length follows from its layout and counters
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How a file or a message is cut into records.
+    """How to cut a file or a message into records.
 
-    ``length`` is that of fixed records. A carriage return before a line's delimiter is not part of the record if
-    ``returns``. ``little`` is the order of descriptor words and length fields.
-    ``adjustment`` is added to a length as it is written: 0 where it counts its own four bytes, as on z/OS,
-    4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
-    those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
-    A record has ``least`` to ``most`` bytes; others are errors, or to be left out (``skips``) by who reads them. ``field_offset`` and ``field_width`` place a binary length field in
-    the record, ``lengths`` are other rules. ``left`` are the bytes that are left of the block in which data begins; of a file of Micro Focus the bytes of its words, 0 where the file begins. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
-    after and before its bytes that are not of records.
+    - ``length`` is the length of fixed records. With ``returns``, a carriage return before the line's delimiter is dropped.
+    - ``little`` is the byte order of descriptor words and length fields.
+    - ``adjustment`` is added to a stated length: 0 if it counts its own four bytes, as on z/OS, otherwise 4.
+    - ``twisted`` descriptor words have the length in their second half.
+    - ``block_little``, ``block_adjustment`` and ``block_twisted`` override these for block descriptors.
+    - A record must have ``least`` to ``most`` bytes. Others are errors; with ``skips`` the reader drops them.
+    - ``field_offset`` and ``field_width`` locate a binary length field; ``lengths`` are other rules.
+    - ``left`` is the number of bytes left in the block in which the data starts. For Micro Focus it is the width of the record words, or 0 at the start of the file.
+    - ``skip_first`` and ``skip_last`` are numbers of header and trailer records. ``header_bytes`` and ``trailer_bytes`` surround all records.
     """
 
     kind: FrameKind
@@ -109,15 +108,18 @@ class Framing:
 
     @property
     def words(self) -> Longs:
-        """Return the forms of descriptor words of records and of blocks, as kernels take them."""
-        own = (self.little, self.twisted, self.adjustment)
-        given = (self.block_little, self.block_twisted, self.block_adjustment)
-        blocks = (one if other is None else other for one, other in zip(own, given, strict=True))
-        return np.array([*own, *blocks], np.int64)
+        """The formats of record and block descriptor words, as the kernels expect them."""
+        record_words = (self.little, self.twisted, self.adjustment)
+        block_words = (self.block_little, self.block_twisted, self.block_adjustment)
+        blocks = (
+            record_word if block_word is None else block_word
+            for record_word, block_word in zip(record_words, block_words, strict=True)
+        )
+        return np.array([*record_words, *blocks], np.int64)
 
     @property
     def longest(self) -> int | None:
-        """Return the most bytes of a record with its descriptor word, or of a block; None where they are not limited."""
+        """The maximum bytes of a record with its descriptor word (or of a block), or None if unlimited."""
         adjustments = self.words[[2, 5]]
         if self.kind is FrameKind.BDW:
             return MOST_STATED + int(adjustments[1])
@@ -127,7 +129,7 @@ class Framing:
         return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
 
     def others(self, starts: Longs, ends: Longs) -> Mask | None:
-        """Return which records are shorter or longer than records are; None where there are no such limits."""
+        """Return a mask of the records outside the length limits, or None if there are no limits."""
         if not self.least and self.most is None:
             return None
         lengths = ends - starts
@@ -135,26 +137,28 @@ class Framing:
         return bad if self.most is None else bad | (lengths > self.most)
 
     def check(self) -> None:
-        """Raise OptionError where the framing cannot be."""
+        """Raise OptionError if the options contradict each other."""
         if self.kind is FrameKind.FIXED and self.length < 1:
-            raise OptionError(f"a record length of {self.length} bytes")
+            raise OptionError(f"a record length must be at least 1 byte, not {self.length}")
         if self.kind is FrameKind.LINE and not self.delimiter:
-            raise OptionError("an empty line delimiter")
+            raise OptionError("the line delimiter is empty")
         if self.kind is FrameKind.LAYOUT and self.lengths is None:
-            raise OptionError("records of the lengths of layouts, without layouts")
+            raise OptionError("framing=layout needs a layout")
         if self.field_width not in (1, 2, 4, 8):
             raise OptionError(f"a length field has 1, 2, 4 or 8 bytes, not {self.field_width}")
         heads = (self.skip_first, self.skip_last, self.header_bytes, self.trailer_bytes)
         if min(self.field_offset, *heads) < 0:
             raise OptionError("offsets and counts of records cannot be negative")
         if self.least < 0 or (self.most is not None and self.most < self.least):
-            raise OptionError(f"records of {self.least} to {self.most} bytes cannot be")
+            raise OptionError(f"records of {self.least} to {self.most} bytes are impossible")
 
 
 class Frames(NamedTuple):
-    """Complete records, data[starts[i]:ends[i]], and the offset at which the last one's frame ends, with ``left`` bytes left of its block.
+    """Complete records ``data[starts[i]:ends[i]]``, and ``end``, the offset after the last one's frame.
 
-    Records whose bytes are not in one place have ``data`` of their own, and the offsets ``places`` at which they begin in what was framed.
+    ``left`` is the number of bytes left in its block. If records were joined from segments,
+    ``data`` are the joined bytes, and ``places`` the offset of each record's first segment in the
+    original data.
     """
 
     starts: Longs
@@ -166,7 +170,7 @@ class Frames(NamedTuple):
 
 
 class RunFrames(NamedTuple):
-    """Records of several runs of bytes, and the number of the run that each is in."""
+    """The records of several byte runs, each with the index of its run."""
 
     run: Longs
     starts: Longs
@@ -174,60 +178,64 @@ class RunFrames(NamedTuple):
 
 
 def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Frames:
-    """Return the complete records of ``data``, which begin at a frame (a block's for BDW).
+    """Return the complete records of ``data``, which must start at a record (at a block for BDW).
 
-    With ``finish`` an unfinished record raises TruncatedError. A descriptor that cannot be raises DecodeError
-    with its offset. Records of a header or trailer are not left out here: only a whole file has those.
+    With ``finish``, raises TruncatedError if a record is incomplete. Raises DecodeError with the
+    offset of an invalid descriptor. Header and trailer records are not removed, as only a complete
+    file has them.
     """
-    found = _FINDERS[framing.kind](data, framing, finish)
-    _check_lengths(data, found, framing)
-    if finish and found.end < len(data):
+    frames = _FINDERS[framing.kind](data, framing, finish)
+    _check_lengths(data, frames, framing)
+    if finish and frames.end < len(data):
         raise TruncatedError(
-            f"the file ends inside a record: {len(data) - found.end} bytes are left over",
-            where=Where(offset=found.end, raw=data[found.end : found.end + 64].tobytes()),
-            hint="Is the record length or the framing the right one?",
+            f"the file ends inside a record: {len(data) - frames.end} bytes are left over",
+            where=Where(offset=frames.end, raw=data[frames.end : frames.end + 64].tobytes()),
+            hint="Is the record length or the framing wrong?",
         )
-    return found
+    return frames
 
 
-def _check_lengths(data: Octets, found: Frames, framing: Framing) -> None:
-    """Raise DecodeError for a record that is shorter or longer than records are."""
-    bad = framing.others(found.starts, found.ends)
+def _check_lengths(data: Octets, frames: Frames, framing: Framing) -> None:
+    """Raise DecodeError if a record is shorter or longer than allowed."""
+    bad = framing.others(frames.starts, frames.ends)
     if bad is not None and not framing.skips and bad.any():
-        lengths = found.ends - found.starts
+        lengths = frames.ends - frames.starts
         row = int(bad.argmax())
-        places = found.starts if found.places is None else found.places
-        begin = int(places[row]) - _HEADS.get(framing.kind, 0)
+        offsets = frames.starts if frames.places is None else frames.places
+        begin = int(offsets[row]) - _HEADS.get(framing.kind, 0)
         where = Where(offset=begin, raw=data[begin : begin + 64].tobytes())
         limits = (
             f"at least {framing.least}"
             if framing.most is None
             else f"{framing.least} to {framing.most}"
         )
-        problem = f"a record of {lengths[row]} bytes, where records have {limits}"
+        problem = f"a record of {lengths[row]} bytes, but records have {limits}"
         raise DecodeError(problem, where=where, hint=_HINT)
 
 
 def common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
-    """Return an offset at which a record (a block for BDW) begins, wherever one begins before it; None where that is not certain.
+    """Return an offset at which a record (a block for BDW) certainly starts, or None if there is none.
 
-    The data may begin inside a record; ``last`` if the file ends with it. Each offset in the first ``longest`` bytes may be a record's begin if descriptor words
-    lead from it to the end of the data. The file's own records are among these chains, since no record is longer, so that an
-    offset at which all chains meet is one of theirs, whatever bytes in records look like.
+    The data may start inside a record; ``last`` means that the file ends with it. Any offset in the
+    first ``longest`` bytes could be the start of a record, if descriptor words lead from it to the
+    end of the data. The true records form one of these chains, because no record is longer than
+    that. An offset where all chains meet is therefore a true record boundary, whatever the bytes
+    inside records look like.
     """
     longest = framing.longest
+    # Chains are only reliable over more bytes than the longest record.
     if longest is None or len(data) <= longest:
         return None
     following = np.empty(len(data), np.int64)
     descriptor_chains(data, framing.kind is FrameKind.BDW, framing.words, longest, last, following)
-    found = common_place(following, longest, np.zeros(len(data), np.uint8))
-    return None if found < 0 else found
+    meeting = common_offset(following, longest, np.zeros(len(data), np.uint8))
+    return None if meeting < 0 else meeting
 
 
 def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
-    """Return the records of ascending runs data[start:end], which are of lines or of fixed length.
+    """Return the records of ascending byte runs ``data[start:end]``, for lines or fixed length.
 
-    The last record of a run may be shorter, or lack its delimiter. An empty run has no record.
+    The last record of a run may be shorter, or lack its delimiter. An empty run has no records.
     """
     if framing.kind is FrameKind.FIXED:
         return _fixed_in(starts, ends, framing.length)
@@ -237,8 +245,10 @@ def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> Run
 
 
 def _fixed_in(starts: Longs, ends: Longs, length: int) -> RunFrames:
+    # Rounded up: a run of 25 bytes has 3 records of 10 bytes, the last one shorter.
     counts = -((starts - ends) // length)
     run = np.repeat(np.arange(len(starts)), counts)
+    # The number of each record inside its run: with counts 3 and 2 it is 0 1 2 0 1.
     number = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
     begins = starts[run] + number * length
     return RunFrames(run, begins, np.minimum(begins + length, ends[run]))
@@ -247,43 +257,51 @@ def _fixed_in(starts: Longs, ends: Longs, length: int) -> RunFrames:
 def _lines_in(
     data: Octets, starts: Longs, ends: Longs, framing: Framing, *, finish: bool
 ) -> tuple[RunFrames, int]:
+    """Return the lines of byte runs, and the offset after the last complete line."""
     assert not len(starts) or (starts.min() >= 0 and ends.max() <= len(data))
     mark = np.frombuffer(framing.delimiter, np.uint8)
     candidates = np.flatnonzero(data == mark[0])
+    # At most one line per delimiter, plus an unfinished one per run.
     most = len(candidates) + len(starts)
-    found = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
-    count, end = line_records(data, candidates, starts, ends, mark, finish, *found)
-    run, begins, stops = (column[:count] for column in found)
+    columns_ = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
+    count, end = line_records(data, candidates, starts, ends, mark, finish, *columns_)
+    run, begins, stops = (column[:count] for column in columns_)
     if framing.returns and count:
         stops -= (stops > begins) & (data[stops - 1] == _RETURN)
     return RunFrames(run, begins, stops), end
 
 
 def _equal_lengths(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    """Find records of fixed length."""
     count = len(data) // framing.length
     starts = np.arange(count, dtype=np.int64) * framing.length
     return Frames(starts, starts + framing.length, count * framing.length)
 
 
 def _lines(data: Octets, framing: Framing, finish: bool) -> Frames:
-    whole = np.array([0]), np.array([len(data)])
-    (_, starts, ends), end = _lines_in(data, *whole, framing, finish=finish)
+    """Find lines."""
+    complete = np.array([0]), np.array([len(data)])
+    (_, starts, ends), end = _lines_in(data, *complete, framing, finish=finish)
     return Frames(starts, ends, int(end))
 
 
 def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    """Find records with descriptor words (RDW), or blocks of them (BDW)."""
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
     return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
 
 
 def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    """Find spanned records and join their segments."""
     begins, stops = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     closes = np.empty(len(begins), np.uint8)
     filled = spanned_records(data, framing.left, framing.words, begins, stops, closes)
     count, end, left, problem, length = map(int, filled)
     if problem:
         _check(data, begins, stops, (count, end, problem, length))
+    # ``closes`` marks the last segment of each record. Example: closes 0 0 1 1 means that the
+    # segments 0 to 2 form one record and segment 3 another; ``first`` is then 0 and 3.
     begins, stops, last = begins[:count], stops[:count], np.flatnonzero(closes[:count])
     if len(last) == count:
         return Frames(begins, stops, end, left=left)
@@ -294,37 +312,39 @@ def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: A
 
 
 def _typed(data: Octets, framing: Framing, finish: bool) -> Frames:
+    """Find the records of a Micro Focus file."""
     width = framing.left or _width_of_words(data)
     if not width:
         return Frames(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
     starts, ends = np.empty((2, len(data) // 4 + 1), np.int64)
-    found = _check(data, starts, ends, typed_records(data, width, finish, starts, ends))
-    return found._replace(left=width)
+    frames = _check(data, starts, ends, typed_records(data, width, finish, starts, ends))
+    return frames._replace(left=width)
 
 
 def _width_of_words(data: Octets) -> int:
-    """Return the bytes of a word before a record, by the header of a file of Micro Focus; 0 if the header is not whole.
+    """Return the width of the record words of a Micro Focus file (2 or 4) from its header.
 
-    Raises DecodeError for another header, and for a file that is not a sequential one without compression.
+    Returns 0 if the header is not complete yet. Raises DecodeError for a different header, and for
+    files that are compressed or not sequential.
     """
     head = data[:HEADER_BYTES].tobytes()
     width = next((width for width, word in _HEADERS.items() if head.startswith(word)), 0)
     where = Where(offset=0, raw=head[:64])
     if not width and len(head) >= DESCRIPTOR:
-        problem = "no header of a file of Micro Focus, which begins with 30 7E 00 00 or 30 00 00 7C"
+        problem = "not a Micro Focus file: its header begins with 30 7E 00 00 or 30 00 00 7C"
         raise DecodeError(problem, where=where, hint=_HINT)
     if len(head) < HEADER_BYTES:
         return 0
     if head[39] != 1 or head[41]:
         what = "is compressed" if head[41] else f"has the organization {head[39]}"
-        problem = f"the file of Micro Focus {what}"
-        hint = "Sequential files (organization 1) without compression are read: unload it"
+        problem = f"the Micro Focus file {what}"
+        hint = "Only uncompressed sequential files (organization 1) can be read: unload it"
         raise DecodeError(problem, where=where, hint=hint)
     return width
 
 
 def header_of(framing: Framing) -> bytes:
-    """Return what a file begins with before its first record."""
+    """Return the header to write before the first record: empty except for Micro Focus files."""
     if framing.kind is not FrameKind.MICRO_FOCUS:
         return b""
     head = bytearray(HEADER_BYTES)
@@ -335,7 +355,7 @@ def header_of(framing: Framing) -> bytes:
 
 
 def word_width(framing: Framing) -> int:
-    """Return the bytes of the word before a record of Micro Focus, whose longest record has ``length`` bytes."""
+    """Return the width of the record words of a Micro Focus file with records of up to ``length`` bytes."""
     return 2 if framing.length < _WIDE_FROM else 4
 
 
@@ -347,6 +367,7 @@ _HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
 
 
 def _computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    """Find records whose length is computed from fields in them."""
     lengths = framing.lengths or field_lengths(
         framing.field_offset, framing.field_width, little=framing.little
     )
@@ -363,12 +384,14 @@ def _check(
     filled: tuple[int, int, int, int],
     lengths: RecordLengths | None = None,
 ) -> Frames:
-    """Return the records that a kernel has filled in; raises DecodeError for the problem that it has met.
+    """Return the records that a kernel found. Raises DecodeError if the kernel reported a problem.
 
-    ``filled`` are how many, where the next one begins, a problem with it, and its length, or the number of the term of lengths.
+    ``filled`` is the number of records, the offset after them, the problem code, and its length
+    (or, for NO_NUMBER, the index of the length term).
     """
     count, end, problem, length = map(int, filled)
     if problem:
+        # For NO_NUMBER, the last number is the index of the term whose field is wrong.
         is_term = problem == NO_NUMBER and lengths is not None
         field = lengths.terms[length].name if is_term and lengths is not None else None
         where = Where(offset=end, field=field, raw=data[end : end + 64].tobytes())
@@ -376,7 +399,7 @@ def _check(
     return Frames(starts[:count].copy(), ends[:count].copy(), end)
 
 
-# Bytes of a record's frame before the record.
+# Bytes of the descriptor before each record.
 _HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
     dict.fromkeys((FrameKind.RDW, FrameKind.BDW, FrameKind.SPANNED), DESCRIPTOR)
 )

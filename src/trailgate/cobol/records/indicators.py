@@ -1,7 +1,8 @@
-"""Items that are NULL where an indicator states so: another item of the record, or a bit of one.
+"""NULL indicators: items of a record, or bits of one, that state whether another item is NULL.
 
-Unloads of Db2 have an indicator for each column that can be NULL: a byte, or a host variable's two. Exports of Teradata begin each record with a bit a column, the first one the highest of the first
-byte. The bytes of an item that is NULL have no meaning, and are not read.
+Db2 unloads have an indicator for each nullable column: one byte, or the two bytes of a host
+variable. Teradata exports start each record with one bit per column, the first column in the
+highest bit of the first byte. The bytes of a NULL item have no meaning and are not read.
 """
 
 from __future__ import annotations
@@ -17,31 +18,34 @@ from trailgate.cobol.records.fields import Fault, RecordBytes, copy_items, cut_o
 from trailgate.cobol.values.codec import Reason, Why
 from trailgate.errors import OptionError, Where, did_you_mean
 
-BITS: Final = "*"  # all items after the indicator
-_SET: Final = (0xFF, 0x6F, 0x3F)  # also ? in EBCDIC and in ASCII
-_CLEAR: Final = (0x00, 0x40, 0x20)  # also a blank in both
+BITS: Final = "*"  # stands for all items after the indicator
+_SET: Final = (0xFF, 0x6F, 0x3F)  # FF, or ? in EBCDIC and ASCII
+_CLEAR: Final = (0x00, 0x40, 0x20)  # 00, or a blank in EBCDIC and ASCII
 _ODD: Final = Reason(
-    "not an indicator of NULL",
-    "It begins with X'00' or a blank where there is a value, and with X'FF' or ? where there is none",
+    "not a NULL indicator",
+    "An indicator starts with X'00' or a blank for a value, and with X'FF' or ? for NULL",
 )
 
 
 class Indicator(NamedTuple):
-    """An item that states whether another one is NULL, by its first byte or by one of its bits."""
+    """An item whose first byte, or one bit, states whether another item is NULL."""
 
     item: Item
     bit: int | None = None
 
     def absent(self, records: RecordBytes, faults: list[Fault]) -> Mask:
-        """Return the records in which the other item is NULL; adds a fault for those in which that is not known."""
+        """Return a mask of the records in which the other item is NULL.
+
+        A record whose indicator byte is invalid is added to ``faults``, and counts as NULL.
+        """
         size, short = self.item.field.size, cut_off(records, self.item)
         matrix = np.zeros((len(records), size), np.uint8)
         if len(records):
             copy_items(records, self.item, None if short is None else ~short, matrix)
         if self.bit is not None:
             byte, below = divmod(self.bit, 8)
-            found: Mask = matrix[:, byte] >> (7 - below) & 1 == 1
-            return found
+            set_bits: Mask = matrix[:, byte] >> (7 - below) & 1 == 1
+            return set_bits
         first = matrix[:, 0]
         odd = ~np.isin(first, (*_SET, *_CLEAR))
         if odd.any():
@@ -53,32 +57,40 @@ class Indicator(NamedTuple):
 
 
 def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Item, Indicator]:
-    """Return the indicators of items, by the names of both; of an OCCURS each element has its own, or that of a group around it.
+    """Return the indicator of each item that has one.
 
-    Names that a layout has not are left to others. Raises OptionError for an item without its indicator, or for too few bits.
+    An element of an OCCURS has an indicator of the same indexes, or one from a group around it.
+    Names that the layout does not have are ignored. Raises OptionError if an indicator does not
+    exist, or has too few bits.
     """
     if not names:
         return {}
     items = list(columns_below(placed.root))
-    places = {(item.field.name.upper(), item.indexes): item for item in items}
-    given = {name.upper(): indicator.upper() for name, indicator in names.items()}
-    found = {}
+    items_by_name = {(item.field.name.upper(), item.indexes): item for item in items}
+    indicator_names = {name.upper(): indicator.upper() for name, indicator in names.items()}
+    indicators = {}
     for item in items:
-        name = given.get(item.field.name.upper())
+        name = indicator_names.get(item.field.name.upper())
         if name is None:
             continue
         around = (item.indexes[:count] for count in range(len(item.indexes), -1, -1))
-        own = next((places[name, index] for index in around if (name, index) in places), None)
-        if own is None:
-            problem = f"indicators: no item {name}, which states whether {item.name} is NULL"
+        indicator_item = next(
+            (items_by_name[name, index] for index in around if (name, index) in items_by_name), None
+        )
+        if indicator_item is None:
+            problem = f"indicators: {item.name} needs an item {name}, which does not exist"
             hint = did_you_mean(name, [one.field.name for one in items])
             raise OptionError(problem, where=Where(field=item.name), hint=hint)
-        found[item] = Indicator(own)
-    return _find_bits(items, given[BITS]) | found if BITS in given else found
+        indicators[item] = Indicator(indicator_item)
+    return (
+        _find_bits(items, indicator_names[BITS]) | indicators
+        if BITS in indicator_names
+        else indicators
+    )
 
 
 def _find_bits(items: list[Item], name: str) -> dict[Item, Indicator]:
-    """Return the bits of an item as indicators of all items after it."""
+    """Return the bits of an item as the indicators of all items after it."""
     numbers = [n for n, item in enumerate(items) if item.field.name.upper() == name]
     if not numbers:
         return {}

@@ -1,6 +1,8 @@
-"""The bytes that records were read from, in the column ``_raw``: they stay wherever the other columns hold what they hold.
+"""Keep the original bytes of records (column ``_raw``) wherever the other columns are unchanged.
 
-So FILLER, signs and padding of any form are written as they were, and fields that are not values.
+Records are written with the bytes that they were read from, except for items whose column has a new
+value. FILLER, unusual signs and padding, and fields that are not valid values thus stay as they
+were.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from trailgate.errors import EncodeError, Where
 
 
 class KeptBytes:
-    """The records that columns were read from: ``present`` are the rows that have one."""
+    """The original bytes of records. ``present`` selects the rows that have them."""
 
     def __init__(self, raws: pa.Array, layout: Layout, options: RecordOptions) -> None:
         if pa.types.is_string(raws.type):
-            raws = from_hex(raws)  # as JSON has bytes
+            raws = from_hex(raws)  # JSON represents bytes as hex digits
         if not (pa.types.is_binary(raws.type) or pa.types.is_large_binary(raws.type)):
-            problem = f"a column of {raws.type} where the bytes of records are kept"
+            problem = f"a column of {raws.type}, but bytes of records are expected"
             raise EncodeError(problem, where=Where(field=RAW_COLUMN))
         self._layout = layout
         self._options = replace(
@@ -47,28 +49,29 @@ class KeptBytes:
         self.lengths: Longs = np.diff(offsets)
 
     def copy_to(self, matrix: Octets) -> None:
-        """Copy the records into the rows of a matrix that is as wide as the longest of them."""
+        """Copy the records into the rows of a matrix that is at least as wide as the longest one."""
         inside = np.arange(matrix.shape[1]) < self.lengths[:, None]
         begin, end = (self._records.starts[:1], self._records.ends[-1:])
         if len(begin):
             matrix[inside] = self._records.data[int(begin[0]) : int(end[0])]
 
     def values(self, names: Iterable[str]) -> dict[str, pa.Array]:
-        """Return flat columns of the records, NULL where a record does not hold a value."""
+        """Decode columns from the original bytes. Invalid values are NULL."""
         asked = tuple(names)
         if not asked:
             return {}
         decoder = RecordDecoder(self._layout, replace(self._options, columns=asked))
-        held = decoder.decode(self._records)
-        return {name: held[name] for name in asked}
+        original = decoder.decode(self._records)
+        return {name: original[name] for name in asked}
 
     def changed(self, columns: Mapping[str, pa.Array]) -> dict[str, Mask]:
-        """Return for each flat column the rows in which its value is another one than that of the record."""
-        held = self.values(columns)
-        return {name: ~self.present | _differ(columns[name], held[name]) for name in columns}
+        """Return, for each column, a mask of the rows whose value differs from the original bytes."""
+        original = self.values(columns)
+        return {name: ~self.present | _differ(columns[name], original[name]) for name in columns}
 
 
 def _differ(new: pa.Array, old: pa.Array) -> Mask:
+    """Return a mask of the rows that differ, where NULL equals NULL and NaN equals NaN."""
     if new.type != old.type:
         try:
             new = new.cast(old.type)
@@ -77,5 +80,5 @@ def _differ(new: pa.Array, old: pa.Array) -> Mask:
     same = pc.or_(pc.equal(new, old).fill_null(False), pc.and_(new.is_null(), old.is_null()))
     if pa.types.is_floating(old.type):
         same = pc.or_(same, pc.and_(pc.is_nan(new), pc.is_nan(old)).fill_null(False))
-    found: Mask = ~same.to_numpy(zero_copy_only=False)
-    return found
+    differs: Mask = ~same.to_numpy(zero_copy_only=False)
+    return differs

@@ -1,4 +1,9 @@
-"""Where records begin and end: the loops of framing."""
+"""Kernels that find the boundaries of records, and copy the bytes of items.
+
+The framing kernels fill arrays with the begin and end of each complete record, and return how many
+there are, the offset of the first incomplete record, a problem code (FINE if none), and the length
+that the problem is about. The caller turns the code into an error message.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +16,20 @@ from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import load8, store2, store4, store8
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
-MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
+MOST_STATED: Final = (1 << 16) - 1  # the largest length in two bytes
 FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT, NO_TYPE = range(9)
-# How the numbers are coded that lengths are computed of.
+# Encodings of the numbers from which lengths are computed.
 BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
 MOST_DIGITS: Final = 18
-# Types of records of Micro Focus: 1 is a duplicate's, 3 the header's; other types are those of indexed files.
+# Record types of Micro Focus: 1 is a duplicate, 3 the header; other types belong to indexed files.
 DELETED, DATA = 2, 4
 _LEAST_TYPED: Final = 8  # bytes of a record with its word
 _WORD: Final = 8  # bytes
 _BYTE: Final = np.uint64(0xFF)
 _TWO_BYTES, _FOUR_BYTES = np.uint64(16), np.uint64(32)  # in bits
-_LARGE: Final = 1 << 40  # bytes that no record has
+_LARGE: Final = 1 << 40  # larger than any record
 _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
-_BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
+_BEYOND: Final = 1 << 62  # stands for a length that does not fit a signed word
 
 
 @kernel(writes=("run", "begins", "stops"))
@@ -39,152 +44,170 @@ def line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    r"""Fill in the lines of runs that ascend; return how many, and where what is left over begins.
+    r"""Find the lines of ascending runs. Returns how many, and the offset after the last line.
 
-    ``candidates`` are the offsets of the mark's first byte. With ``finish`` what is left over
-    at a run's end is a line too, unless it is empty.
+    ``candidates`` are the offsets of the delimiter's first byte. With ``finish``, a run's last line
+    may lack its delimiter.
 
-    In the run ``ab\ncd\ne`` there are lines at 0 to 2 and 3 to 5, and 6 is left over; with ``finish`` there is one at 6 to 7 too.
+    For example, ``ab\ncd\ne`` has lines at 0 to 2 and 3 to 5, and 6 is left over. With ``finish``
+    there is a third line at 6 to 7.
     """
-    count = place = following = 0
+    count = offset = following = 0
     width, known = len(mark), len(candidates)
     for number in range(len(starts)):
-        place = starts[number]
-        while following < known and candidates[following] < place:
+        offset = starts[number]
+        while following < known and candidates[following] < offset:
             following += 1
         while following < known and candidates[following] + width <= ends[number]:
             at = candidates[following]
             following += 1
-            same = 1 if at >= place else width + 1  # not inside the mark before
+            # A candidate inside the delimiter before it is skipped (width + 1 never equals width).
+            same = 1 if at >= offset else width + 1
             while same < width and data[at + same] == mark[same]:
                 same += 1
             if same == width:
-                run[count], begins[count], stops[count] = number, place, at
+                run[count], begins[count], stops[count] = number, offset, at
                 count += 1
-                place = at + width
-        if finish and place < ends[number]:
-            run[count], begins[count], stops[count] = number, place, ends[number]
+                offset = at + width
+        if finish and offset < ends[number]:
+            run[count], begins[count], stops[count] = number, offset, ends[number]
             count += 1
-            place = ends[number]
-    return count, place
+            offset = ends[number]
+    return count, offset
 
 
 @kernel(writes=("begins", "stops"))
 def descriptor_records(
     data: Octets, blocks: bool, words: Longs, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Fill in the records after descriptor words, in blocks or not.
+    """Find the records with descriptor words (RDW), in blocks (BDW) or not.
 
-    ``words`` are the forms of the words of records, and of those of blocks: whether they are little-endian, whether the length
-    is in the second half, and what is added to it. Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
+    ``words`` has three numbers for record words, and three for block words: 1 if little-endian, 1
+    if the length is in the second half, and the number of bytes to add to the length. Returns the
+    number of records, the offset of the first incomplete one, a problem code, and its length.
 
-    In ``00 06 00 00 A B 00 05 00 00 C 00 09 00 00 D`` two records are whole, at 4 to 6 and 10 to 11; the next one begins at 11.
+    For example, ``00 06 00 00 A B 00 05 00 00 C 00 09 00 00 D`` has two complete records, at 4 to 6
+    and 10 to 11. The incomplete one starts at 11.
     """
-    count = place = 0
+    count = offset = 0
     size = len(data)
-    while place + DESCRIPTOR <= size:
+    while offset + DESCRIPTOR <= size:
         end = size
         if blocks:
-            length = _block_length(data, place, words)
+            length = _block_length(data, offset, words)
             if length < DESCRIPTOR:
-                return count, place, NO_BLOCK, length
-            end = place + length
+                return count, offset, NO_BLOCK, length
+            end = offset + length
             if end > size:
                 break
-            place += DESCRIPTOR
-        while place + DESCRIPTOR <= end:
-            length = _record_length(data, place, words)
-            if length < DESCRIPTOR or _flagged(data, place, words):
-                return count, place, NO_RECORD, length
-            if place + length > end:
+            offset += DESCRIPTOR
+        while offset + DESCRIPTOR <= end:
+            length = _record_length(data, offset, words)
+            if length < DESCRIPTOR or _flagged(data, offset, words):
+                return count, offset, NO_RECORD, length
+            # An incomplete record: it continues in the next chunk, or runs over its block.
+            if offset + length > end:
                 break
-            begins[count], stops[count] = place + DESCRIPTOR, place + length
+            begins[count], stops[count] = offset + DESCRIPTOR, offset + length
             count += 1
-            place += length
-        if place != end:
-            return count, place, OVERRUN if blocks else FINE, 0
-    return count, place, FINE, 0
+            offset += length
+        # Bytes are left over. In a block that is an error; otherwise the record is just incomplete.
+        if offset != end:
+            return count, offset, OVERRUN if blocks else FINE, 0
+    return count, offset, FINE, 0
 
 
 @kernel(writes=("begins", "stops"))
 def typed_records(
     data: Octets, width: int, finish: bool, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Fill in the data records of a file of Micro Focus, after words of 2 or 4 bytes whose first four bits are a type; return what ``descriptor_records`` does.
+    """Find the data records of a Micro Focus file. Returns the same as ``descriptor_records``.
 
-    A record ends with padding to a multiple of four bytes, and has eight at least. With ``finish`` the padding of the last one may be missing. With a problem its type comes instead of a length.
+    Before each record is a word of 2 or 4 bytes: a type in the first four bits, then the length. A
+    record is padded to a multiple of four bytes, at least eight. With ``finish``, the last record
+    may lack its padding. For NO_TYPE the last returned number is the type.
 
-    In ``40 03 A B C 20 20 20 20 01 D 20 20 20 20 20`` one record is at 2 to 5; the other, of type 2, is a deleted one.
+    For example, in ``40 03 A B C 20 20 20 20 01 D 20 20 20 20 20`` the first record is at 2 to 5;
+    the second, of type 2, is deleted.
     """
-    count = place = 0
+    count = offset = 0
     size = len(data)
-    while place + width <= size:
-        kind = int(data[place]) >> 4
-        if kind < DELETED - 1 or kind > DATA:
-            return count, place, NO_TYPE, kind
-        length = int(data[place]) & 15
+    while offset + width <= size:
+        type_ = int(data[offset]) >> 4
+        if type_ < DELETED - 1 or type_ > DATA:
+            return count, offset, NO_TYPE, type_
+        # The length has 12 bits in a word of 2 bytes, and 28 bits in a word of 4.
+        length = int(data[offset]) & 15
         for at in range(1, width):
-            length = length << 8 | int(data[place + at])
-        end = place + width + length
+            length = length << 8 | int(data[offset + at])
+        end = offset + width + length
         padded = max(_LEAST_TYPED, (width + length + 3) // 4 * 4)
-        if end > size or (place + padded > size and not finish):
+        # Incomplete: the record itself, or its padding if more bytes may follow.
+        if end > size or (offset + padded > size and not finish):
             break
-        if kind == DATA:
-            begins[count], stops[count] = place + width, end
+        if type_ == DATA:
+            begins[count], stops[count] = offset + width, end
             count += 1
-        place = min(place + padded, size)
-    return count, place, FINE, 0
+        offset = min(offset + padded, size)
+    return count, offset, FINE, 0
 
 
 @kernel(writes=("begins", "stops", "closes"))
 def spanned_records(
     data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
 ) -> tuple[int, int, int, int, int]:
-    """Fill in the segments of whole records, and which ones close their record.
+    """Find the segments of complete spanned records; ``closes`` marks the last segment of each record.
 
-    The data begins in a block of which so many bytes are ``left``, or with a block. Return how many segments, where the first record begins that is not whole, how much is left of its
-    block there, a problem, and its length.
+    The data starts inside a block of which ``left`` bytes remain, or at a block if 0. Returns the
+    number of segments, the offset of the first incomplete record, the bytes left in its block
+    there, a problem code, and its length.
 
-    In ``00 16 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05 00 00 D``, a block of two records, the segments are at 8 to 10, 14 to 15 and 19 to 20, and the last two close a record.
+    A segment's third byte is 0 for a complete record, 1 for the first segment, 3 for a middle one
+    and 2 for the last. For example, the block ``00 14 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05
+    00 00 D`` of two records has segments at 8 to 10, 14 to 15 and 19 to 20; the last two close a
+    record.
     """
-    count = whole = place = end = 0
+    count = complete = offset = end = 0
     size, block = len(data), left
     end_left = left
     is_open = False
-    while place < size:
-        if place == block:
-            if place + DESCRIPTOR > size:
+    while offset < size:
+        # A block ends here, so a block descriptor follows.
+        if offset == block:
+            if offset + DESCRIPTOR > size:
                 break
-            length = _block_length(data, place, words)
+            length = _block_length(data, offset, words)
             if length < DESCRIPTOR:
-                return whole, end, end_left, NO_BLOCK, length
-            block = place + length
-            place += DESCRIPTOR
+                return complete, end, end_left, NO_BLOCK, length
+            block = offset + length
+            offset += DESCRIPTOR
             continue
-        if place + DESCRIPTOR > block:
-            return whole, end, end_left, OVERRUN, 0
-        if place + DESCRIPTOR > size:
+        if offset + DESCRIPTOR > block:
+            return complete, end, end_left, OVERRUN, 0
+        if offset + DESCRIPTOR > size:
             break
-        length = _record_length(data, place, words)
-        code = data[place + 2]
-        if length < DESCRIPTOR or code > 3 or data[place + 3]:
-            return whole, end, end_left, NO_RECORD, length
+        length = _record_length(data, offset, words)
+        code = data[offset + 2]
+        if length < DESCRIPTOR or code > 3 or data[offset + 3]:
+            return complete, end, end_left, NO_RECORD, length
+        # Codes 2 and 3 continue a record; 0 and 1 begin one. Either is wrong in the wrong state.
         if is_open != (code >= 2):
-            return whole, end, end_left, NO_SEGMENT, length
-        if place + length > block:
-            return whole, end, end_left, OVERRUN, length
-        if place + length > size:
+            return complete, end, end_left, NO_SEGMENT, length
+        if offset + length > block:
+            return complete, end, end_left, OVERRUN, length
+        if offset + length > size:
             break
-        begins[count], stops[count] = place + DESCRIPTOR, place + length
+        begins[count], stops[count] = offset + DESCRIPTOR, offset + length
         is_open = code == 1 or code == 3
         closes[count] = not is_open
         count += 1
-        place += length
+        offset += length
+        # Only complete records are returned: remember the state after the last one.
         if not is_open:
-            whole, end, end_left = count, place, block - place
-    if not is_open and place == block:
-        return whole, place, 0, FINE, 0
-    return whole, end, end_left, FINE, 0
+            complete, end, end_left = count, offset, block - offset
+    if not is_open and offset == block:
+        return complete, offset, 0, FINE, 0
+    return complete, end, end_left, FINE, 0
 
 
 @kernel(writes=("numbers", "begins", "stops"))
@@ -202,62 +225,75 @@ def computed_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Fill in the records whose length is a sum of numbers in them; return what ``descriptor_records`` does.
+    """Find the records whose length is a sum of numbers in them.
 
-    The arrays are those of ``record_lengths.LengthTables``; ``numbers`` is memory for those of one record. With a problem of a number its term comes instead of a length.
+    Returns the same as ``descriptor_records``.
 
-    In ``03 A B 02 C 04 D``, with a length of one byte at the beginning, two records are whole, at 0 to 3 and 3 to 5.
+    The arrays are those of ``record_lengths.LengthTables``. For each record a rule is chosen by its
+    key bytes; its length is the rule's constant plus, for each of the rule's terms, a number read
+    from the record times a factor. The offset of a term can depend on the numbers of earlier terms
+    (``shifts``). ``numbers`` is working memory for one record. For NO_NUMBER the last returned
+    number is the term.
+
+    For example, in ``03 A B 02 C 04 D``, with the length in the first byte, two records are
+    complete, at 0 to 3 and 3 to 5.
     """
-    count = place = 0
+    count = offset = 0
     size = len(data)
-    while place < size:
+    while offset < size:
         rule = 0
+        # Several rules: choose one by the key bytes. ``key`` is the number of bytes that the key
+        # needs, the default rule, and the width of ``shifts``.
         if len(places):
-            if place + key[0] > size:
+            if offset + key[0] > size:
                 break
-            rule = _rule_of(data, place, key[1], places, values, chosen)
+            rule = _rule_of(data, offset, key[1], places, values, chosen)
             if rule < 0:
-                return count, place, NO_RULE, 0
+                return count, offset, NO_RULE, 0
+        # A row of ``rules`` is: base length, minimum length, first term, end of terms. A row of
+        # ``terms`` is: offset, width, encoding, factor, maximum.
         length = rules[4 * rule] + adjustment
         first, end = rules[4 * rule + 2], rules[4 * rule + 3]
-        whole = True
+        fits = True
         for term in range(first, end):
             row = 5 * term
-            at, width = place + terms[row], terms[row + 1]
+            at, width = offset + terms[row], terms[row + 1]
+            # Tables before this number move it by their actual lengths.
             for before in range(term - first):
                 at += shifts[term * key[2] + before] * numbers[before]
             if at + width > size:
-                whole = False
+                fits = False
                 break
             number = _coded_number(data, at, width, terms[row + 2])
             if number < 0 or (terms[row + 4] >= 0 and number > terms[row + 4]):
-                return count, place, NO_NUMBER, term
-            whole = whole and number < _LARGE
+                return count, offset, NO_NUMBER, term
+            # An absurd number cannot overflow the sum below; the record then counts as incomplete.
+            fits = fits and number < _LARGE
             numbers[term - first] = number
             length += terms[row + 3] * min(number, _LARGE)
-        if whole and length < rules[4 * rule + 1]:
-            return count, place, NO_LENGTH, length
-        if not whole or place + length > size:
+        if fits and length < rules[4 * rule + 1]:
+            return count, offset, NO_LENGTH, length
+        if not fits or offset + length > size:
             break
-        begins[count], stops[count] = place, place + length
+        begins[count], stops[count] = offset, offset + length
         count += 1
-        place += length
-    return count, place, FINE, 0
+        offset += length
+    return count, offset, FINE, 0
 
 
-@kernel(writes=("found",))
-def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, found: Mask) -> int:
-    """Mark the runs data[start:end] all of whose bytes are among ``pads``; return how many.
+@kernel(writes=("padded",))
+def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
+    """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes. Returns how many.
 
-    With blanks as pads, of ``"  "``, ``" x"`` and an empty run the first and the last are marked.
+    For example, with blanks as pads ``" "`` and an empty run are marked, and ``" x"`` is not.
     """
     count = 0
     for row in range(len(starts)):
-        place = starts[row]
-        while place < ends[row] and pads[data[place]]:
-            place += 1
-        found[row] = place >= ends[row]
-        count += found[row]
+        offset = starts[row]
+        while offset < ends[row] and pads[data[offset]]:
+            offset += 1
+        padded[row] = offset >= ends[row]
+        count += padded[row]
     return count
 
 
@@ -265,15 +301,16 @@ def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, found: Ma
 def copy_present(
     data: Octets, starts: Longs, ends: Longs, rows: Longs, size: int, target: Octets
 ) -> int:
-    """Copy items that their records end inside, data[start:end], to the beginning of rows of ``size`` bytes; return how many bytes.
+    """Copy items that are cut by the end of their record, to the start of rows of ``size`` bytes.
 
-    Of ``AB`` in a row of ``....`` the row becomes ``AB..``. An item whose start is after its end has no bytes.
+    For example, ``AB`` copied to the row ``....`` gives ``AB..``. If a start is after its end,
+    nothing is copied. Returns the number of copied bytes.
     """
     copied = 0
     for number in range(len(rows)):
         at = rows[number] * size
-        for place in range(min(size, ends[number] - starts[number])):
-            target[at + place] = data[starts[number] + place]
+        for index in range(min(size, ends[number] - starts[number])):
+            target[at + index] = data[starts[number] + index]
             copied += 1
     return copied
 
@@ -282,7 +319,10 @@ def copy_present(
 def _rule_of(
     data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
 ) -> int:
-    """Return the rule of a record by its bytes at ``places``: that of the first value with these bytes, of which -1 is any byte."""
+    """Return the rule of a record: that of the first value equal to its bytes at ``places``, or ``rest``.
+
+    A byte of -1 in a value matches any byte.
+    """
     width = len(places)
     for number in range(len(chosen)):
         same = 0
@@ -298,124 +338,144 @@ def _rule_of(
 
 @inner
 def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
-    """Return a whole number; -1 where there is none, or one below zero."""
+    """Decode a whole number. Returns -1 if the bytes are not a number, or a negative one."""
     if coding <= SIGNED_LITTLE:
         little = coding == LITTLE or coding == SIGNED_LITTLE
         if coding >= SIGNED_BIG and data[at + width - 1 if little else at] >= 0x80:
             return -1
         binary: int = _number(data, at, width, little)
         return binary
-    found = 0
+    value = 0
     for index in range(width):
         octet = int(data[at + index])
         high, low, last = octet >> 4, octet & 15, index == width - 1
         if coding == ZONED:
-            blank = found == 0 and octet in (0x20, 0x40)
-            # Digits of EBCDIC and ASCII; an overpunched plus is on the first one or the last.
+            blank = value == 0 and octet in (0x20, 0x40)
+            # Zones F (EBCDIC) and 3 (ASCII); C and 4 are a plus overpunched on the first or last digit.
             zone = high == 15 or high == 3 or (high in (4, 12) and (last or index == 0))
             if low > 9 or not (zone or blank):
                 return -1
-            found = found * 10 + low
+            value = value * 10 + low
         elif coding == PACKED and last:
             if high > 9 or low < 10 or low == 11 or low == 13:
                 return -1
-            found = found * 10 + high
+            value = value * 10 + high
         else:
             if high > 9 or low > 9:
                 return -1
-            found = found * 100 + high * 10 + low
-    return found
+            value = value * 100 + high * 10 + low
+    return value
 
 
 @inner
 def _number(data: Octets, at: int, width: int, little: bool) -> int:
-    """Return a binary number without a sign."""
-    found = 0
+    """Return an unsigned binary number, or _BEYOND if it does not fit."""
+    value = 0
     for index in range(width):
-        if found >= _BEYOND >> 8:
+        if value >= _BEYOND >> 8:
             return _BEYOND
-        found = found * 256 + int(data[at + (width - 1 - index if little else index)])
-    return found
+        value = value * 256 + int(data[at + (width - 1 - index if little else index)])
+    return value
 
 
 @inner
-def _record_length(data: Octets, place: int, words: Longs) -> int:
-    """Return the length that an RDW states, with the word itself."""
-    found: int = _number(data, place + 2 * words[1], 2, words[0] != 0) + words[2]
-    return found
+def _record_length(data: Octets, offset: int, words: Longs) -> int:
+    """Return the length that an RDW states, including the descriptor word."""
+    length: int = _number(data, offset + 2 * words[1], 2, words[0] != 0) + words[2]
+    return length
 
 
 @inner
-def _flagged(data: Octets, place: int, words: Longs) -> bool:
-    """Return whether the half of an RDW that does not have the length is not zero."""
-    other = place + 2 - 2 * words[1]
+def _flagged(data: Octets, offset: int, words: Longs) -> bool:
+    """Return True if the half of an RDW without the length is not zero."""
+    other = offset + 2 - 2 * words[1]
     return bool(data[other] != 0 or data[other + 1] != 0)
 
 
 @inner
-def _block_length(data: Octets, place: int, words: Longs) -> int:
-    """Return the length that a BDW states, with the word itself."""
+def _block_length(data: Octets, offset: int, words: Longs) -> int:
+    """Return the length that a BDW states, including the descriptor word.
+
+    If the top bit is set, the length has 31 bits: ``80 01 00 04`` is 65540 bytes.
+    """
     little, second, adjustment = words[3] != 0, words[4], words[5]
-    half: int = _number(data, place + 2 * second, 2, little)
+    half: int = _number(data, offset + 2 * second, 2, little)
     if little or second or half < _EXTENDED >> 16:
         return half + adjustment
-    whole: int = _number(data, place, DESCRIPTOR, False) - _EXTENDED
-    return whole + adjustment
+    long_length: int = _number(data, offset, DESCRIPTOR, False) - _EXTENDED
+    return long_length + adjustment
 
 
 @kernel(writes=("following",))
 def descriptor_chains(
     data: Octets, blocks: bool, words: Longs, longest: int, last: bool, following: Longs
 ) -> None:
-    """Fill in for each offset where the next record (or block) begins if one of at most ``longest`` bytes begins there; -1 where none can.
+    """For each offset, store where the next record (or block) starts if one starts here, or -1.
 
-    None can where the words after it are not those of records up to the end of the data, or with ``last`` do not lead to that end itself.
+    A record here must have at most ``longest`` bytes, and the words after it must lead to the end
+    of the data: exactly to it if ``last``, else to any offset at or beyond it. The loop runs
+    backwards, so the answer for the next record is already known.
 
-    In ``00 05 00 00 A 00 05 00 00 B`` these are 5 at 0, 10 at 5, and with ``last`` -1 elsewhere.
+    For example, in ``00 05 00 00 A 00 05 00 00 B`` the results are 5 at offset 0 and 10 at 5; with
+    ``last`` all others are -1.
     """
     size = len(data)
-    for place in range(size - 1, -1, -1):
-        following[place] = -1
-        if place + DESCRIPTOR > size:
-            following[place] = -1 if last else size
+    for offset in range(size - 1, -1, -1):
+        following[offset] = -1
+        # No complete word fits here, so a record may start here unless the file ends.
+        if offset + DESCRIPTOR > size:
+            following[offset] = -1 if last else size
             continue
-        length = _block_length(data, place, words) if blocks else _record_length(data, place, words)
+        length = (
+            _block_length(data, offset, words) if blocks else _record_length(data, offset, words)
+        )
         if length < DESCRIPTOR or length > longest:
             continue
-        if not blocks and _flagged(data, place, words):
+        if not blocks and _flagged(data, offset, words):
             continue
-        end = place + length
+        end = offset + length
+        # The chain breaks: it runs over the end of the file, or to an offset where no record can
+        # start.
         if (end > size and last) or (end < size and following[end] < 0):
             continue
-        inside = place + DESCRIPTOR if blocks else end
+        # In a block, the record words must lead exactly to the block's end. Without blocks this
+        # loop does nothing.
+        inside = offset + DESCRIPTOR if blocks else end
         while inside + DESCRIPTOR <= min(end, size):
-            own = _record_length(data, inside, words)
-            if own < DESCRIPTOR or inside + own > end or _flagged(data, inside, words):
+            record_length = _record_length(data, inside, words)
+            if (
+                record_length < DESCRIPTOR
+                or inside + record_length > end
+                or _flagged(data, inside, words)
+            ):
                 break
-            inside += own
+            inside += record_length
         if inside == end or inside + DESCRIPTOR > size:
-            following[place] = end
+            following[offset] = end
 
 
 @kernel(writes=("marks",))
-def common_place(following: Longs, reach: int, marks: Octets) -> int:
-    """Return the first offset from ``reach`` on through which all chains go that begin before ``reach``; -1 if there is none.
+def common_offset(following: Longs, reach: int, marks: Octets) -> int:
+    """Return the first offset from ``reach`` on through which all chains that start before it pass, or -1.
 
-    ``following`` are the chains: for each offset the next one, -1 where there is no chain. ``marks`` are zeros, as many.
+    ``following`` has the next offset of each chain, or -1. ``marks`` are as many zeros, as working
+    memory. The loop marks the offsets that any chain reaches, and counts the marked ones still
+    ahead: if the current offset is the only one, all chains meet here.
 
-    In ``2 -1 4 4 6 -1 8 -1`` with a reach of 4 there are chains from 0, 2 and 3, and all go through 4.
+    For example, in ``2 -1 4 4 6 -1 8 -1`` with a reach of 4, chains start at 0, 2 and 3, and all
+    pass through 4.
     """
-    open_chains = 0  # offsets that are marked, and not passed yet
+    open_chains = 0  # the number of marked offsets that the loop has not passed
     size = len(following)
-    for place in range(size):
-        if place < reach and following[place] >= 0 and not marks[place]:
-            marks[place] = 1
+    for offset in range(size):
+        if offset < reach and following[offset] >= 0 and not marks[offset]:
+            marks[offset] = 1
             open_chains += 1
-        if not marks[place]:
+        if not marks[offset]:
             continue
-        if place >= reach and open_chains == 1:
-            return place
-        after = following[place]
+        if offset >= reach and open_chains == 1:
+            return offset
+        after = following[offset]
         if after >= size:
             return -1
         open_chains -= 1
@@ -429,12 +489,19 @@ def common_place(following: Longs, reach: int, marks: Octets) -> int:
 def copy_columns(
     data: Octets, begin: int, step: int, offsets: Longs, size: int, out: Octets
 ) -> int:
-    """Copy the items at some offsets of records that are ``step`` bytes apart, all of the same size: those of the first offset, then those of the next one; return how many records."""
+    """Copy items of one size from evenly spaced records. Returns the number of records.
+
+    Record i starts at ``begin + i * step``. ``out`` gets the items at the first offset of all
+    records, then those at the second offset, and so on. Items are copied in words of eight bytes,
+    where the last word may overlap the one before; shorter ones in a store each of four, two and
+    one bytes. Example: an item of 7 bytes is one load, and stores of 4, 2 and 1 bytes.
+    """
     columns = len(offsets)
     rows = len(out) // (size * columns)
     for row in range(rows):
         for column in range(columns):
             at, to = begin + row * step + offsets[column], (column * rows + row) * size
+            # A word load would read beyond the buffer: copy single bytes.
             if at + max(size, _WORD) > len(data):
                 for byte in range(size):
                     out[to + byte] = data[at + byte]
@@ -449,6 +516,7 @@ def copy_columns(
                 if size & 1:
                     out[to] = np.uint8(word & _BYTE)
             else:
+                # Copy whole words, then the last eight bytes, which may overlap the previous word.
                 for done in range(0, size - _WORD, _WORD):
                     store8(out, to + done, load8(data, at + done))
                 store8(out, to + size - _WORD, load8(data, at + size - _WORD))

@@ -1,4 +1,8 @@
-"""The fields that choose the kind of a record: items, or groups of characters, at the same place in the layout of each kind."""
+"""Find the fields by which the kind of a record is chosen.
+
+Such a field is an item, or a group of characters, with the same offset and size in the layout of
+each kind.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +16,37 @@ from trailgate.errors import OptionError, Where, did_you_mean
 
 # Items whose bytes are characters of the record's code page, so that a group of them can be compared as text.
 _CHARACTERS: Final = (Usage.TEXT, Usage.ZONED, Usage.EDITED, Usage.FLOAT_TEXT)
-_SAME_PLACE: Final = (
-    "A field that chooses kinds is in each of their records, once, at the same place"
-)
+_SAME_PLACE: Final = "A field that chooses kinds must occur once in each record, at the same offset"
 
 
 def key_fields(layouts: Sequence[Layout], names: Sequence[str]) -> tuple[Field, ...]:
-    """Return the fields of these names, each with its offset in the record; raises OptionError for one that cannot choose kinds."""
-    found = tuple(_key_field(layouts, name) for name in names)
-    if len({field.name.upper() for field in found}) < len(found):
+    """Return the fields of these names, with their offsets. Raises OptionError if one is not suitable."""
+    fields = tuple(_key_field(layouts, name) for name in names)
+    if len({field.name.upper() for field in fields}) < len(fields):
         raise OptionError(f"kinds: a field is named twice: {' + '.join(names)}")
-    return found
+    return fields
 
 
 def _key_field(layouts: Sequence[Layout], name: str) -> Field:
-    places = [_fields_named(layout, name) for layout in layouts]
-    if not any(places):
+    """Return one key field. Raises OptionError if its offset or size differs between layouts."""
+    candidates = [_fields_named(layout, name) for layout in layouts]
+    if not any(candidates):
         known = {field.name for layout in layouts for field in layout.root.walk()}
         hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known)[:8])}, ..."
         raise OptionError(
             f"kinds: no field {name} in the records", where=Where(field=name), hint=hint
         )
-    for layout, found in zip(layouts, places, strict=True):
-        if len(found) != 1:
-            number = f"{len(found)} fields" if found else "no field"
+    for layout, matches in zip(layouts, candidates, strict=True):
+        if len(matches) != 1:
+            number = f"{len(matches)} fields" if matches else "no field"
             problem = f"kinds: the record {layout.name} has {number} {name}"
             raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
-    first, chosen = layouts[0], places[0][0]
-    for layout, (own, *_) in zip(layouts, places, strict=True):
-        if (own.offset, own.size) != (chosen.offset, chosen.size):
+    first, chosen = layouts[0], candidates[0][0]
+    for layout, (field_, *_) in zip(layouts, candidates, strict=True):
+        if (field_.offset, field_.size) != (chosen.offset, chosen.size):
             problem = (
                 f"kinds: {name} is at byte {chosen.offset} of {first.name} with {chosen.size} bytes, "
-                f"and at byte {own.offset} of {layout.name} with {own.size}"
+                f"and at byte {field_.offset} of {layout.name} with {field_.size}"
             )
             raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
     if chosen.children:
@@ -52,7 +55,10 @@ def _key_field(layouts: Sequence[Layout], name: str) -> Field:
 
 
 def _fields_named(layout: Layout, name: str) -> list[Field]:
-    """Return the items of a name with their offsets, or the groups of that name if no item has it; one for each place and size."""
+    """Return the items of a name with their offsets, or else the groups of that name.
+
+    Fields with the same offset and size (redefinitions) are returned once.
+    """
     wanted = name.upper()
     items = [
         replace(column.field, offset=column.offset)
@@ -64,7 +70,7 @@ def _fields_named(layout: Layout, name: str) -> list[Field]:
 
 
 def _groups(field: Field) -> Iterator[Field]:
-    """Yield the groups below one that do not occur, and are in none that occurs."""
+    """Yield the groups below a field that do not repeat and are not inside repeated groups."""
     for child in field.children:
         if child.children and child.occurs is None:
             yield child
@@ -72,7 +78,7 @@ def _groups(field: Field) -> Iterator[Field]:
 
 
 def _as_text(group: Field) -> Field:
-    """Return a group as one field of text; raises OptionError if its bytes are not all characters."""
+    """Return a group as one text field. Raises OptionError if not all its bytes are characters."""
     for field in group.walk():
         if not field.children and field.usage not in _CHARACTERS:
             problem = (

@@ -1,9 +1,12 @@
-"""Which record is of which kind: values and ranges of a field, as ``KIND: H=HEADER, D|E=DETAIL, 10 THRU 19=ITEM, *=OTHER``.
+"""Rules that choose the kind of a record by the values of fields.
 
-Several fields choose together, as ``KIND + PART: D + 1=DETAIL, D + *=OTHER``: each value is one of each field, and ``*`` is any.
+They are written as ``KIND: H=HEADER, D|E=DETAIL, 10 THRU 19=ITEM, *=OTHER``. Several fields choose
+together, as in ``KIND + PART: D + 1=DETAIL, D + *=OTHER``: one value for each field, where ``*``
+matches any value.
 
-Values are compared as the field's type compares them: numbers as numbers, so that ``01`` is 1; text without the blanks and low-values around it, and
-ranges of text by their bytes, as COBOL's collating sequence orders them.
+Values are compared by the field's type. Numbers compare as numbers, so ``01`` equals 1. Text is
+compared without surrounding blanks and low-values, and ranges of text by their bytes, which is
+COBOL's collating sequence.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from trailgate.columnar.code_pages import CodePage
 from trailgate.errors import EncodeError, OptionError, Where
 
 REST: Final = "*"
-PADDING: Final = " \0"  # around text that is compared
+PADDING: Final = " \0"  # stripped from text before comparing
 _FORM: Final = "kinds are written FIELD: VALUE=RECORD, VALUE|VALUE=RECORD, LOW THRU HIGH=RECORD, and of several fields FIELD + FIELD: VALUE + VALUE=RECORD"
 _LITERAL: Final = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"=|,][^=|,\n]*?"""
 _RANGE: Final = re.compile(rf"\s*({_LITERAL})(?:\s+THRU\s+({_LITERAL}))?\s*", re.IGNORECASE)
@@ -29,7 +32,10 @@ _ENTRY: Final = re.compile(r"""((?:'[^']*'|"[^"]*"|[^=,\n'"])*)(?:=([^,\n]*))?(?
 
 
 class ValueRange(NamedTuple):
-    """Values of one field from ``low`` to ``high``, which is None for one value; ``low`` is None for any value, and empty for blanks."""
+    """The values of a field from ``low`` to ``high``, or only ``low`` if ``high`` is None.
+
+    ``low`` is None for any value, and "" for blanks.
+    """
 
     low: str | None
     high: str | None = None
@@ -42,7 +48,7 @@ class ValueRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindRule:
-    """Values of each of the fields, and the record that has them."""
+    """One value range per field, and the record that has these values."""
 
     values: tuple[ValueRange, ...]
     record: str
@@ -53,10 +59,10 @@ class KindRule:
 
 @dataclass(frozen=True, slots=True)
 class RecordKinds:
-    """Which records a file holds: each of the ``fields`` has the same place in all of them.
+    """The kinds of records in a file, and the fields that choose between them.
 
-    Records of other values are ``rest``; where that is None they are left out with ``others``, else an error. ``parents`` are the kinds that kinds are
-    below, by their names.
+    Records that no rule matches are of the kind ``rest``. If that is None, they are skipped with
+    ``others``, else an error. ``parents`` maps kinds to their parent kinds.
     """
 
     fields: tuple[str, ...]
@@ -67,41 +73,42 @@ class RecordKinds:
 
     @property
     def field(self) -> str:
-        """Return the name of the field, or the names of the fields, as errors name them."""
+        """The names of the fields, as shown in errors."""
         return " + ".join(self.fields)
 
     @property
     def records(self) -> tuple[str, ...]:
-        """Return the names of the records in their order."""
+        """The names of the records, in order."""
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
 
     def renamed(self, name: Callable[[str], str]) -> RecordKinds:
-        """Return the kinds with other names of their fields and their records."""
+        """Return the kinds with their fields and records renamed by ``name``."""
         rules = tuple(replace(rule, record=name(rule.record)) for rule in self.rules)
         rest = None if self.rest is None else name(self.rest)
         return replace(self, fields=tuple(map(name, self.fields)), rules=rules, rest=rest)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the kinds that a text states; raises OptionError."""
+        """Parse kinds from text. Raises OptionError."""
         name, colon, entries = text.partition(":")
         if not colon:
             raise OptionError(_FORM)
         pairs = []
-        for found in _ENTRY.finditer(entries):
-            values, record = found[1].strip(), found[2]
+        for entry in _ENTRY.finditer(entries):
+            values, record = entry[1].strip(), entry[2]
             if values or record is not None:
                 pairs.append((values, None if record is None else record.strip()))
-        if "".join(found[0] for found in _ENTRY.finditer(entries)) != entries:
-            raise OptionError(_FORM, hint="A quote has no end, or text follows it")
+        if "".join(entry[0] for entry in _ENTRY.finditer(entries)) != entries:
+            raise OptionError(_FORM, hint="A quote is not closed, or followed by text")
         return cls.of([one.strip() for one in name.split("+")], pairs)
 
     @classmethod
     def of_mapping(cls, kinds: Mapping[str, Any]) -> Self:
-        """Return the kinds of ``{FIELD: {VALUE: RECORD}}``, values as in a text; raises OptionError.
+        """Return the kinds of a mapping ``{FIELD: {VALUE: RECORD}}``. Raises OptionError.
 
-        Several fields are a tuple or a text, ``{("A", "B"): {("1", "2"): RECORD}}`` or ``{"A + B": {"1 + 2": RECORD}}``.
+        Several fields are a tuple or text: ``{("A", "B"): {("1", "2"): RECORD}}`` or ``{"A + B":
+        {"1 + 2": RECORD}}``.
         """
         if len(kinds) != 1:
             raise OptionError("kinds are {FIELD: {VALUE: RECORD}}, with one key")
@@ -114,7 +121,10 @@ class RecordKinds:
 
     @classmethod
     def of(cls, names: Sequence[str], pairs: Iterable[tuple[str, str | None]]) -> Self:
-        """Return the kinds of values and records; ``*`` without a record leaves the others out. Raises OptionError."""
+        """Build kinds from pairs of values and records. Raises OptionError.
+
+        ``*`` with a record matches all others; ``*`` without one skips them.
+        """
         rules: list[KindRule] = []
         others, rest = False, None
         for values, record in pairs:
@@ -131,9 +141,10 @@ class RecordKinds:
     def chooser(
         self, columns: Sequence[KeyColumn]
     ) -> Callable[[Sequence[Sequence[Any]]], list[str | None]]:
-        """Return what gives each distinct combination of values its record, None if no rule has it.
+        """Return a function that maps combinations of values to records, or None if no rule matches.
 
-        NULL is the value of a number of blanks or low-values. Raises OptionError for a rule whose values a field cannot have.
+        NULL stands for blanks or low-values in a number. Raises OptionError if a rule has a value
+        that the field cannot have.
         """
         orders = [column.order(name) for column, name in zip(columns, self.fields, strict=True)]
         tests = [
@@ -149,11 +160,11 @@ class RecordKinds:
 
         def record_of(values: Sequence[Any]) -> str | None:
             texts = ["" if value is None else str(value).strip(PADDING) for value in values]
-            held = [
+            keys = [
                 order(text) if text else None for order, text in zip(orders, texts, strict=True)
             ]
-            for own, record in tests:
-                if all(test(value) for test, value in zip(own, held, strict=True)):
+            for tests_of_rule, record in tests:
+                if all(test(value) for test, value in zip(tests_of_rule, keys, strict=True)):
                     return record
             return self.rest
 
@@ -161,23 +172,26 @@ class RecordKinds:
 
 
 class KeyColumn(NamedTuple):
-    """A column of values of a field that chooses kinds: its type, and the bytes of the field, to which texts are padded to be ordered."""
+    """A decoded key field: its column type, its size in bytes, and its code page."""
 
     type: pa.DataType
     size: int
     page: CodePage
 
     def order(self, name: str) -> Callable[[str], Any]:
-        """Return what makes a text comparable; raises OptionError for a type without values to choose by."""
+        """Return a function that makes a value comparable. Raises OptionError for unsuitable types."""
         if pa.types.is_string(self.type):
             return _text_order(self.size, self.page)
         if pa.types.is_integer(self.type) or pa.types.is_decimal(self.type):
             return _number
-        raise OptionError(f"the field {name} has no values that kinds can be chosen by")
+        raise OptionError(f"kinds cannot be chosen by the field {name}: its type is {self.type}")
 
 
 def _test(name: str, order: Callable[[str], Any], values: ValueRange) -> Callable[[Any], bool]:
-    """Return whether a value of a field, None for blanks, is one of a range; raises OptionError for a range that it cannot have."""
+    """Return a function that tests a value (None for blanks) against a range.
+
+    Raises OptionError if the field cannot have the range's values.
+    """
     low, high = values
     if low is None:
         return lambda _: True
@@ -192,7 +206,7 @@ def _test(name: str, order: Callable[[str], Any], values: ValueRange) -> Callabl
 
 
 def _text_of(values: Any) -> str:
-    """Return values of several fields as a text that states them."""
+    """Convert the values of several fields to the text form, ``'1' + '2'``."""
     if not isinstance(values, tuple):
         return str(values)
     quoted = ("'" + str(value).replace("'", "''") + "'" for value in values)
@@ -203,14 +217,12 @@ def _text_of(values: Any) -> str:
 
 
 def _rules_of(values: str, record: str, fields: int) -> list[KindRule]:
-    """Return a rule for each value or range between bars; nothing is the value of blanks."""
+    """Return a rule for each alternative between bars. An empty one stands for blanks."""
     rules = []
-    for one in _split(values, "|"):
-        parts = _split(one, "+") if fields > 1 else [one]
+    for alternative in _split(values, "|"):
+        parts = _split(alternative, "+") if fields > 1 else [alternative]
         if len(parts) != fields:
-            problem = (
-                f"a value of each of {fields} fields was expected, not '{one.strip()}={record}'"
-            )
+            problem = f"a value of each of {fields} fields was expected, not '{alternative.strip()}={record}'"
             raise OptionError(problem, hint=_FORM)
         rules.append(
             KindRule(tuple(_range_of(part, values, record, fields) for part in parts), record)
@@ -224,19 +236,19 @@ def _range_of(text: str, values: str, record: str, fields: int) -> ValueRange:
         return ValueRange(None)
     if not text.strip() and (fields > 1 or not values):
         return ValueRange("")
-    found = _RANGE.fullmatch(text)
-    if found is None:
+    match = _RANGE.fullmatch(text)
+    if match is None:
         raise OptionError(f"VALUE=RECORD was expected, not '{values}={record}'", hint=_FORM)
-    return ValueRange(_unquoted(found[1]), found[2] and _unquoted(found[2]))
+    return ValueRange(_unquoted(match[1]), match[2] and _unquoted(match[2]))
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """Split a text at a mark outside of quotes."""
+    """Split text at a mark, but not inside quotes."""
     parts, quote, begin = list[str](), "", 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if character == mark and not quote:
-            parts.append(text[begin:place])
-            begin = place + 1
+            parts.append(text[begin:index])
+            begin = index + 1
         elif character in "'\"" and quote in ("", character):
             quote = "" if quote else character
     return [*parts, text[begin:]]
@@ -248,10 +260,10 @@ def _unquoted(text: str) -> str:
 
 
 def _number(text: str) -> Decimal:
-    found = Decimal(text.strip(PADDING))
-    if not found.is_finite():
+    number = Decimal(text.strip(PADDING))
+    if not number.is_finite():
         raise InvalidOperation
-    return found
+    return number
 
 
 def _text_order(size: int, page: CodePage) -> Callable[[str], bytes]:

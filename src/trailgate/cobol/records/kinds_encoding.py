@@ -1,7 +1,8 @@
-"""Columns to records of several kinds: a struct column a kind, or the table of one kind. The mirror image of ``record_kinds``.
+"""Encode columns as records of several kinds: from one struct column per kind, or from the table of one.
 
-Rows of one kind are encoded together by their layout, and put in the order of the rows. The field that chooses the kind is then read as a reader
-would: a record that would be one of another kind is an error.
+This is the reverse of ``record_kinds``. The rows of each kind are encoded together by their layout,
+and put back in row order. Then the field that chooses the kind is read as a reader would read it: a
+record that would be read as a different kind is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
 
 
 class KindRows(NamedTuple):
-    """Rows of one kind: their columns, the numbers of their records among all, and of the records above these, where they are in rows of others."""
+    """The rows of one kind: their columns, and the indexes of their records in the output.
+
+    ``above`` are the indexes of the parent records, if the rows come from lists in other rows.
+    """
 
     name: str
     columns: Mapping[str, pa.Array]
@@ -35,9 +39,9 @@ class KindRows(NamedTuple):
 
 
 class KindsEncoder:
-    """Encodes rows of several kinds, each by an encoder of its own.
+    """Encodes rows of several kinds, each kind with its own encoder.
 
-    With ``only`` all rows are of that kind, whose columns they have.
+    With ``only``, all rows are of that kind, and the columns are those of its table.
     """
 
     def __init__(
@@ -51,19 +55,19 @@ class KindsEncoder:
         self._only = None if only is None else SegmentDecoder(decoder, only).name
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
-        """Return the records; raises EncodeError with record and field."""
+        """Encode a batch. Raises EncodeError with record and field."""
         given = dict(zip(columns.schema.names, columns.columns, strict=True))
         parts = self._parts(given, len(columns))
         names = list(self._encoders)
         kind: Longs = np.zeros(sum(len(part.rows) for part in parts), np.int64)
         for part in parts:
             kind[part.rows] = names.index(part.name)
-        found = self._encode_parts(parts, len(kind))
-        self._check(found, kind, parts)
-        return found
+        records = self._encode_parts(parts, len(kind))
+        self._check(records, kind, parts)
+        return records
 
     def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
-        """Return the rows of each kind."""
+        """Split the batch into the rows of each kind."""
         if self._kinds.parents:
             given = {name: column for name, column in given.items() if not _is_id(name)}
         if self._only is not None:
@@ -74,85 +78,88 @@ class KindsEncoder:
         for number, name in enumerate(self._encoders):
             if name not in given:
                 continue
-            own = np.flatnonzero(kind == number)
-            struct = given[name].take(pa.array(own))
+            rows_of_kind = np.flatnonzero(kind == number)
+            struct = given[name].take(pa.array(rows_of_kind))
             columns = dict(
                 zip((field.name for field in struct.type), struct.flatten(), strict=True)
             )
             if RAW_COLUMN in given:
-                columns[RAW_COLUMN] = given[RAW_COLUMN].take(pa.array(own))
-            parts.append(KindRows(name, columns, own))
+                columns[RAW_COLUMN] = given[RAW_COLUMN].take(pa.array(rows_of_kind))
+            parts.append(KindRows(name, columns, rows_of_kind))
         return parts
 
     @property
     def _added(self) -> frozenset[str]:
         return next(iter(self._encoders.values())).added
 
-    def _check_names(self, given: Mapping[str, pa.Array]) -> None:
+    def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
+        """Raise EncodeError if a column belongs to no kind."""
         known = [KIND_COLUMN, *self._decoder.names, *self._added]
-        for name in (name for name in given if name not in known):
+        for name in (name for name in columns if name not in known):
             hint = did_you_mean(name, known) or f"Kinds: {', '.join(self._decoder.names)}"
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
-    def _kind_of(self, given: Mapping[str, pa.Array], rows: int) -> Longs:
-        """Return the number of the kind of each row: of the one struct that is not NULL, which is the one that ``_record`` names."""
-        held = np.zeros((len(self._encoders), rows), bool)
+    def _kind_of(self, columns: Mapping[str, pa.Array], rows: int) -> Longs:
+        """Return the kind of each row as a number: that of its one struct that is not NULL.
+
+        Raises EncodeError if a row has no struct or several, or if ``_record`` names a different
+        kind.
+        """
+        present = np.zeros((len(self._encoders), rows), bool)
         for number, name in enumerate(self._encoders):
-            if name not in given:
+            if name not in columns:
                 continue
-            if not pa.types.is_struct(given[name].type):
-                problem = f"a column of {given[name].type} where a struct is written"
+            if not pa.types.is_struct(columns[name].type):
+                problem = f"a column of {columns[name].type}, but a struct is expected"
                 raise EncodeError(problem, where=Where(field=name))
-            held[number] = given[name].is_valid().to_numpy(zero_copy_only=False)
-        wrong = held.sum(axis=0) != 1
+            present[number] = columns[name].is_valid().to_numpy(zero_copy_only=False)
+        wrong = present.sum(axis=0) != 1
         if wrong.any():
             row = int(np.argmax(wrong))
-            names = [name for name, has in zip(self._encoders, held[:, row], strict=True) if has]
+            names = [name for name, has in zip(self._encoders, present[:, row], strict=True) if has]
             problem = f"values of {len(names)} kinds in one record: {' and '.join(names)}"
             if not names:
                 problem = f"no values of any kind of record: {', '.join(self._encoders)}"
             raise EncodeError(problem, where=Where(record=row + 1))
-        kind: Longs = held.argmax(axis=0) if rows else np.zeros(0, np.int64)
-        if KIND_COLUMN in given:
+        kind: Longs = present.argmax(axis=0) if rows else np.zeros(0, np.int64)
+        if KIND_COLUMN in columns:
             named = pa.array(list(self._encoders)).take(pa.array(kind))
-            same = pc.equal(given[KIND_COLUMN].cast(pa.string()), named).fill_null(False)
-            other: Mask = ~same.to_numpy(zero_copy_only=False)
-            if other.any():
-                row = int(np.argmax(other))
-                problem = f"a record of {given[KIND_COLUMN][row].as_py()} with the values of {named[row].as_py()}"
+            same = pc.equal(columns[KIND_COLUMN].cast(pa.string()), named).fill_null(False)
+            different: Mask = ~same.to_numpy(zero_copy_only=False)
+            if different.any():
+                row = int(np.argmax(different))
+                problem = f"a record of {columns[KIND_COLUMN][row].as_py()} has the values of {named[row].as_py()}"
                 raise EncodeError(problem, where=Where(record=row + 1, field=KIND_COLUMN))
         return kind
 
     def _encode_parts(self, parts: Sequence[KindRows], count: int) -> RecordBytes:
-        """Return the records of all kinds in their order."""
+        """Encode the rows of each kind, and join them in row order."""
         data, starts, ends = [], np.zeros((2, count), np.int64), 0
         for part in parts:
             try:
-                found = self._encoders[part.name].encode(part.columns)
+                encoded = self._encoders[part.name].encode(part.columns)
             except EncodeError as error:
                 raise _at_row(error, part.rows) from None
             if len(parts) == 1:
-                return found
-            starts[:, part.rows] = found.starts + ends, found.ends + ends
-            data.append(found.data)
-            ends += len(found.data)
+                return encoded
+            starts[:, part.rows] = encoded.starts + ends, encoded.ends + ends
+            data.append(encoded.data)
+            ends += len(encoded.data)
         offsets, joined = byte_view(gather(np.concatenate([*data, np.zeros(0, np.uint8)]), *starts))
         return RecordBytes(joined[: int(offsets[-1])], offsets[:-1], offsets[1:])
 
     def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[KindRows]) -> None:
-        """Raise EncodeError for a record that would be read as one of another kind, or of none."""
+        """Raise EncodeError if a record would be read as a different kind, or as none."""
         del parts
         try:
-            found = self._decoder.kinds_of(records)
+            kinds_read = self._decoder.kinds_of(records)
         except DecodeError as error:
             where = Where(record=error.where.record, field=error.where.field)
             raise EncodeError(error.problem, where=where, hint=error.hint) from None
-        if (found != kind).any():
-            row = int(np.argmax(found != kind))
+        if (kinds_read != kind).any():
+            row = int(np.argmax(kinds_read != kind))
             names = [*self._encoders, "none"]
-            problem = (
-                f"a record of {names[kind[row]]} that would be read as one of {names[found[row]]}"
-            )
+            problem = f"a record of {names[kind[row]]} would be read as a record of {names[kinds_read[row]]}"
             raise EncodeError(problem, where=Where(record=row + 1, field=self._kinds.field))
 
 
@@ -161,7 +168,7 @@ def _is_id(name: str) -> bool:
 
 
 def _at_row(error: EncodeError, rows: Longs) -> EncodeError:
-    """Return an error with the number of its record among all."""
+    """Return the error with the record's number in the output instead of its number in the part."""
     record = error.where.record
     if record is None:
         return error

@@ -1,7 +1,10 @@
-"""Trees of records to files: rows with lists of the records below them. The mirror image of ``nested_kinds``.
+"""Encode rows with nested lists of records, and write each record after its parent.
 
-A record is followed by those below it, kind by kind in the order of the lists. Where records state the offset that they were read from (``_offset``), those of a tree are in that
-order instead. Read again, each record would be below the one that it is in: else it is an error, and so is an order that lists do not have, of records whose bytes are kept.
+This is the reverse of ``nested_kinds``. A record is followed by the records in its lists, list by
+list. If the records have their original offsets (column ``_offset``), the records of a tree are
+written in that order instead. Reading the file again must produce the same trees, so a record that
+would be read as another's child is an error, and so are records with original bytes (``_raw``)
+whose order is unknown.
 """
 
 from __future__ import annotations
@@ -23,14 +26,16 @@ from trailgate.cobol.records.trees import is_list, type_error
 from trailgate.errors import EncodeError, Where
 
 UNKNOWN: Final = -1  # an offset
-_KNOWN: Final = "With offsetColumn=true the order is known; or leave out _raw"
+_KNOWN: Final = "Read with offsetColumn=true, so that the order is known, or drop the column _raw"
 
 
 class _Branch(NamedTuple):
-    """Records of a kind, all from the same lists of the trees.
+    """The records of one kind that come from the same list column, for all trees.
 
-    ``path`` has for each record its row, and for each level below that the number of its list and its number in it. ``above`` are the numbers of the records above
-    among those of the branch ``parent``. ``unsure`` are those whose order among others below the same record is not known, though their bytes are kept.
+    ``path`` has a row per record: its row in the batch, then for each level the number of its list
+    and its index in it. ``above`` are the indexes of the parent records in the branch ``parent``.
+    ``unsure`` selects records whose original bytes are kept, but whose order among their siblings
+    is unknown.
     """
 
     name: str
@@ -43,52 +48,55 @@ class _Branch(NamedTuple):
 
 
 class NestedEncoder(KindsEncoder):
-    """Encodes rows of trees, batch after batch of one file."""
+    """Encodes rows of trees, batch by batch, for one file."""
 
     _decoder: NestedDecoder
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        # Of the last row that begins a tree, and of the last one: its offset, the last one below it, whether it begins a tree, whether offsets below it are not known, and
-        # whether its bytes are kept.
+        # Facts of the last row that begins a tree, and of the last row, for the checks of the next
+        # batch. Rows: offset, largest offset below it, 1 if it begins a tree, 1 if an offset below it
+        # is unknown, 1 if its original bytes are kept.
         self._last: Longs = np.zeros((5, 0), np.int64)
 
-    def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
-        """Return the records of each kind, in lists too."""
+    def _parts(self, columns: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
+        """Return the records of each kind, including those in lists, with their numbers in the file."""
         column = OFFSET_COLUMN if OFFSET_COLUMN in self._added else ID_COLUMN
-        offsets = _offsets(given.get(column), rows)
-        found: list[_Branch] = []
-        for part in super()._parts(given, rows):
+        offsets = _offsets(columns.get(column), rows)
+        branches: list[_Branch] = []
+        for part in super()._parts(columns, rows):
             none = np.zeros(len(part.rows), bool)
             self._walk(
-                found,
+                branches,
                 _Branch(part.name, part.columns, part.rows[:, None], offsets[part.rows], none),
             )
-        order = _order(found)
+        order = _order(branches)
         numbers = np.empty(len(order), np.int64)
         numbers[order] = np.arange(len(order))
-        ends = np.cumsum([len(one.path) for one in found])
-        own = np.split(numbers, ends[:-1]) if found else []
-        self._check_order(found, own)
-        self._check_between(found, own, offsets)
+        ends = np.cumsum([len(branch.path) for branch in branches])
+        numbers_ = np.split(numbers, ends[:-1]) if branches else []
+        self._check_order(branches, numbers_)
+        self._check_between(branches, numbers_, offsets)
         return [
             KindRows(
-                one.name,
-                one.columns,
-                mine,
-                own[one.parent][one.above] if one.parent >= 0 else np.full(len(mine), -1),
+                branch.name,
+                branch.columns,
+                own_numbers,
+                numbers_[branch.parent][branch.above]
+                if branch.parent >= 0
+                else np.full(len(own_numbers), -1),
             )
-            for one, mine in zip(found, own, strict=True)
+            for branch, own_numbers in zip(branches, numbers_, strict=True)
         ]
 
-    def _walk(self, found: list[_Branch], one: _Branch) -> None:
-        """Add a branch, and those of the lists in its records."""
-        children = self._decoder.children_of(one.name)
-        columns = dict(one.columns)
-        lists = [_list_of(child, columns.pop(child, None), one.name) for child in children]
-        parent = len(found)
-        found.append(one._replace(columns=columns))
-        filled = np.zeros(len(one.path), np.int64)
+    def _walk(self, branches: list[_Branch], branch: _Branch) -> None:
+        """Add a branch, and the branches of the lists in its records."""
+        children = self._decoder.children_of(branch.name)
+        columns = dict(branch.columns)
+        lists = [_list_of(child, columns.pop(child, None), branch.name) for child in children]
+        parent = len(branches)
+        branches.append(branch._replace(columns=columns))
+        filled = np.zeros(len(branch.path), np.int64)
         for values in lists:
             filled += pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False) > 0
         for number, (child, values) in enumerate(zip(children, lists, strict=True)):
@@ -100,70 +108,84 @@ class NestedEncoder(KindsEncoder):
             offsets = _offsets(
                 inner.get(OFFSET_COLUMN) if OFFSET_COLUMN in self._added else None, len(above)
             )
+            # The path of a child is its parent's, followed by the list's number and the index in
+            # it.
             steps = np.column_stack([np.full(len(above), number), np.arange(len(above))])
-            path = np.hstack([one.path[above], steps])
+            path = np.hstack([branch.path[above], steps])
             lost = self._kept(inner, len(above)) & (offsets == UNKNOWN)
             unsure = lost & (filled[above] > 1)
-            self._walk(found, _Branch(child, inner, path, offsets, unsure, parent, above))
+            self._walk(branches, _Branch(child, inner, path, offsets, unsure, parent, above))
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
-        """Return the records whose bytes are kept."""
+        """Return a mask of the records that have their original bytes."""
         if RAW_COLUMN not in self._added or RAW_COLUMN not in columns:
             return np.zeros(rows, bool)
-        found: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
-        return found
+        branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
+        return branches
 
-    def _check_order(self, found: Sequence[_Branch], own: Sequence[Longs]) -> None:
-        """Raise EncodeError for a record whose order is not known."""
-        for one, numbers in zip(found, own, strict=True):
-            if one.unsure.any():
-                first = int(numbers[one.unsure].min())
-                problem = f"the order of {one.name} and of other records below one {found[one.parent].name} is not known"
+    def _check_order(self, branches: Sequence[_Branch], numbers_: Sequence[Longs]) -> None:
+        """Raise EncodeError if the order of a record among its siblings is unknown."""
+        for branch, numbers in zip(branches, numbers_, strict=True):
+            if branch.unsure.any():
+                first = int(numbers[branch.unsure].min())
+                problem = f"the order of {branch.name} among the records below {branches[branch.parent].name} is unknown"
                 raise EncodeError(problem, where=Where(record=first + 1), hint=_KNOWN)
 
     def _check_between(
-        self, found: Sequence[_Branch], own: Sequence[Longs], offsets: Longs
+        self, branches: Sequence[_Branch], numbers_: Sequence[Longs], offsets: Longs
     ) -> None:
-        """Raise EncodeError for a row of a kind without children that was, or may have been, inside of the tree before it."""
+        """Raise EncodeError for a row without children that was inside the tree before it.
+
+        Such a row would be written after the tree, not where it was. The same error is raised if
+        this is merely possible, because the original bytes are kept and offsets are unknown.
+        """
         if not len(offsets):
             return
-        held = np.hstack([self._last, self._facts(found, offsets)])
-        offsets, last, begins, unknown, kept = held
-        # Offsets that do not ascend are those of another file.
-        other = np.append(False, (offsets[1:] >= 0) & (offsets[1:] <= offsets[:-1]))
-        tree = np.maximum.accumulate(np.where((begins > 0) | other, np.arange(len(offsets)), 0))
-        lone = (begins == 0) & (begins[tree] > 0)
-        inside = lone & (offsets > offsets[tree]) & (offsets < last[tree])
-        unsure = lone & (kept > 0) & (unknown[tree] > 0)
+        facts = np.hstack([self._last, self._facts(branches, offsets)])
+        offsets, last, begins, unknown, kept = facts
+        # An offset that is not larger than the one before belongs to another file.
+        another_file = np.append(False, (offsets[1:] >= 0) & (offsets[1:] <= offsets[:-1]))
+        # For each row, the last row at or before it that begins a tree, or a file.
+        tree = np.maximum.accumulate(
+            np.where((begins > 0) | another_file, np.arange(len(offsets)), 0)
+        )
+        without_children = (begins == 0) & (begins[tree] > 0)
+        # Rows whose offset is between the first and last record of the tree before them.
+        inside = without_children & (offsets > offsets[tree]) & (offsets < last[tree])
+        unsure = without_children & (kept > 0) & (unknown[tree] > 0)
         new = slice(self._last.shape[1], None)
-        self._last = held[:, np.unique([tree[-1], len(tree) - 1])]
+        self._last = facts[:, np.unique([tree[-1], len(tree) - 1])]
         if not (inside | unsure)[new].any():
             return
         row = int(np.argmax((inside | unsure)[new]))
-        pairs = zip(found, own, strict=True)
-        one, numbers = next(pair for pair in pairs if row in pair[0].path[:, 0])
-        problem = f"a record {one.name} that was among those of the tree before it"
-        hint = "Such records keep their order with children=ids"
+        pairs = zip(branches, numbers_, strict=True)
+        branch, numbers = next(pair for pair in pairs if row in pair[0].path[:, 0])
+        problem = (
+            f"a record {branch.name} was inside the tree before it, and would be moved after it"
+        )
+        hint = "Read with children=ids, which keeps the order of such records"
         if not inside[new][row]:
-            problem = f"the order of {one.name} and of records below the one before it is not known"
+            problem = (
+                f"the order of {branch.name} and the records below the previous one is unknown"
+            )
             hint = _KNOWN
-        number = int(numbers[one.path[:, 0] == row][0])
+        number = int(numbers[branch.path[:, 0] == row][0])
         raise EncodeError(problem, where=Where(record=number + 1), hint=hint)
 
-    def _facts(self, found: Sequence[_Branch], offsets: Longs) -> Longs:
-        """Return of each row the facts that ``_last`` has of some."""
+    def _facts(self, branches: Sequence[_Branch], offsets: Longs) -> Longs:
+        """Return the facts of each row that ``_last`` stores for two of them."""
         last, begins, unknown, kept = np.zeros((4, len(offsets)), np.int64)
-        for one in found:
-            rows, has_bytes = one.path[:, 0], self._kept(one.columns, len(one.path))
-            if one.parent < 0:
-                begins[rows], kept[rows] = self._decoder.has_trees(one.name), has_bytes
+        for branch in branches:
+            rows, has_bytes = branch.path[:, 0], self._kept(branch.columns, len(branch.path))
+            if branch.parent < 0:
+                begins[rows], kept[rows] = self._decoder.has_trees(branch.name), has_bytes
             else:
-                np.maximum.at(last, rows, one.offsets)
-                unknown[rows[has_bytes & (one.offsets == UNKNOWN)]] = 1
+                np.maximum.at(last, rows, branch.offsets)
+                unknown[rows[has_bytes & (branch.offsets == UNKNOWN)]] = 1
         return np.array([offsets, last, begins, unknown, kept])
 
     def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[KindRows]) -> None:
-        """Raise EncodeError for a record that would be read as one of another kind, or below another one."""
+        """Raise EncodeError if a record would be read as a different kind, or below a different parent."""
         super()._check(records, kind, parts)
         above = np.full(len(kind), -1)
         for part in parts:
@@ -172,46 +194,52 @@ class NestedEncoder(KindsEncoder):
         if wrong.any():
             row = int(np.argmax(wrong))
             names = list(self._encoders)
-            problem = f"a record {names[kind[row]]} that would not be read as one below its {names[kind[above[row]]]}"
-            hint = f"By {OFFSET_COLUMN} it is elsewhere in the file: leave this column out"
+            problem = (
+                f"a record {names[kind[row]]} would not be read below its {names[kind[above[row]]]}"
+            )
+            hint = f"{OFFSET_COLUMN} moves it elsewhere in the file: drop this column"
             raise EncodeError(problem, where=Where(record=row + 1, field=OFFSET_COLUMN), hint=hint)
 
 
-def _order(found: Sequence[_Branch]) -> Longs:
-    """Return the records of all branches, one after the other, in the order in which they are written."""
-    width = max((one.path.shape[1] for one in found), default=1)
-    if not found:
+def _order(branches: Sequence[_Branch]) -> Longs:
+    """Return the records of all branches, concatenated, in the order in which they are written."""
+    width = max((branch.path.shape[1] for branch in branches), default=1)
+    if not branches:
         return np.zeros(0, np.int64)
     paths = np.concatenate(
         [
-            np.pad(one.path, ((0, 0), (0, width - one.path.shape[1])), constant_values=-1)
-            for one in found
+            np.pad(branch.path, ((0, 0), (0, width - branch.path.shape[1])), constant_values=-1)
+            for branch in branches
         ]
     )
+    # Order by row, then by list, then by index in the list, and so on: the order of the lists.
     order = np.lexsort(paths.T[::-1])
-    offsets = np.concatenate([one.offsets for one in found])[order]
-    roots = np.concatenate([np.full(len(one.path), one.parent < 0) for one in found])[order]
-    # A new record is after the one that it would be after without offsets.
+    offsets = np.concatenate([branch.offsets for branch in branches])[order]
+    roots = np.concatenate([np.full(len(branch.path), branch.parent < 0) for branch in branches])[
+        order
+    ]
+    # A new record without an offset takes the offset of the record before it in list order.
     stated = np.where(roots | (offsets != UNKNOWN), np.arange(len(order)), 0)
     offsets = offsets[np.maximum.accumulate(stated)] if len(order) else offsets
+    # Within a row, records with offsets are sorted by these; the sort is stable for the others.
     return order[np.lexsort((offsets, paths[order, 0]))]
 
 
 def _offsets(column: pa.Array | None, rows: int) -> Longs:
     if column is None:
         return np.full(rows, UNKNOWN)
-    found: Longs = pc.cast(column, pa.int64()).fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
-    return found
+    branches: Longs = pc.cast(column, pa.int64()).fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
+    return branches
 
 
 def _list_of(child: str, values: pa.Array | None, name: str) -> pa.Array:
-    """Return the lists of the records of a kind; raises EncodeError for a column that is not one of lists."""
+    """Return the lists of the records of a kind. Raises EncodeError if the column is not a list."""
     if values is None:
         problem = f"no column for the records {child} below {name}"
         raise EncodeError(
             problem,
             where=Where(field=child),
-            hint="A record without such records has an empty array, or NULL",
+            hint="Use an empty array, or NULL, if it has no such records",
         )
     if not is_list(values.type):
         raise type_error(child, values.type, "an array of structs")

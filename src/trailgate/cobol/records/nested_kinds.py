@@ -1,7 +1,10 @@
-"""Files of several kinds as trees of records: a row for each record without a parent, which has the records below it as lists of structs.
+"""Decode files with several kinds of records as trees: child records become lists in their parent's row.
 
-A record is below the last one of its parent's kind before it, as ``record_ids`` has it. So the records from one root to the next one are a tree, which is decoded as a whole: those of
-one kind together, and the lists' offsets are where the parents of a kind's records change.
+A record's parent is the last record of the parent kind before it, as in ``record_ids``. The records
+from one root to the next therefore form a tree, and whole trees are decoded together: all records
+of one kind at once. The offsets of a list column are the positions at which the parent of a kind's
+records changes. For example, the records H D D H D become two rows of H with lists of two and one
+D.
 """
 
 from __future__ import annotations
@@ -27,25 +30,25 @@ from trailgate.cobol.records.record_ids import ID_COLUMN, RecordIds
 from trailgate.cobol.records.record_kinds import ChosenRows, KindsDecoder, Trees, decode_rows
 from trailgate.errors import DecodeError, OptionError, Where, mask_logins
 
-MOST_BYTES: Final = 1 << 30  # of a root and all below it, which are decoded together
+MOST_BYTES: Final = 1 << 30  # the maximum of one tree, which is decoded in one piece
 
 
 class Children(Enum):
-    """What the records of kinds that have a parent become."""
+    """How records with a parent are represented."""
 
-    IDS = "ids"  # rows like others, with the ids of the records above them
-    NESTED = "nested"  # lists in the rows of the records above them
+    IDS = "ids"  # as separate rows, with the ids of their ancestors
+    NESTED = "nested"  # as lists in their parents' rows
 
 
 class Orphans(Enum):
-    """What becomes of a record without a parent before it, where its row would be in that of the parent."""
+    """What to do with a record whose parent is missing, if it should be in the parent's row."""
 
     ERROR = "error"
     DROP = "drop"
 
 
 class NestedDecoder(KindsDecoder):
-    """Decodes whole trees of records; ``whole`` gives the pieces that have them."""
+    """Decodes trees of records. ``whole`` cuts the input so that no tree is split."""
 
     _path = ""
 
@@ -58,7 +61,8 @@ class NestedDecoder(KindsDecoder):
             [self._names[chain[-1]] for chain in chains if chain[-2:-1] == [number]]
             for number in range(len(chains))
         ]
-        # Roots whose records end the tree before them; those of others are only between trees, or in one.
+        # The root kinds with children: each of their records ends the tree before it. Root kinds
+        # without children can occur between trees, or inside one.
         self._ends = [n for n, below in enumerate(self._children) if below and len(chains[n]) == 1]
         self._of_record = tuple(filter(is_of_record, self._added))
         self._shown = set(filter(self._is_shown, self._names))
@@ -69,27 +73,27 @@ class NestedDecoder(KindsDecoder):
                     problem = (
                         f"two columns of {name} have the name {one}: an item, and a kind below it"
                     )
-                    raise OptionError(problem, hint="The option rename gives one another name")
+                    raise OptionError(problem, hint="Rename one of them by the option rename")
 
     def _is_shown(self, name: str) -> bool:
-        """Return whether records of a kind have columns: items, errors, or others below them."""
+        """Return True if records of a kind have columns: items, errors, or children with columns."""
         below = self._children[self._numbers[name]]
         is_root = len(self._chains[self._numbers[name]]) == 1
         errors = self._options.errors is OnError.COLUMN and not is_root
         return name in self._own_shown or errors or any(map(self._is_shown, below))
 
     def of_file(self, path: str) -> NestedDecoder:
-        """Return the decoder of the records of one file."""
-        made: NestedDecoder = super().of_file(path)  # type: ignore[assignment]  # a copy of this one
-        made._path = mask_logins(path)
-        return made
+        """Return the decoder for one file."""
+        bound: NestedDecoder = super().of_file(path)  # type: ignore[assignment]  # a copy of this one
+        bound._path = mask_logins(path)
+        return bound
 
     def children_of(self, name: str) -> Sequence[str]:
-        """Return the kinds whose records are in lists of those of a kind."""
+        """Return the kinds whose records are lists in the rows of this kind."""
         return self._children[self._numbers[name]]
 
     def has_trees(self, name: str) -> bool:
-        """Return whether records of a kind begin trees: those of other kinds without a parent are only between trees, or in one."""
+        """Return True if the records of this root kind begin trees, because the kind has children."""
         return self._numbers[name] in self._ends
 
     @property
@@ -100,15 +104,15 @@ class NestedDecoder(KindsDecoder):
         return [pa.field(FILE_COLUMN, pa.string()), pa.field(ID_COLUMN, pa.int64())]
 
     def _own_schema(self, name: str) -> pa.Schema:
-        """Return the fields of a kind's records, and a list for each kind below them."""
-        own = self._own_fields(name)
+        """Return the fields of a kind's records, and a list for each kind below it."""
+        fields = self._own_fields(name)
         for child in self._shown_below(name):
             inner = [*self._own_schema(child), *added_fields(self._of_record)]
-            own.append(pa.field(child, pa.list_(pa.struct(inner))))
-        return pa.schema(own)
+            fields.append(pa.field(child, pa.list_(pa.struct(inner))))
+        return pa.schema(fields)
 
     def _own_fields(self, name: str) -> list[pa.Field]:
-        """Return the fields that are asked for of what the decoder of a kind gives, and that of errors."""
+        """Return the selected fields of a kind, and its column of errors."""
         is_asked = name in self._own_shown
         schema = self._decoders[name].schema
         return [field for field in schema if is_asked or field.name == ERRORS_COLUMN]
@@ -117,43 +121,46 @@ class NestedDecoder(KindsDecoder):
         return [one for one in self._children[self._numbers[name]] if one in self._shown]
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterator[RecordBytes]:
-        """Yield records in pieces of whole trees; raises DecodeError for a tree of more than 1 GB."""
-        held: list[RecordBytes] = []
+        """Yield records in pieces of complete trees. Raises DecodeError if a tree exceeds 1 GB."""
+        pending: list[RecordBytes] = []
         size = 0
         for records in chunks:
             ends = self._tree_begins(records)
+            # Everything before the last tree that begins here is complete.
             if len(ends):
-                yield from _joined([*held, records.part(0, int(ends[-1]))])
-                held, size, records = [], 0, records.part(int(ends[-1]), len(records))  # noqa: PLW2901  the rest
-            elif not held:
+                yield from _joined([*pending, records.part(0, int(ends[-1]))])
+                pending, size, records = [], 0, records.part(int(ends[-1]), len(records))  # noqa: PLW2901  the rest
+            elif not pending:
                 yield records
                 continue
-            held.append(records)
+            pending.append(records)
             size += int(records.ends[-1] - records.starts[0]) if len(records) else 0
             if size > MOST_BYTES:
-                first = held[0]
+                first = pending[0]
                 where = Where(record=first.number(0), offset=int(first.offsets[0]))
-                problem = f"a record with more than {MOST_BYTES:,} bytes of records below it"
+                problem = f"a record has more than {MOST_BYTES:,} bytes of records below it"
                 raise DecodeError(problem, where=where, hint="Read it with children=ids")
-        yield from _joined(held)
+        yield from _joined(pending)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return where a piece of whole trees can end that has the records before ``row`` at least."""
+        """Return the first row, at least ``row``, at which a tree begins, or the end."""
         ends = self._tree_begins(records)
         return int(next(iter(ends[ends >= row]), len(records)))
 
     def _tree_begins(self, records: RecordBytes) -> Longs:
-        """Return the records at which trees begin."""
+        """Return the indexes of the records at which trees begin."""
         return np.flatnonzero(np.isin(self._chosen(records)[2], self._ends))
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
-        """Return the roots of trees, and all records that are in these."""
+        """Return the root records as rows, and all records in their trees."""
         kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         kind = kind[rows]
         above, orphans = self.parents_of(kind)
         if orphans.any():
             self._check_orphans(records, rows[orphans], kind[orphans])
+            # Orphans are dropped, so the parents' indexes move down by the number of orphans before
+            # them. Example: with the orphan mask 0 1 0 the new indexes are 0 - 1.
             moved = np.where(above >= 0, (np.cumsum(~orphans) - 1)[above], above)
             rows, kind, above = rows[~orphans], kind[~orphans], moved[~orphans]
         roots = above < 0
@@ -161,20 +168,21 @@ class NestedDecoder(KindsDecoder):
         return ChosenRows(rows[roots], kind[roots], ids, trees=Trees(rows, kind, above))
 
     def parents_of(self, kind: Longs) -> tuple[Longs, Mask]:
-        """Return for each record where the one above it is, -1 for roots, and which records lack one."""
+        """Return the index of each record's parent (-1 for roots), and a mask of the orphans."""
         numbers = np.arange(len(kind))
         (_, _, *levels), _ = RecordIds("", self._chains).columns(kind, numbers)
         known = np.array([level.fill_null(-1).to_numpy(zero_copy_only=False) for level in levels])
         ends = np.where(np.isin(kind, self._ends), numbers, -1)
-        # Below a root after which another tree has begun nothing can follow: its row is complete.
+        # For each record, the last record at or before it that began a tree. A row is complete once the
+        # next tree begins, so a record after that cannot belong to it.
         last = np.maximum.accumulate(ends) if len(kind) else ends
         above, orphans = np.full(len(kind), -1), np.zeros(len(kind), bool)
         for number, chain in enumerate(self._chains):
-            own, depth = np.flatnonzero(kind == number), len(chain) - 1
+            own_rows, depth = np.flatnonzero(kind == number), len(chain) - 1
             if depth:
-                above[own] = known[depth - 1, own]
-                lacks = (known[:depth, own] < 0).any(axis=0)
-                orphans[own] = lacks | (known[0, own] != last[own])
+                above[own_rows] = known[depth - 1, own_rows]
+                lacks = (known[:depth, own_rows] < 0).any(axis=0)
+                orphans[own_rows] = lacks | (known[0, own_rows] != last[own_rows])
         return above, orphans
 
     def _orphans(self, kind: Longs) -> Mask:
@@ -183,33 +191,36 @@ class NestedDecoder(KindsDecoder):
         return super()._orphans(kind)
 
     def _check_orphans(self, records: RecordBytes, rows: Longs, kind: Longs) -> None:
-        """Count records that are left out; raises DecodeError where they are not to be."""
+        """Count dropped orphans. Raises DecodeError for the first one unless ``orphans=drop``."""
         if self._policy is Orphans.DROP:
             for number, count in enumerate(np.bincount(kind).tolist()):
                 if count:
                     self.tally["orphans=drop", self._names[number], ""] += count
             return
-        row, own = int(rows[0]), int(kind[0])
-        name, parent = self._names[own], self._names[self._chains[own][-2]]
+        row, own_kind = int(rows[0]), int(kind[0])
+        name, parent = self._names[own_kind], self._names[self._chains[own_kind][-2]]
         where = Where(record=records.number(row), offset=int(records.offsets[row]))
-        problem = f"a record {name} that is not below any {parent}"
-        hint = "It is left out with orphans=drop, and a row with children=ids"
+        problem = f"a record {name} has no {parent} before it"
+        hint = "orphans=drop drops it; children=ids keeps it as a row"
         raise DecodeError(problem, where=where, hint=hint)
 
     def _decode(
         self, name: str, records: RecordBytes, chosen: ChosenRows, own: Longs
     ) -> pa.RecordBatch:
-        """Return the columns of the rows of a kind, with lists of the records below them."""
-        del own  # all of the kind
+        """Decode the rows of a root kind, with lists of the records below them."""
+        del own  # every record of the kind is decoded
         assert chosen.trees is not None
         _, columns = self._tree(name, records, chosen.trees)
         return pa.RecordBatch.from_arrays(columns, schema=self._own_schema(name))
 
     def _tree(self, name: str, records: RecordBytes, trees: Trees) -> tuple[Longs, list[pa.Array]]:
-        """Return which of the records are of a kind, and their columns; kinds below it that are not shown are decoded for their errors."""
-        own = np.flatnonzero(trees.kind == self._numbers[name])
-        found = decode_rows(self._decoders[name], records, trees.rows[own])
-        columns = [found.column(field.name) for field in self._own_fields(name)]
+        """Return the indexes of a kind's records in the trees, and their columns.
+
+        Kinds below it without columns are still decoded, so that their errors are found.
+        """
+        own_rows = np.flatnonzero(trees.kind == self._numbers[name])
+        decoded = decode_rows(self._decoders[name], records, trees.rows[own_rows])
+        columns = [decoded.column(field.name) for field in self._own_fields(name)]
         for child in self._children[self._numbers[name]]:
             below, inner = self._tree(child, records, trees)
             if child not in self._shown:
@@ -217,15 +228,16 @@ class NestedDecoder(KindsDecoder):
             inner += added_columns(self._of_record, records, trees.rows[below])
             fields = [*self._own_schema(child), *added_fields(self._of_record)]
             values = pa.StructArray.from_arrays(inner, fields=fields)
-            # Parents ascend as their records do, so those of one parent are together.
-            begins = np.searchsorted(trees.above[below], own)
+            # Parent indexes ascend, so the children of one parent are adjacent. Example: parents at
+            # 0 and 3, children with the parents 0 0 3, list offsets 0 2 3.
+            begins = np.searchsorted(trees.above[below], own_rows)
             offsets = pa.array(np.append(begins, len(below)).astype(np.int32))
             columns.append(pa.ListArray.from_arrays(offsets, values))
-        return own, columns
+        return own_rows, columns
 
 
 def _joined(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
-    """Yield records that follow each other in a file as one piece; nothing where there are none."""
+    """Yield consecutive parts as one piece, or nothing if all are empty."""
     filled = [part for part in parts if len(part)]
     if len(filled) < 2:
         yield from filled
@@ -239,9 +251,9 @@ def _joined(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
         )
         for name in ("starts", "ends")
     )
-    found = records_at(np.concatenate(data), starts, ends, first=filled[0].first)
+    joined_records = records_at(np.concatenate(data), starts, ends, first=filled[0].first)
     offsets = np.concatenate([part.offsets for part in filled])
     numbers = [part.numbers(np.arange(len(part))) for part in filled]
     known = [own for own in numbers if own is not None]
     joined = np.concatenate(known) if len(known) == len(filled) else None
-    yield replace(found, places=offsets, texts=filled[0].texts, given_numbers=joined)
+    yield replace(joined_records, places=offsets, texts=filled[0].texts, given_numbers=joined)

@@ -1,4 +1,4 @@
-"""What is written for NULL: a policy for each type of field, an error where none is stated."""
+"""What to write for NULL: a policy per type of field, such as blanks or zero. The default is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class NullAs(Enum):
-    """What the bytes of NULL are."""
+    """The bytes to write for NULL."""
 
     ERROR = "error"
     BLANK = "blank"
@@ -28,7 +28,8 @@ class NullAs(Enum):
 
 
 _OF_BYTES: Final = (NullAs.ERROR, NullAs.LOW, NullAs.HIGH)
-# The usages of each type, and what NULL can be there: a blank binary number, for example, would be another number.
+# The usages of each type, and the policies allowed for it. Blanks are not allowed for binary numbers,
+# for example, since they would be read as a different number.
 TYPES: Final[Mapping[str, tuple[tuple[Usage, ...], tuple[NullAs, ...]]]] = MappingProxyType(
     {
         "text": (
@@ -53,43 +54,46 @@ NullPolicies = Mapping[Usage, NullAs]
 
 
 def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
-    """Return the policy of each usage by ``{TYPE: VALUE}``; ``*`` is all types that can have it. Raises OptionError."""
-    found: dict[Usage, NullAs] = {}
+    """Return the policy of each usage from ``{TYPE: VALUE}``. Raises OptionError.
+
+    ``*`` means all types that allow the policy. For example, ``{"packed": "zero"}``.
+    """
+    policies: dict[Usage, NullAs] = {}
     for name in sorted(pairs, key=lambda name: name != "*"):
         policy = _VALUES.get(str(pairs[name]).casefold())
         if policy is None:
-            raise OptionError(f"NULL is written as {', '.join(_VALUES)}, not {pairs[name]!r}")
+            raise OptionError(f"NULL can be written as {', '.join(_VALUES)}, not {pairs[name]!r}")
         for kind in TYPES if name == "*" else (name.casefold(),):
             if kind not in TYPES:
                 hint = did_you_mean(kind, TYPES) or f"Known: {', '.join(TYPES)}"
-                raise OptionError(f"{name} is not a type that NULL is written for", hint=hint)
+                raise OptionError(f"{name} is not a type of fields", hint=hint)
             usages, allowed = TYPES[kind]
             if policy in allowed:
-                found |= dict.fromkeys(usages, policy)
+                policies |= dict.fromkeys(usages, policy)
             elif name != "*":
                 known = ", ".join(one.value for one in allowed)
                 problem = f"NULL cannot be {policy.value} in {kind} fields"
                 raise OptionError(problem, hint=f"It can be {known}")
-    return found
+    return policies
 
 
 def with_nulls(field: Field, encode: Encoder, policy: NullAs, options: ValueOptions) -> Encoder:
-    """Return an encoder that writes the bytes of a policy for NULL."""
+    """Wrap an encoder so that it writes the policy's bytes for NULL."""
 
     def encode_all(values: pa.Array) -> Octets:
         if not values.null_count:
             return encode(values)
         nulls = values.is_null().to_numpy(zero_copy_only=False)
-        made = _encode_others(field, encode, values, nulls)
+        encoded = _encode_others(field, encode, values, nulls)
         if policy is not NullAs.ZERO:
-            made[nulls] = _bytes_of(field, policy, options)
-        return made
+            encoded[nulls] = _bytes_of(field, policy, options)
+        return encoded
 
     return encode_all
 
 
 def _encode_others(field: Field, encode: Encoder, values: pa.Array, nulls: Mask) -> Octets:
-    """Return the bytes of values, those of zero or of empty text for NULL."""
+    """Encode the values, with zero (or empty text) in place of NULL."""
     if nulls.all():
         values = pa.nulls(len(values), _plain_type(field))
     zero: Any = 0

@@ -1,6 +1,8 @@
-"""Ids of the records of a file, and of the records that they are below.
+"""Ids of the records of a file, and of their parent records.
 
-A record's id is the offset of its first byte in its file, so it is the same however the file is read. A record is below the last one of its parent's kind before it.
+A record's id is the offset of its first byte in the file, so it does not depend on how the file is
+split or read. A record's parent is the last record of the parent kind before it. The columns are
+``_record_id``, and ``_id_0``, ``_id_1`` and so on for the levels of the hierarchy.
 """
 
 from __future__ import annotations
@@ -20,17 +22,20 @@ _NONE: Final = -1
 
 
 def level_column(level: int) -> str:
-    """Return the name of the column with the ids of a level; 0 is that of kinds without a parent."""
+    """Return the name of the id column of a level. Level 0 has the kinds without a parent."""
     return f"_id_{level}"
 
 
 def is_level_column(name: str) -> bool:
-    """Return whether a column can have the ids of a level."""
+    """Return True if a column name is that of a level's ids, such as ``_id_1``."""
     return name.startswith("_id_") and name[4:].isdecimal()
 
 
 def chains_of(kinds: Sequence[str], parents: Mapping[str, str]) -> list[list[int]]:
-    """Return for each kind the numbers of the kinds from the outermost one down to it; raises OptionError."""
+    """Return, for each kind, the indexes of its ancestors from the outermost down to itself.
+
+    Raises OptionError if a kind is unknown, or is its own ancestor.
+    """
     numbers = {name.upper(): number for number, name in enumerate(kinds)}
     above = {}
     for child, parent in parents.items():
@@ -51,7 +56,7 @@ def chains_of(kinds: Sequence[str], parents: Mapping[str, str]) -> list[list[int
 
 
 class RecordIds:
-    """Gives the ids of the records of one file, in its order."""
+    """Computes the ids of the records of one file, in order."""
 
     def __init__(self, path: str, chains: Sequence[Sequence[int]]) -> None:
         self._path, self._chains = path, chains
@@ -59,7 +64,7 @@ class RecordIds:
 
     @staticmethod
     def fields(chains: Sequence[Sequence[int]]) -> list[pa.Field]:
-        """Return the fields of the columns."""
+        """Return the fields of the id columns."""
         levels = [level_column(level) for level in range(max(map(len, chains)))]
         return [
             pa.field(FILE_COLUMN, pa.string()),
@@ -67,26 +72,30 @@ class RecordIds:
         ]
 
     def columns(self, kind: Longs, offsets: Longs) -> tuple[list[pa.Array], Longs]:
-        """Return the columns of records of these kinds at these offsets, and the state after them for ``advance``.
+        """Return the id columns of records of these kinds at these offsets, and the new state.
 
-        The id of a level is NULL below the record's own level, and where no record of that level precedes it.
+        The state is passed to ``advance`` once the records are used. A level's id is NULL if the
+        level is below the record's own, or if no record of that level precedes it.
         """
         rows = len(kind)
         seen = np.empty((len(self._chains), rows), np.int64)
         for number, last in enumerate(self._last):
-            own = np.where(kind == number, offsets, _NONE)
-            seen[number] = np.maximum(np.maximum.accumulate(own), last) if rows else own
+            mine = np.where(kind == number, offsets, _NONE)
+            # The last offset of this kind at or before each record. Example: offsets 10 20 30,
+            # where only the records at 10 and 30 are of the kind, give 10 10 30.
+            seen[number] = np.maximum(np.maximum.accumulate(mine), last) if rows else mine
         levels = np.full((max(map(len, self._chains)), rows), _NONE, np.int64)
         for number, chain in enumerate(self._chains):
-            own = kind == number
-            outer = np.full(int(own.sum()), _NONE, np.int64)
+            mine = kind == number
+            outer = np.full(int(mine.sum()), _NONE, np.int64)
             for level, above in enumerate(chain):
-                found = seen[above][own]
-                # One before a later record of the level above belongs to an earlier one.
-                levels[level, own] = np.where(found >= outer, found, _NONE)
-                outer = np.maximum(outer, found)
+                ids_at_level = seen[above][mine]
+                # A record that precedes the current record of the level above belongs to an earlier
+                # one, so it is not an ancestor.
+                levels[level, mine] = np.where(ids_at_level >= outer, ids_at_level, _NONE)
+                outer = np.maximum(outer, ids_at_level)
         ids = [pa.array(offsets)]
-        ids += [pa.array(found, mask=found == _NONE) for found in levels]
+        ids += [pa.array(ids_at_level, mask=ids_at_level == _NONE) for ids_at_level in levels]
         after = seen[:, -1] if rows else self._last
         return [pa.repeat(self._path, rows), *ids], after
 

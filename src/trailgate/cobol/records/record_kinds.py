@@ -1,7 +1,9 @@
-"""Files whose records are of several kinds, which a field in each record distinguishes.
+"""Decode files with several kinds of records, which are distinguished by a field in each record.
 
-The field has the same place in all layouts, so it is read first, for all records of a chunk. Records of one kind are decoded together by their layout and become a column
-of structs, NULL in the rows of other kinds; rows stay in the order of the file. Or each kind is a table of its own.
+The field has the same offset in all layouts, so it is decoded first, for all records of a chunk.
+The records of each kind are then decoded together by their own layout. Each kind becomes a struct
+column, NULL in the rows of the other kinds, and rows stay in file order; or each kind becomes a
+separate table.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ KIND_COLUMN = "_record"
 
 
 class Trees(NamedTuple):
-    """Records that are below each other: their numbers among the records, their kinds, and the numbers among these of the ones above, -1 for none."""
+    """Records in trees: their indexes, their kinds, and the index of each one's parent (-1 if none)."""
 
     rows: Longs
     kind: Longs
@@ -56,9 +58,10 @@ class Trees(NamedTuple):
 
 
 class ChosenRows(NamedTuple):
-    """The records that become rows: their numbers among the records, their kinds, the columns of their ids, and what these continue with.
+    """The records that become rows: their indexes, their kinds, and their id columns.
 
-    ``trees`` are the rows with the records below them, where these are in them.
+    ``state`` is what the ids of later records continue from. ``trees`` has the nested records, if
+    lists are used.
     """
 
     rows: Longs
@@ -69,10 +72,11 @@ class ChosenRows(NamedTuple):
 
 
 class KindsDecoder:
-    """Decodes records of several layouts: one struct column a kind, null for the other kinds, or a table a kind.
+    """Decodes records of several layouts, into one struct column per kind, or one table per kind.
 
-    Of the columns asked for each kind has those that are its own; a kind with none of them has no struct column and no table. Records of kinds that have parents are
-    decoded file by file (``of_file``).
+    Each kind has those of the selected columns that its layout contains; a kind with none of them
+    has no struct and no table. If kinds have parents, each file needs its own decoder
+    (``of_file``).
     """
 
     def __init__(
@@ -96,25 +100,26 @@ class KindsDecoder:
         )
         self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
-        # The ids have the file's name.
-        given = FILE_COLUMN if self._chains else None
-        self._added = tuple(name for name in options.all_added if name != given)
+        # The id columns include the file's name, so it is not added a second time.
+        file_column = FILE_COLUMN if self._chains else None
+        self._added = tuple(name for name in options.all_added if name != file_column)
         inner = replace(options, raw=False, added=())
         columns = _own_columns(self._layouts, options)
-        self._shown = {name for name, own in columns.items() if own != ()}
-        # Of a kind that is not shown the records are still to have their length: the field of the kinds is known to be good.
+        self._shown = {name for name, layout in columns.items() if layout != ()}
+        # The records of a kind without columns are still decoded, to check their length. The key fields
+        # serve as their columns, since these are known to be valid.
         self._decoders = {
             name: RecordDecoder(
-                own,
+                layout,
                 replace(inner, columns=columns[name] if name in self._shown else kinds.fields),
                 self.tally,
             )
-            for name, own in self._layouts.items()
+            for name, layout in self._layouts.items()
         }
         self._numbers = {name: number for number, name in enumerate(self._decoders)}
 
     def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder]:
-        """Return the decoder of the fields of the kinds, and one that stops at their errors."""
+        """Return a decoder of the key fields that collects their errors, and one that stops at them."""
         values = replace(
             self._options.values,
             integers=Integers.INT64,
@@ -130,16 +135,16 @@ class KindsDecoder:
         )
 
     def of_file(self, path: str) -> KindsDecoder:
-        """Return the decoder of the records of one file, from its first one on."""
+        """Return the decoder for one file, whose ids start at its first record."""
         if not self._chains:
             return self
-        made = copy(self)
-        made.ids = RecordIds(mask_logins(path), self._chains)
-        return made
+        bound = copy(self)
+        bound.ids = RecordIds(mask_logins(path), self._chains)
+        return bound
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Return the schema of all batches."""
+        """The schema of all batches."""
         members = [pa.field(KIND_COLUMN, pa.string()), *self._id_fields()]
         for name in self.names:
             inner = [field for field in self._own_schema(name) if field.name != ERRORS_COLUMN]
@@ -150,17 +155,17 @@ class KindsDecoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the kinds that have columns."""
+        """The names of the kinds that have columns."""
         return tuple(name for name in self._with_rows if name in self._shown)
 
     def is_below(self, name: str) -> bool:
-        """Return whether a name is that of a kind whose records are in the rows of others."""
+        """Return True if the records of this kind are nested in the rows of others."""
         known = {one.upper() for one in self._decoders}
         return name.upper() in known - {one.upper() for one in self._with_rows}
 
     @property
     def _with_rows(self) -> Sequence[str]:
-        """Return the kinds whose records are rows."""
+        """The kinds whose records become rows."""
         return tuple(self._decoders)
 
     def table_schema(self, name: str) -> pa.Schema:
@@ -168,41 +173,44 @@ class KindsDecoder:
         return pa.schema([*self._id_fields(), *self._own_schema(name), *added_fields(self._added)])
 
     def _own_schema(self, name: str) -> pa.Schema:
-        """Return the fields of a kind's records."""
+        """Return the schema of a kind's records, without ids and added columns."""
         return self._decoders[name].schema
 
     def _id_fields(self) -> list[pa.Field]:
         return RecordIds.fields(self._chains) if self._chains else []
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return records in pieces that can be decoded apart from each other, one after the other."""
+        """Return chunks that can be decoded one after the other: the same ones, unchanged."""
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return where a piece can end that has the records before ``row`` at least."""
+        """Return a row, at least ``row``, after which the records can be split."""
         return min(row, len(records))
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of the records, in their order."""
+        """Decode the records in file order, with one struct column per kind."""
         chosen = self._choose_rows(records)
         rows, kind = chosen.rows, chosen.kind
         columns = [pa.array(list(self._decoders)).take(pa.array(kind)), *chosen.ids]
         errors = np.zeros(len(rows), np.int64)
         pool: list[pa.Array] = []
         for name in self._with_rows:
-            own = np.flatnonzero(kind == self._numbers[name])
-            batch = self._decode(name, records, chosen, own)
+            own_rows = np.flatnonzero(kind == self._numbers[name])
+            batch = self._decode(name, records, chosen, own_rows)
+            # ``slots`` maps each row to its row in this kind's batch; rows of other kinds are
+            # masked and become NULL. Example: kinds A B A give for A the slots 0 - 1.
             slots = np.zeros(len(rows), np.int64)
-            slots[own] = np.arange(len(own))
+            slots[own_rows] = np.arange(len(own_rows))
             if self._options.errors is OnError.COLUMN:
-                errors[own] = np.arange(len(own)) + sum(len(part) for part in pool)
+                # The position of each row's error list in the concatenation of all kinds' lists.
+                errors[own_rows] = np.arange(len(own_rows)) + sum(len(part) for part in pool)
                 pool.append(batch.column(ERRORS_COLUMN))
                 batch = batch.drop_columns([ERRORS_COLUMN])
             if name not in self._shown:
                 continue
             struct = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
             mask = np.ones(len(rows), bool)
-            mask[own] = False
+            mask[own_rows] = False
             columns.append(struct.take(pa.array(slots, mask=mask)))
         if pool:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
@@ -213,26 +221,26 @@ class KindsDecoder:
     def tables(
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the columns of the records of each kind, or of one kind alone: the others are not decoded then."""
+        """Decode the records of each kind into its table, or only those of the kind ``only``."""
         chosen = self._choose_rows(records)
-        found = []
+        batches_ = []
         for name in self._with_rows:
             if only not in (None, name):
                 continue
-            own = np.flatnonzero(chosen.kind == self._numbers[name])
-            batch = self._decode(name, records, chosen, own)
-            if name not in self._shown or not (len(own) or only):
+            own_rows = np.flatnonzero(chosen.kind == self._numbers[name])
+            batch = self._decode(name, records, chosen, own_rows)
+            if name not in self._shown or not (len(own_rows) or only):
                 continue
-            columns = [column.take(pa.array(own)) for column in chosen.ids] + batch.columns
-            columns += added_columns(self._added, records, chosen.rows[own])
-            found.append(
+            columns = [column.take(pa.array(own_rows)) for column in chosen.ids] + batch.columns
+            columns += added_columns(self._added, records, chosen.rows[own_rows])
+            batches_.append(
                 (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
             )
         self._advance(chosen.state)
-        yield from found
+        yield from batches_
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
-        """Return which records are rows, in their order."""
+        """Return the records that become rows, in order."""
         kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         ids, state = self._id_columns(records, kind, rows)
@@ -241,25 +249,25 @@ class KindsDecoder:
     def _decode(
         self, name: str, records: RecordBytes, chosen: ChosenRows, own: Longs
     ) -> pa.RecordBatch:
-        """Return the columns of those of the rows that are of a kind."""
+        """Decode the rows of one kind. ``own`` are their indexes among the chosen rows."""
         return decode_rows(self._decoders[name], records, chosen.rows[own])
 
     def _id_columns(
         self, records: RecordBytes, kind: Longs, rows: Longs
     ) -> tuple[list[pa.Array], Longs | None]:
-        """Return the columns of ids, and what they continue with after these records."""
+        """Return the id columns, and the state after these records."""
         if not self._chains:
             return [], None
         ids = self.ids or RecordIds("", self._chains)
         return ids.columns(kind[rows], records.offsets[rows])
 
     def _advance(self, state: Longs | None) -> None:
-        """Continue the ids after records that were decoded."""
+        """Continue the ids after decoded records."""
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 
     def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
-        """Yield the records of each kind, or of one, with what is wrong in them, and those whose kind is not known."""
+        """Yield the records of each kind (or of one) with their problems, and the records of unknown kind."""
         _, bad, kind = self._chosen(records)
         unknown = bad | ((kind < 0) & (not self._kinds.others))
         known = np.flatnonzero((kind >= 0) & ~unknown)
@@ -267,35 +275,39 @@ class KindsDecoder:
         orphans = self._orphans(kind[known])
         if unknown.any():
             field = self._fields[0]
-            reason = Reason("the record is not of a kind that is known", self._known())
+            reason = Reason("the record is not of a known kind", self._known())
             wrong = Fault(field.name, field.size, field.offset, unknown, lambda _: reason, Why.KIND)
             yield FaultyRecords("", records, [wrong])
         for number, (name, decoder) in enumerate(self._decoders.items()):
             if only not in (None, name):
                 continue
             rows = known[kind[known] == number]
-            lone = orphans[kind[known] == number]
+            orphaned = orphans[kind[known] == number]
             numbers = records.numbers(rows)
             at = 0
-            for one in decoder.faults(records.take(rows)):
-                end = at + len(one.records)
-                own = None if numbers is None else numbers[at:end]
-                if lone[at:end].any():
-                    one.faults.append(self._orphan_fault(number, lone[at:end]))
-                yield one._replace(record=name, numbers=own)
+            for part in decoder.faults(records.take(rows)):
+                end = at + len(part.records)
+                own_numbers = None if numbers is None else numbers[at:end]
+                if orphaned[at:end].any():
+                    part.faults.append(self._orphan_fault(number, orphaned[at:end]))
+                yield part._replace(record=name, numbers=own_numbers)
                 at = end
 
     def _orphans(self, kind: Longs) -> Mask:
-        """Return which records cannot be rows for want of a parent."""
+        """Return a mask of the records that cannot become rows because they have no parent."""
         return np.zeros(len(kind), bool)
 
     def _orphan_fault(self, number: int, rows: Mask) -> Fault:
         names, chain = list(self._decoders), self._chains[number]
-        reason = Reason(f"the {names[chain[-2]]} that it is below is not before it")
+        reason = Reason(f"no {names[chain[-2]]} comes before it, which would be its parent")
         return Fault(names[chain[-2]], 0, 0, rows, lambda _: reason, Why.ORPHAN)
 
     def kinds_of(self, records: RecordBytes) -> Longs:
-        """Return each record's kind as a number; -1 where it is left out."""
+        """Return each record's kind as a number, or -1 if the record is skipped.
+
+        Raises DecodeError if a key field is bad, or if a kind is unknown and others are not
+        skipped.
+        """
         values, bad, kind = self._chosen(records)
         if bad.any():
             row = int(np.argmax(bad))
@@ -311,21 +323,24 @@ class KindsDecoder:
             self.tally["kinds, *", "skipped", ""] += skipped
 
     def _chosen(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
-        """Return the values of the fields of the kinds, where one has none and is not blank, and the kinds as numbers, -1 for none."""
-        found = self._key.decode(records)
-        columns = found.columns[: len(self._fields)]
+        """Return the key fields' columns, a mask of bad records, and the kinds as numbers (-1 if unknown)."""
+        decoded = self._key.decode(records)
+        columns = decoded.columns[: len(self._fields)]
         bad = np.zeros(len(records), bool)
+        # NULL means a bad value or a blank one; only the former is an error.
         if any(column.null_count for column in columns):
-            bad = _not_blank(found.column(ERRORS_COLUMN))
-        # Each distinct combination of values is chosen for once.
+            bad = _not_blank(decoded.column(ERRORS_COLUMN))
+        # Choose the kind once for each distinct combination of values. ``codes`` numbers the
+        # combinations: for columns A, B with the values (x 1) (y 1) (x 1) they are 0 1 0.
         codes, distinct = np.zeros(len(records), np.int64), [()]
         for column in columns:
             values = column.dictionary_encode()
-            own = [*values.dictionary.to_pylist(), None]
-            inner = values.indices.fill_null(len(own) - 1).to_numpy(zero_copy_only=False)
-            used, codes = np.unique(codes * len(own) + inner, return_inverse=True)
+            values_ = [*values.dictionary.to_pylist(), None]
+            inner = values.indices.fill_null(len(values_) - 1).to_numpy(zero_copy_only=False)
+            used, codes = np.unique(codes * len(values_) + inner, return_inverse=True)
             distinct = [
-                (*distinct[code // len(own)], own[code % len(own)]) for code in used.tolist()
+                (*distinct[code // len(values_)], values_[code % len(values_)])
+                for code in used.tolist()
             ]
         chosen = self._choose(distinct) if len(records) else []
         numbers = [self._numbers.get(name, -1) if name else -1 for name in chosen]
@@ -333,7 +348,7 @@ class KindsDecoder:
         return columns, bad, kind
 
     def _known(self) -> str:
-        """Return the values and ranges that kinds have."""
+        """Return a hint with the values of the known kinds."""
         return f"Known: {', '.join(map(str, self._kinds.rules))}"
 
     def _unknown_error(
@@ -353,7 +368,7 @@ class KindsDecoder:
 
 
 class SegmentDecoder:
-    """Decodes the records of one kind among others, as its table."""
+    """Decodes only the records of one kind, as a table."""
 
     def __init__(self, kinds: KindsDecoder, name: str) -> None:
         known = {one.upper(): one for one in kinds.names}
@@ -366,44 +381,47 @@ class SegmentDecoder:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema of all batches."""
+        """The schema of all batches."""
         return self._kinds.table_schema(self.name)
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return records in pieces that can be decoded apart from each other."""
+        """Return chunks that can be decoded independently. See ``KindsDecoder.whole``."""
         return self._kinds.whole(chunks)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return where a piece can end that has the records before ``row`` at least."""
+        """Return a row, at least ``row``, after which the records can be split."""
         return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
-        """Return the decoder of the records of one file, from its first one on."""
+        """Return the decoder for one file, whose ids start at its first record."""
         return SegmentDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of the records of the kind."""
+        """Decode the records of the kind."""
         for _, batch in self._kinds.tables(records, self.name):
             yield batch
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield the records of the kind with what is wrong in them."""
+        """Yield the records of the kind with their problems."""
         return self._kinds.faults(records, self.name)
 
 
 def _not_blank(errors: pa.Array) -> Mask:
-    """Return the records in which a field has no value, and is not of blanks or low-values."""
+    """Return a mask of the records with a bad key field that is not just low-values.
+
+    Blank key fields are not errors, as they are decoded as NULL.
+    """
     low = pc.match_substring_regex(errors.flatten().field("raw"), "^00( 00)*$")
     wrong = ~low.to_numpy(zero_copy_only=False)
-    found = np.zeros(len(errors), bool)
-    found[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
-    return found
+    mask = np.zeros(len(errors), bool)
+    mask[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
+    return mask
 
 
 def _own_columns(
     layouts: Mapping[str, Layout], options: RecordOptions
 ) -> dict[str, tuple[str, ...] | None]:
-    """Return which of the columns asked for each layout has; raises OptionError for one that none has."""
+    """Return the selected columns that each layout has. Raises OptionError if no layout has a column."""
     columns = options.columns
     if columns is None:
         return dict.fromkeys(layouts)
@@ -420,7 +438,7 @@ def _own_columns(
 
 
 def decode_rows(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
-    """Return the columns of some records; an error names the record by its own number."""
+    """Decode the records at these indexes. An error names a record by its number in the source."""
     try:
         return decoder.decode(records.take(rows))
     except DecodeError as error:

@@ -1,7 +1,11 @@
-"""How long a record is where only its own bytes state it: numbers in it, a value that a table gives a length, or how often its items occur.
+"""Compute the length of a record from its own bytes, for files without descriptors or delimiters.
 
-A rule is a sum: bytes that are always there, and so many for each one of the numbers in the record. Several rules are for
-records of several kinds, which the value of one field distinguishes. Kernels follow the rules from record to record.
+A ``LengthRule`` is a sum: a constant, plus for each ``LengthTerm`` a number in the record times a
+factor. There are several rules if there are several kinds of records, chosen by the value of a
+field. Rules come from an expression over items (``stated_lengths``), from a table of values
+(``mapped_lengths``), or from layouts with OCCURS DEPENDING ON (``layout_lengths``). For example, a
+record of a 2-byte counter N and N items of 10 bytes has the length 2 + 10 * N. The kernel
+``computed_records`` evaluates the rules.
 """
 
 from __future__ import annotations
@@ -39,15 +43,15 @@ _TOKEN: Final = re.compile(r"\s*(?:(\d+)(?![\w-])|([A-Za-z0-9](?:[\w-]*[A-Za-z0-
 _FORM: Final = (
     "Write an item, or a sum as ITEM + 4 or 100 * ITEM + ITEM, with blanks around a minus"
 )
-_TRIED: Final = 64  # records by which a layout's lengths are tried
+_TRIED: Final = 64  # random combinations of counts that must confirm a layout's rule
 
 
 @dataclass(frozen=True, slots=True)
 class LengthTerm:
-    """A number in a record, for each one of which the record has ``factor`` bytes.
+    """A number in the record, by which its length grows with ``factor`` bytes per unit.
 
-    The number is at ``offset``, and ``shifts`` bytes further for each one of the numbers of the terms before. It is at most ``most``, unless that is
-    negative; ``coding`` is one of the kernels' codings.
+    The number is at ``offset``, plus ``shifts[i]`` bytes for each unit of the i-th earlier term. It
+    is at most ``most``, unless that is negative. ``coding`` is one of the encodings in ``kernels``.
     """
 
     name: str
@@ -61,20 +65,20 @@ class LengthTerm:
 
 @dataclass(frozen=True, slots=True)
 class LengthRule:
-    """The length of a record: ``base`` bytes, and those of the terms."""
+    """The length of a record: ``base`` bytes, plus those of the terms."""
 
     base: int
     terms: tuple[LengthTerm, ...] = ()
 
     @property
     def least(self) -> int:
-        """Return the fewest bytes of a record."""
+        """The minimum bytes of a record."""
         grows = all(term.factor >= 0 for term in self.terms)
         return max(1, self.base if grows else 1, *(t.offset + t.width for t in self.terms))
 
 
 class LengthTables(NamedTuple):
-    """Rules as a kernel takes them."""
+    """The rules as flat arrays for the kernel."""
 
     key: Longs
     places: Longs
@@ -87,9 +91,10 @@ class LengthTables(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordLengths:
-    """The rules of a file's records: those whose bytes at the offsets ``places`` are one of ``values`` have the rules ``chosen``, others ``rest``.
+    """The length rules of a file's records.
 
-    A byte of a value is -1 if any byte is one.
+    A record whose bytes at the offsets ``places`` equal ``values[i]`` has the rule ``chosen[i]``;
+    all others have the rule ``rest``. A byte of -1 in a value matches any byte.
     """
 
     rules: tuple[LengthRule, ...]
@@ -100,12 +105,12 @@ class RecordLengths:
 
     @property
     def least(self) -> int:
-        """Return the fewest bytes of a record."""
+        """The minimum bytes of a record."""
         return min(rule.least for rule in self.rules)
 
     @property
     def terms(self) -> list[LengthTerm]:
-        """Return the terms of all rules."""
+        """The terms of all rules."""
         return [term for rule in self.rules for term in rule.terms]
 
     def tables(self) -> LengthTables:
@@ -113,6 +118,7 @@ class RecordLengths:
         terms = self.terms
         widest = max(len(rule.terms) for rule in self.rules)
         ends = np.cumsum([len(rule.terms) for rule in self.rules])
+        # Each rule refers to its terms by their range in the flat table of terms.
         rules = [
             (rule.base, rule.least, int(end) - len(rule.terms), int(end))
             for rule, end in zip(self.rules, ends, strict=True)
@@ -131,14 +137,14 @@ class RecordLengths:
 
 
 def field_lengths(offset: int, width: int, *, little: bool) -> RecordLengths:
-    """Return the lengths that a binary number without a sign states."""
+    """Return the lengths that an unsigned binary number states."""
     coding = kernels.LITTLE if little else kernels.BIG
     term = LengthTerm("the length field", offset, width, coding)
     return RecordLengths((LengthRule(0, (term,)),))
 
 
 def stated_lengths(text: str, layouts: Sequence[Layout], dialect: Dialect) -> RecordLengths:
-    """Return the lengths that items state: one, or a sum of them; raises OptionError."""
+    """Parse a length expression such as ``LEN`` or ``100 * N + 4``. Raises OptionError."""
     base, factors = _parse(text)
     terms = []
     for name, factor in factors:
@@ -150,7 +156,10 @@ def stated_lengths(text: str, layouts: Sequence[Layout], dialect: Dialect) -> Re
 def mapped_lengths(
     name: str, lengths: Mapping[str, int], layouts: Sequence[Layout], options: ValueOptions
 ) -> RecordLengths:
-    """Return the lengths that the values of an item have, by a table in which ``*`` are the others; raises OptionError."""
+    """Return the lengths that a table assigns to the values of an item. Raises OptionError.
+
+    ``*`` in the table stands for all other values.
+    """
     offset, field = _item(name, layouts)
     values = [value for value in lengths if value != REST]
     rules = tuple(LengthRule(length) for length in lengths.values())
@@ -171,21 +180,25 @@ def mapped_lengths(
 def layout_lengths(
     layouts: Sequence[Layout], kinds: RecordKinds | None, options: ValueOptions
 ) -> RecordLengths:
-    """Return the lengths that layouts have with as many elements of each OCCURS as there are; raises OptionError.
+    """Return the lengths of layouts whose OCCURS DEPENDING ON have their real lengths.
 
-    There is a layout for each record of the kinds, in their order.
+    There is one layout per kind, in order. Raises OptionError if a length is not a sum of counters,
+    or if the kinds do not have distinct values.
     """
     rules = tuple(_layout_rule(layout, options.dialect) for layout in layouts)
     if kinds is None:
         return RecordLengths(rules[:1])
     if kinds.others or any(one.high for rule in kinds.rules for one in rule.values):
-        problem = "the length of a record follows from its kind only where each kind has values of its own"
-        raise OptionError(problem, hint="Give no ranges, and a record for *")
+        problem = (
+            "record lengths can only follow from kinds if each kind is chosen by single values"
+        )
+        raise OptionError(problem, hint="Use no ranges, and name a record for *")
     numbers = {name: number for number, name in enumerate(kinds.records)}
     fields = key_fields(layouts, kinds.fields)
     values = [
         (parts, numbers[rule.record])
         for rule in kinds.rules
+        # Blanks and low-values are two byte patterns, so one rule can need several combinations.
         for parts in product(
             *(
                 _key_values(field, one, options)
@@ -203,7 +216,7 @@ def layout_lengths(
 
 
 def _key_values(field: Field, values: ValueRange, options: ValueOptions) -> list[Sequence[int]]:
-    """Return the bytes that a field can have for a value: any, blanks or low-values, or those of the value."""
+    """Return the possible bytes of a field for a value: any (-1), blanks or low-values, or its encoding."""
     if values.low is None:
         return [[-1] * field.size]
     if not values.low.strip(PADDING):
@@ -213,21 +226,21 @@ def _key_values(field: Field, values: ValueRange, options: ValueOptions) -> list
 
 
 def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
-    """Return the number and the items with their factors that a sum consists of."""
+    """Parse a sum into its constant and its items with their factors: ``100 * N + 4`` is (4, [(N, 100)])."""
     base, factors, at, sign = 0, [], 0, 1
     while True:
         factor, name = sign, ""
         while True:
-            found = _TOKEN.match(text, at)
-            if found is None or found[3]:
+            match = _TOKEN.match(text, at)
+            if match is None or match[3]:
                 raise OptionError(f"not a length: {text!r}", hint=_FORM)
-            at = found.end()
-            if found[1]:
-                factor *= int(found[1])
+            at = match.end()
+            if match[1]:
+                factor *= int(match[1])
             elif name:
                 raise OptionError(f"not a length: {text!r}", hint="Two items cannot be multiplied")
             else:
-                name = found[2]
+                name = match[2]
             after = _TOKEN.match(text, at)
             if after is None or after[3] != "*":
                 break
@@ -244,24 +257,27 @@ def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _item(name: str, layouts: Sequence[Layout]) -> tuple[int, Field]:
-    """Return the offset of an item, and the item, which is at the same place in all layouts; raises OptionError."""
-    places: list[tuple[int, Field]] = []
+    """Return the offset and field of an item that all layouts have at the same offset.
+
+    Raises OptionError if there is no such item.
+    """
+    offsets_and_fields: list[tuple[int, Field]] = []
     known: list[str] = []
     for layout in layouts:
         columns = flat_columns(layout)
         known += [column.field.name for column in columns]
-        own = [(c.offset, c.field) for c in columns if c.field.name.upper() == name.upper()]
-        if len(own) != 1:
+        matches = [(c.offset, c.field) for c in columns if c.field.name.upper() == name.upper()]
+        if len(matches) != 1:
             problem = f"{name} is not one item of the record {layout.name}"
             raise OptionError(problem, hint=did_you_mean(name, known) or f"Known: {known[0]}, ...")
-        places += own
-    if len({(offset, field.size, field.usage) for offset, field in places}) > 1:
-        raise OptionError(f"{name} is not at the same place in all kinds of records")
-    return places[0]
+        offsets_and_fields += matches
+    if len({(offset, field.size, field.usage) for offset, field in offsets_and_fields}) > 1:
+        raise OptionError(f"{name} is not at the same offset in all kinds of records")
+    return offsets_and_fields[0]
 
 
 def _coding(field: Field, dialect: Dialect) -> int:
-    """Return how the number of a field is coded; raises OptionError where it is not a whole number."""
+    """Return the kernels' encoding of a field. Raises OptionError unless it is a whole number."""
     number = field.number
     if field.usage is Usage.TEXT and field.size <= kernels.MOST_DIGITS:
         return kernels.ZONED
@@ -290,12 +306,12 @@ def _coding(field: Field, dialect: Dialect) -> int:
         }
         if field.usage in decimal and number.digits <= kernels.MOST_DIGITS:
             return decimal[field.usage]
-    problem = f"{field.name} ({field.usage.value}) cannot hold a length"
+    problem = f"{field.name} ({field.usage.value}) cannot be a length"
     raise OptionError(problem, hint="It must be a whole number of up to 18 digits")
 
 
 def _raw_value(field: Field, value: str, options: ValueOptions) -> bytes:
-    """Return the bytes that a field has for a value; raises OptionError for one that it cannot have."""
+    """Return the bytes of a field for a value. Raises OptionError if the field cannot have it."""
     try:
         column = pa.array([value if field.number is None else int(value)])
         raw: bytes = encoder(field, options)(column)[0].tobytes()
@@ -306,27 +322,33 @@ def _raw_value(field: Field, value: str, options: ValueOptions) -> bytes:
 
 
 def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
-    """Return the length of a layout by its counters; raises OptionError where it is not a sum of them.
+    """Return the length rule of a layout. Raises OptionError if the length is not a sum of its counters.
 
-    Where items are for some counts is known (``place_items``), so the sum is found by trying, and tried with other counts.
+    ``place_items`` computes offsets and lengths for given counts. So the rule is fitted: one trial
+    with all counters at their minimum, one with each counter increased by 1, and random trials that
+    must confirm that the result is linear.
     """
     limits = _limits(layout)
     items, _, _ = _try_counts(layout, np.zeros((1, 0), np.int64))
     keys = frozenset(limits)
-    own = [limits[key] for one in items if (key := key_among(keys, one.field, one.groups))]
-    low, high = (np.array([limit[side] for limit in own], np.int64) for side in (0, 1))
+    limits_of_items = [
+        limits[key] for one in items if (key := key_among(keys, one.field, one.groups))
+    ]
+    low, high = (np.array([limit[side] for limit in limits_of_items], np.int64) for side in (0, 1))
     count = len(items)
     draw = np.random.default_rng(count)
-    tried = np.vstack(
+    trial_counts = np.vstack(
         [low, low + np.eye(count, dtype=np.int64), draw.integers(low, high + 1, (_TRIED, count))]
     )
-    tried = np.minimum(tried, high)
-    _, offsets, extents = _try_counts(layout, tried)
+    trial_counts = np.minimum(trial_counts, high)
+    _, offsets, extents = _try_counts(layout, trial_counts)
     values = np.vstack([extents, offsets])
+    # Row 0 of ``values`` is the length, row i the offset of counter i - 1. Column 0 has the minimum
+    # counts, so the differences to columns 1 to count are the bytes per unit of each counter.
     slopes = values[:, 1 : count + 1] - values[:, :1]
-    if (values != values[:, :1] + slopes @ (tried - low).T).any():
-        problem = f"the length of {layout.name} is not a sum of its counters' parts"
-        hint = "A table in a table, each with a number of elements, needs a recordFormat that states lengths"
+    if (values != values[:, :1] + slopes @ (trial_counts - low).T).any():
+        problem = f"the length of {layout.name} is not a sum over its counters"
+        hint = "Nested tables with variable numbers of elements need a recordFormat that states lengths"
         raise OptionError(problem, hint=hint)
     bases = values[:, 0] - slopes @ low
     terms = [
@@ -345,28 +367,35 @@ def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
 
 
 def _limits(layout: Layout) -> dict[CounterKey, tuple[int, int]]:
-    """Return the fewest and the most that each counter can hold."""
-    found: dict[CounterKey, tuple[int, int]] = {}
+    """Return the minimum and maximum of each counter."""
+    limits: dict[CounterKey, tuple[int, int]] = {}
     for field in layout.root.walk():
         occurs = field.occurs
         if occurs is not None and occurs.counter:
             key = counter_key(occurs)
-            low, high = found.get(key, (0, occurs.most))
-            found[key] = max(low, occurs.fewest), min(high, occurs.most)
-    return found
+            low, high = limits.get(key, (0, occurs.most))
+            limits[key] = max(low, occurs.fewest), min(high, occurs.most)
+    return limits
 
 
 def _try_counts(layout: Layout, counts: Longs) -> tuple[list[Item], Longs, Longs]:
-    """Return the counters of a layout, their offsets in records of these counts, and the records' lengths."""
+    """Place a layout's items for these counts (a row per trial).
+
+    Returns its counters, their offsets in each trial, and the record's length in each trial.
+    """
     rows, known = counts.shape
-    found: list[Item] = []
+    counters: list[Item] = []
 
     def read(item: Item) -> Counts:
-        number = len(found)
-        found.append(item)
+        number = len(counters)
+        counters.append(item)
         return Counts(counts[:, number] if number < known else np.zeros(rows, np.int64))
 
     placed = place_items(layout, column_names(layout), read, real=True)
-    offsets = [np.broadcast_to(item.offset, rows) for item in found]
+    offsets = [np.broadcast_to(item.offset, rows) for item in counters]
     extents = np.broadcast_to(placed.extent, rows)
-    return found, np.array(offsets, np.int64).reshape(len(found), rows), extents.astype(np.int64)
+    return (
+        counters,
+        np.array(offsets, np.int64).reshape(len(counters), rows),
+        extents.astype(np.int64),
+    )

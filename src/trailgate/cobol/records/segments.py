@@ -1,6 +1,8 @@
-"""Layouts by name: a record of level 01, or a segment, one of the groups that define the same bytes of a record by REDEFINES.
+"""Find the layout of a record (level 01) or segment by name.
 
-A segment's layout is its record without the other definitions of those bytes. Offsets and lengths stay the same.
+A segment is one of several groups that share the same bytes by REDEFINES. Its layout is that of the
+record without the other groups; offsets and lengths stay the same. For example, if B redefines A in
+the record R, the segment B has the items of R with B instead of A.
 """
 
 from __future__ import annotations
@@ -14,14 +16,17 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class SegmentLength(Enum):
-    """Where a segment ends after which nothing follows in its record."""
+    """Where a segment's record ends if nothing follows the segment."""
 
-    OWN = "own"  # with its last item
-    RECORD = "record"  # where the longest one ends
+    OWN = "own"  # after its last item
+    RECORD = "record"  # where the longest segment ends
 
 
 def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
-    """Return the layout of a record or segment by its name; without one there must be a single record."""
+    """Return the layout of a record or segment. Without a name, there must be only one record.
+
+    Raises OptionError if there is no such record, or several.
+    """
     known = {layout.name.upper(): layout for layout in layouts}
     if name is None:
         if len(layouts) == 1:
@@ -40,8 +45,8 @@ def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
     if len(segments) == 1:
         return segment_layout(*segments[0])
     if segments:
-        problem = f"the copybook has {len(segments)} segments of the name {name}"
-        raise OptionError(problem, hint="The name of a segment must occur once")
+        problem = f"the copybook has {len(segments)} segments called {name}"
+        raise OptionError(problem, hint="A segment's name must be unique")
     if paths:
         raise _item_error(*paths[0])
     known_names = [*known, *segment_names(layouts)]
@@ -50,23 +55,24 @@ def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
 
 
 def written_layout(layouts: Sequence[Layout], name: str | None) -> Layout:
-    """Return the layout by which a record or segment of a name is written, with the items of ``layout_named``.
+    """Return the layout by which to write a record or segment.
 
-    A segment after which nothing follows in its record ends with its own last item, wherever other definitions of its bytes end.
+    If nothing follows the segment in its record, the layout ends after the segment's own last item,
+    even if other definitions of its bytes are longer.
     """
     layout = layout_named(layouts, name)
     if name is None or any(layout is one for one in layouts):
         return layout
-    for whole in layouts:
-        for path in _paths(whole.root):
+    for record in layouts:
+        for path in _paths(record.root):
             named = path[-1].name.upper() == name.upper()
-            if named and _is_segment(whole.root, path) and _is_last(whole.root, path):
-                return Layout(replace(_alone(whole.root, path), name=layout.name))
+            if named and _is_segment(record.root, path) and _is_last(record.root, path):
+                return Layout(replace(_alone(record.root, path), name=layout.name))
     return layout
 
 
 def _is_last(group: Field, path: Sequence[Field]) -> bool:
-    """Return whether nothing but other definitions of the same bytes follows a segment in its groups."""
+    """Return True if only other definitions of the same bytes follow the segment in its groups."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
     at = next(number for number, child in enumerate(group.children) if child is chosen)
@@ -77,17 +83,17 @@ def _is_last(group: Field, path: Sequence[Field]) -> bool:
 
 
 def _alone(group: Field, path: Sequence[Field]) -> Field:
-    """Return a group whose last item is the one that a path leads to, without other definitions of its bytes."""
+    """Return a group that ends with the item at ``path``, without other definitions of its bytes."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
-    own = _alone(chosen, rest) if rest else _named(chosen)
+    alone = _alone(chosen, rest) if rest else _named(chosen)
     before = [child for child in group.children if not any(child is other for other in others)]
-    size = own.offset + own.size - group.offset
-    return replace(group, children=(*before, replace(own, redefines=None)), size=size)
+    size = alone.offset + alone.size - group.offset
+    return replace(group, children=(*before, replace(alone, redefines=None)), size=size)
 
 
 def segment_names(layouts: Sequence[Layout]) -> list[str]:
-    """Return the names of the groups that define the same bytes as others."""
+    """Return the names of all segments."""
     return [
         path[-1].name
         for layout in layouts
@@ -99,24 +105,25 @@ def segment_names(layouts: Sequence[Layout]) -> list[str]:
 
 
 def segment_layout(layout: Layout, path: Sequence[Field]) -> Layout:
-    """Return the layout of a segment: ``path`` are the fields from an item of the record down to the segment.
+    """Return the layout of the segment at ``path``, the fields from the record's item down to it.
 
-    The segment's items are items of the group that it is in, as those of a group without a name are. Of other definitions of its bytes the first one
-    stays as FILLER where the segment redefines it, so that what follows begins where it did.
+    The segment's items become items of the group around it. If the segment redefines another field,
+    that field stays as FILLER, so that the items after it keep their offsets.
     """
     root = _without_others(layout.root, path)
     return Layout(replace(root, name=path[-1].name))
 
 
 def _without_others(group: Field, path: Sequence[Field]) -> Field:
+    """Remove the other definitions of the segment's bytes from a group."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
     base = others[0]
     children = []
     for child in group.children:
         if child is chosen:
-            own = _without_others(child, rest) if rest else _named(child)
-            children.append(own if child is base else replace(own, redefines=base.name))
+            segment = _without_others(child, rest) if rest else _named(child)
+            children.append(segment if child is base else replace(segment, redefines=base.name))
         elif child is base:
             children.append(
                 replace(child, usage=Usage.TEXT, children=(), filler=True, size=child.extent)
@@ -127,12 +134,12 @@ def _without_others(group: Field, path: Sequence[Field]) -> Field:
 
 
 def _named(segment: Field) -> Field:
-    """Return a segment whose items are those of the group that it is in; one that is an item itself stays an item."""
+    """Return the segment as a nameless group, so that its items belong to the group around it."""
     return replace(segment, filler=True) if segment.children else segment
 
 
 def _alternatives(group: Field, chosen: Field) -> list[Field]:
-    """Return the definitions of the same bytes as an item's in its group, the redefined one first; the item alone where there are no others."""
+    """Return all fields of a group that share bytes with ``chosen``, the redefined one first."""
     bases: list[Field] = []
     for at, child in enumerate(group.children):
         base = child
@@ -140,13 +147,18 @@ def _alternatives(group: Field, chosen: Field) -> list[Field]:
             if child.redefines and group.children[earlier].name.upper() == child.redefines.upper():
                 base = bases[earlier]
                 break
+        # A field's base is the field that it redefines, directly or through others.
         bases.append(base)
-    own = next(b for child, b in zip(group.children, bases, strict=True) if child is chosen)
-    return [child for child, base in zip(group.children, bases, strict=True) if base is own]
+    base_of_chosen = next(
+        b for child, b in zip(group.children, bases, strict=True) if child is chosen
+    )
+    return [
+        child for child, base in zip(group.children, bases, strict=True) if base is base_of_chosen
+    ]
 
 
 def _paths(field: Field) -> Iterator[tuple[Field, ...]]:
-    """Yield the path from an item of a group down to each item below it."""
+    """Yield the path to each field below ``field``."""
     for child in field.children:
         yield (child,)
         for path in _paths(child):
@@ -154,7 +166,10 @@ def _paths(field: Field) -> Iterator[tuple[Field, ...]]:
 
 
 def _is_segment(root: Field, path: Sequence[Field]) -> bool:
-    """Return whether a path leads to a group that is, or is in, one of several definitions of the same bytes, or to an item that is one of them."""
+    """Return True if a path leads to a group that is, or is inside, one of several definitions.
+
+    An elementary item must itself be one of the definitions. Repeated fields are never segments.
+    """
     groups = (root, *path)
     if any(field.occurs is not None for field in path):
         return False
@@ -168,5 +183,5 @@ def _item_error(layout: Layout, path: Sequence[Field]) -> OptionError:
     field = path[-1]
     redefines = f", which redefines {field.redefines}," if field.redefines else ""
     problem = f"{field.name} is an item{redefines} of the record {layout.name}, not a record (level 01) or a segment"
-    hint = f"Read {layout.name}, which has it as a column. A segment REDEFINES another group or item, or is redefined"
+    hint = f"Read {layout.name}, which has it as a column. A segment redefines another group or item, or is redefined"
     return OptionError(problem, hint=hint)

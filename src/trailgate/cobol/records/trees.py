@@ -1,6 +1,7 @@
-"""Trees of groups and OCCURS as flat columns, to be written: the mirror image of how ``fields`` makes structs and lists of items.
+"""Flatten columns of structs and lists into one column per item, for writing.
 
-A list has an element for each that its record has. What a list or a struct lacks is NULL in the flat columns.
+This is the reverse of how ``fields`` builds structs and lists. A list must have as many elements as
+the record's counter states. Missing members and elements become NULL.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from trailgate.errors import EncodeError, Where, did_you_mean
 
 
 def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
-    """Return whether any of the columns is a struct or a list."""
+    """Return True if any column is a struct or a list."""
     return any(pa.types.is_nested(kind) for kind in kinds.values())
 
 
 @dataclass(slots=True)
 class TreeColumns:
-    """Flat columns by their names, and the lengths of lists in their order, NULL where there is no list."""
+    """Flat columns by name, and the lengths of the lists in order (NULL if a list is missing)."""
 
     columns: dict[str, pa.Array] = member(default_factory=dict)
     lengths: list[pa.Array | None] = member(default_factory=list)
 
     def add(self, node: ItemNode, values: pa.Array | None) -> None:
-        """Add the flat columns of a node; without values there are none."""
+        """Add the flat columns of a node."""
         if isinstance(node, RepeatedItem):
             self._add_list(node, values)
         elif isinstance(node, GroupItem):
@@ -44,16 +45,16 @@ class TreeColumns:
         elif values is not None and not node.field.filler:
             self.columns[node.name] = values
 
-    def add_members(self, group: GroupItem, given: Mapping[str, pa.Array] | None) -> None:
-        """Add the flat columns of a group's members by their names; raises EncodeError for a name that the group has not."""
+    def add_members(self, group: GroupItem, values: Mapping[str, pa.Array] | None) -> None:
+        """Add the flat columns of a group. Raises EncodeError if it has no item for a column."""
         named = dict(names_of(group))
-        for name in given or ():
+        for name in values or ():
             if name not in named:
                 hint = did_you_mean(name, named) or f"Known: {', '.join(named)}"
                 problem = f"the group {group.field.name} has no item for the column {name}"
                 raise EncodeError(problem, where=Where(field=name), hint=hint)
         for name, node in named.items():
-            self.add(node, None if given is None else given.get(name))
+            self.add(node, None if values is None else values.get(name))
 
     def _add_list(self, node: RepeatedItem, values: pa.Array | None) -> None:
         if values is not None and not is_list(values.type):
@@ -63,39 +64,41 @@ class TreeColumns:
             self.add(element, None if values is None else _element(values, index))
 
     def check_lengths(self, root: ItemNode) -> None:
-        """Raise EncodeError for a list that has not as many elements as the records of ``root`` have there."""
+        """Raise EncodeError if a list has more or fewer elements than its record allows."""
         for node, lengths in zip(_lists_of(root), self.lengths, strict=True):
             if lengths is None:
                 continue
-            held = lengths.fill_null(-1).to_numpy(zero_copy_only=False)
-            wanted = np.broadcast_to(
-                node.field.repeats if node.count is None else node.count, held.shape
+            counts = lengths.fill_null(-1).to_numpy(zero_copy_only=False)
+            expected = np.broadcast_to(
+                node.field.repeats if node.count is None else node.count, counts.shape
             )
-            wrong = (held >= 0) & (held != wanted)
+            wrong = (counts >= 0) & (counts != expected)
             if wrong.any():
                 row = int(np.argmax(wrong))
                 occurs = node.field.occurs
                 counter = occurs.counter if occurs is not None and occurs.counter else "OCCURS"
-                problem = f"an array of {held[row]} elements where {counter} states {wanted[row]}"
+                problem = (
+                    f"an array of {counts[row]} elements, but {counter} states {expected[row]}"
+                )
                 raise EncodeError(problem, where=Where(record=row + 1, field=node.field.name))
 
 
-def tree_columns(root: ItemNode, given: Mapping[str, pa.Array]) -> TreeColumns:
-    """Return the flat columns of a record's tree; raises EncodeError for a column that is not of its item's shape."""
-    found = TreeColumns()
+def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns:
+    """Return the flat columns of a record's tree. Raises EncodeError if a column has the wrong shape."""
+    tree = TreeColumns()
     if isinstance(root, GroupItem):
-        found.add_members(root, given)
+        tree.add_members(root, columns)
     else:
-        found.add(root, given.get(root.field.name))
-    return found
+        tree.add(root, columns.get(root.field.name))
+    return tree
 
 
 def names_of(
     group: GroupItem, wanted: frozenset[str] | None = None
 ) -> Iterator[tuple[str, ItemNode]]:
-    """Yield a group's members by their names in its struct, those of groups without a name included.
+    """Yield a group's members by their struct names, including the members of nameless groups.
 
-    ``wanted`` are the flat columns that the tree has, None for all.
+    ``wanted`` are the flat columns that the tree contains, None for all.
     """
     pairs = [pair for node in group.members for pair in _named(node, wanted)]
     names = distinct_names([name for name, _ in pairs])
@@ -128,14 +131,14 @@ def _struct_members(group: GroupItem, values: pa.Array) -> dict[str, pa.Array]:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether a type is one of arrays."""
+    """Return True if a type is a list type."""
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
 
 
 def _element(values: pa.Array, index: int) -> pa.Array:
-    """Return one element of each list, NULL where a list is shorter."""
+    """Return element ``index`` of each list, or NULL if the list is shorter."""
     if pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.list_(values.type.value_type))
     lengths = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
@@ -144,5 +147,5 @@ def _element(values: pa.Array, index: int) -> pa.Array:
 
 
 def type_error(name: str, kind: pa.DataType, wanted: str) -> EncodeError:
-    """Return the error of a column that does not have the shape of what is written."""
-    return EncodeError(f"a column of {kind} where {wanted} is written", where=Where(field=name))
+    """Return an error for a column with the wrong shape."""
+    return EncodeError(f"a column of {kind}, but {wanted} is expected", where=Where(field=name))

@@ -1,1 +1,1 @@
-"""The values of COBOL items: one codec a usage, both directions, on whole columns."""
+"""The values of COBOL items: one codec per usage, in both directions, on complete columns."""

@@ -1,7 +1,9 @@
-"""Binary numbers of 1 to 16 bytes in either byte order, and floating point in IBM's hexadecimal form and IEEE's.
+"""Decode and encode binary numbers of 1 to 16 bytes, and floating point in IBM's and IEEE's formats.
 
-IBM's single has 24 bits of fraction and a range beyond that of IEEE's, so it becomes a float64, exactly. Of a
-double's 56 bits a float64 holds 53: those whose last bits are not zero become the nearest one.
+Up to eight bytes are loaded as one 64-bit word per row, longer ones as two. An IBM single has a
+24-bit fraction and a larger range than an IEEE single, so it becomes a float64, exactly. An IBM
+double has a 56-bit fraction, a float64 only 53 bits: if the last bits are not zero, the value is
+rounded to the nearest float64.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ _UNITS: Final = pa.decimal128(DECIMAL_DIGITS, 0)
 
 
 def _little(field: Field, options: ValueOptions) -> bool:
+    """Return True if the field is little-endian."""
     if field.usage is Usage.LITTLE:
         return True
     native = field.usage in (Usage.NATIVE, Usage.NATIVE_SHORT)
@@ -55,11 +58,12 @@ def _little(field: Field, options: ValueOptions) -> bool:
 
 
 def _is_limited(field: Field, options: ValueOptions) -> bool:
+    """Return True if the picture's digits limit the value, not only the bytes."""
     return options.strict and field.usage in (Usage.BINARY, Usage.LITTLE)
 
 
 def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
-    """Return the least and greatest number that is taken: in bytes of two words no more than a decimal column holds."""
+    """Return the smallest and largest accepted number. It never exceeds a decimal128 column."""
     number = number_of(field)
     low, high = limits(field.size, number.signed)
     most = 10**number.digits - 1 if _is_limited(field, options) else _MOST
@@ -67,10 +71,11 @@ def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
 
 
 def binary_form(field: Field, options: ValueOptions) -> NumberForm:
-    """Return the form of a binary number: digits enough for its bytes, or as its picture states.
+    """Return the column type of a binary number, with enough digits for its bytes or for its picture.
 
-    Whole numbers of up to 18 digits in the picture are int64 even so, unless decimals are asked for: 64 bits hold
-    the others too, but for eight bytes of COMP-5 or COMP-X without a sign. Of larger numbers a column has as many digits as it can.
+    Integers with up to 18 digits in the picture become int64, unless decimals are asked for. Their
+    bytes can represent 19 digits, but those fit int64 too, except for unsigned COMP-5 and COMP-X of
+    eight bytes. Larger numbers get the widest possible decimal.
     """
     number = number_of(field)
     _, high = limits(field.size, number.signed)
@@ -82,8 +87,8 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
         and not number.signed
         and field.size == _WORD
     )
-    whole = number.scale == 0 and options.integers is not Integers.DECIMAL
-    if whole and not unsigned_word and number.digits <= _INT64_DIGITS:
+    integral = number.scale == 0 and options.integers is not Integers.DECIMAL
+    if integral and not unsigned_word and number.digits <= _INT64_DIGITS:
         digits = min(digits, _INT64_DIGITS)
     return number_form(field, options, digits)
 
@@ -93,19 +98,20 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
     low, high = _bounds(field, options)
+    # Two words per number; the column's precision can be lower than the bytes allow.
     if field.size > _WORD:
         most = 10 ** (form.type.precision - form.zeros) - 1
         bounds = max(low, -most), min(high, most)
         return _pairs_decoder(form, bounds, little=little, signed=number.signed)
     high = min(high, 10**_INT64_DIGITS - 1) if _exceeds_int64(field, form) else high
-    whole = (low, high) == limits(field.size, number.signed)
+    unlimited = (low, high) == limits(field.size, number.signed)
 
     def decode(matrix: Octets) -> Decoded:
         words = load_words(matrix, little=little, signed=number.signed)
         bad: Mask | None = None
-        if not whole:
-            found = (words < low) | (words > high)
-            bad = found if found.any() else None
+        if not unlimited:
+            outside = (words < low) | (words > high)
+            bad = outside if outside.any() else None
         return Decoded(_column(form, words, bad), bad)
 
     return decode
@@ -114,7 +120,7 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
 def _pairs_decoder(
     form: NumberForm, bounds: tuple[int, int], *, little: bool, signed: bool
 ) -> Decoder:
-    """Return the decoder of numbers of more than eight bytes, within these bounds."""
+    """Return the decoder of numbers of more than eight bytes. Numbers outside ``bounds`` are bad."""
     low, high = bounds
 
     def decode(matrix: Octets) -> Decoded:
@@ -134,35 +140,38 @@ def _pairs_decoder(
 def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np.uint64]:
     """Return the rows as 128-bit integers, each a low and a high word."""
     rows, size = matrix.shape
+    # Sign-extend each row to 16 bytes: with size 9, the bytes 9 to 15 repeat the sign bit of byte
+    # 8.
     low_first = matrix if little else matrix[:, ::-1]
-    whole = np.zeros((rows, _PAIR), np.uint8)
-    whole[:, :size] = low_first
+    words = np.zeros((rows, _PAIR), np.uint8)
+    words[:, :size] = low_first
     if signed:
-        whole[:, size:] = np.where(low_first[:, -1:] & 0x80, 0xFF, 0)
-    return whole.view("<u8").astype(np.uint64, copy=False)
+        words[:, size:] = np.where(low_first[:, -1:] & 0x80, 0xFF, 0)
+    return words.view("<u8").astype(np.uint64, copy=False)
 
 
 def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
-    """Return the rows above a bound."""
+    """Return a mask of the rows above ``bound``: the high words decide, or the low words if equal."""
     high = pairs[:, 1].view(np.int64) if signed else pairs[:, 1]
     top = high.dtype.type(bound >> 64)
-    found: Mask = (high > top) | ((high == top) & (pairs[:, 0] > np.uint64(bound & (2**64 - 1))))
-    return found
+    above: Mask = (high > top) | ((high == top) & (pairs[:, 0] > np.uint64(bound & (2**64 - 1))))
+    return above
 
 
 def _exceeds_int64(field: Field, form: NumberForm) -> bool:
-    """Return whether a word without a sign could be beyond int64."""
+    """Return True if the field is an unsigned 8-byte word in an int64 column."""
     unsigned_word = not number_of(field).signed and field.size == _WORD
     return unsigned_word and pa.types.is_int64(form.type)
 
 
 def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
-    """Return the rows as 64-bit integers (unsigned ones as uint64)."""
+    """Return the rows as 64-bit integers: int64 if signed, otherwise uint64."""
     rows, size = matrix.shape
     order, kind = "<" if little else ">", "i" if signed else "u"
     if size in (1, 2, 4, 8) and (size == 1 or matrix.strides[1] == 1):
         return matrix.view(f"{order}{kind}{size}")[:, 0].astype(f"{kind}8")
-    # At the top of a word, so that shifting it down carries the sign.
+    # Put the bytes at the top of the word; shifting right then extends the sign. Example: the 3 bytes
+    # FF FF FE become FF FF FE 00 00 00 00 00, shifted by 40 bits: -2.
     padded = np.zeros((rows, _WORD), np.uint8)
     first = _WORD - size if little else 0
     padded[:, first : first + size] = matrix
@@ -171,17 +180,18 @@ def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
 
 
 def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
-    """Return the column of words whose type states whether they have a sign."""
+    """Build the column of 64-bit words; an int64 array is signed, a uint64 array is not."""
     rows, signed = len(words), words.dtype == np.int64
     if pa.types.is_int64(form.type) and not form.zeros:
         return column_of(form, words, rows, bad)
+    # One word per row for int64, two for decimal128.
     numbers = np.empty(rows if pa.types.is_int64(form.type) else 2 * rows, np.uint64)
     scaled_words(words.view(np.uint64), signed, form.zeros, numbers)
     return column_of(form, numbers, rows, bad)
 
 
 def encode_binary(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP, COMP-4, COMP-5 and COMP-X."""
+    """Return the encoder of COMP, COMP-4, COMP-5, COMP-9, COMP-N and COMP-X."""
     number, little = number_of(field), _little(field, options)
     low, high = _bounds(field, options)
 
@@ -199,6 +209,7 @@ def encode_binary(field: Field, options: ValueOptions) -> Encoder:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise encode_error(problem, row, values[row].as_py())
+        # The 16-byte decimals as little-endian bytes; the field takes the lowest ``size`` of them.
         words = np.frombuffer(units.buffers()[1] or b"", np.int64)[2 * units.offset :]
         low_first = words[: 2 * len(units)].astype("<i8").view(np.uint8).reshape(-1, _PAIR)
         return low_first[:, : field.size] if little else low_first[:, field.size - 1 :: -1]
@@ -211,14 +222,14 @@ def _decimal(bound: int) -> pa.Scalar:
 
 
 def explain_binary(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a number of the picture."""
+    """Return a function that explains why bytes are not a number of the picture."""
     if field.size > _WORD and not _is_limited(field, options):
         problem = (
             f"a binary number of more than {binary_form(field, options).type.precision} digits"
         )
-        return lambda _: Reason(problem, "A decimal column holds no more")
+        return lambda _: Reason(problem, "A decimal column has no more digits")
     problem = f"a binary number of more than {number_of(field).digits} digits"
-    reason = Reason(problem, "COMP-5, or lenient signs, take all that the bytes hold")
+    reason = Reason(problem, "COMP-5, or lenient signs, allow all values of the bytes")
     return lambda _: reason
 
 
@@ -227,21 +238,21 @@ _BIAS: Final = 64  # of the power of sixteen
 
 
 def _ibm(options: ValueOptions) -> bool:
-    """Return whether numbers are hexadecimal; raises OptionError for little-endian ones, which no machine has."""
+    """Return True if floats are IBM hexadecimal. Raises OptionError if they would be little-endian."""
     ibm = options.dialect.floats is FloatFormat.IBM
     if ibm and options.dialect.native is Endian.LITTLE:
-        problem = "native=little concerns floating point too, and IBM's is big-endian"
+        problem = "native=little applies to floating point too, but IBM's is always big-endian"
         raise OptionError(problem, hint="Is it floats=ieee?")
     return ibm
 
 
 def _order(options: ValueOptions) -> str:
-    """Return the prefix of IEEE numbers' byte order: that of the machine's other native numbers."""
+    """Return numpy's byte-order prefix for IEEE floats, which follow the machine's native order."""
     return "<" if options.dialect.native is Endian.LITTLE else ">"
 
 
 def decode_float(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP-1 and COMP-2; every bit pattern is a number."""
+    """Return the decoder of COMP-1 and COMP-2. Every bit pattern is a number."""
     size, ibm = field.size, _ibm(options)
     ieee = f"{_order(options)}f{size}"
 
@@ -255,23 +266,26 @@ def decode_float(field: Field, options: ValueOptions) -> Decoder:
 
 
 def _from_ibm(words: npt.NDArray[np.uint32 | np.uint64], size: int) -> Doubles:
+    """Convert IBM hexadecimal floats, in integer words, to float64."""
+    # Sign (1 bit), power of 16 plus 64 (7 bits), fraction. Example: 42 64 00 00 has the power 2 and
+    # the fraction 0.390625, so it is 0.390625 * 16**2 = 100.
     bits = 8 * size - 8  # of the fraction
     kind = words.dtype.type
     fraction = (words & kind((1 << bits) - 1)).astype(np.float64)
     power = ((words >> kind(bits)) & kind(0x7F)).astype(np.int64)
-    found: Doubles = np.ldexp(fraction, (4 * (power - _BIAS) - bits).astype(np.int32))
-    return np.where(words >> kind(8 * size - 1) != 0, -found, found)
+    numbers: Doubles = np.ldexp(fraction, (4 * (power - _BIAS) - bits).astype(np.int32))
+    return np.where(words >> kind(8 * size - 1) != 0, -numbers, numbers)
 
 
 def encode_float(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP-1 and COMP-2; raises EncodeError where a number would be rounded."""
+    """Return the encoder of COMP-1 and COMP-2. It raises EncodeError if a number would be rounded."""
     size, ibm = field.size, _ibm(options)
     ieee = f"{_order(options)}f{size}"
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
         if not pa.types.is_floating(values.type):
-            raise EncodeError(f"{values.type} values in a field of floating point")
+            raise EncodeError(f"{values.type} values in a floating-point field")
         numbers = pc.cast(values, pa.float64()).to_numpy()
         return _to_ibm(numbers, size) if ibm else _to_ieee(numbers, ieee)
 
@@ -279,19 +293,24 @@ def encode_float(field: Field, options: ValueOptions) -> Encoder:
 
 
 def _to_ieee(numbers: Doubles, ieee: str) -> Octets:
+    """Convert to IEEE bytes. Raises EncodeError if a number would change."""
     with np.errstate(over="ignore"):
-        made = numbers.astype(ieee)
-    _refuse((made != numbers) & ~np.isnan(numbers), numbers)
-    return made.view(np.uint8).reshape(len(numbers), made.itemsize)
+        rounded = numbers.astype(ieee)
+    _refuse((rounded != numbers) & ~np.isnan(numbers), numbers)
+    return rounded.view(np.uint8).reshape(len(numbers), rounded.itemsize)
 
 
 def _to_ibm(numbers: Doubles, size: int) -> Octets:
+    """Convert to IBM hexadecimal floats. Raises EncodeError if a number would be rounded."""
     finite = np.isfinite(numbers)
     _refuse(~finite, numbers)
     bits = 8 * size - 8
     mantissa, exponent = np.frexp(np.abs(numbers))  # 0.5 <= mantissa < 1
+    # Round the power of 2 up to a power of 16: 100 is 0.78125 * 2**7, so the power is 2 (16**2 =
+    # 2**8), and the fraction is 0.78125 * 2**-1 = 0.390625.
     power = -(-exponent.astype(np.int64) // 4)
     units = np.ldexp(mantissa, (exponent - 4 * power + bits).astype(np.int32))
+    # Zero has no normalized form: it gets the lowest exponent, so that all bits are zero.
     zero = numbers == 0
     power = np.where(zero, -_BIAS, power)
     _refuse((units != np.floor(units)) | (power < -_BIAS) | (power >= _BIAS), numbers)
@@ -301,7 +320,8 @@ def _to_ibm(numbers: Doubles, size: int) -> Octets:
 
 
 def _refuse(wrong: npt.NDArray[np.bool_], numbers: Doubles) -> None:
+    """Raise EncodeError for the first number that ``wrong`` selects."""
     if wrong.any():
         row = int(np.argmax(wrong))
-        problem = "a number that the field's floating point does not hold exactly"
+        problem = "a number that the field's floating-point format cannot represent exactly"
         raise encode_error(problem, row, float(numbers[row]))

@@ -1,6 +1,7 @@
-"""How bytes are read as values: every choice in one frozen object.
+"""The interface of value codecs, and the options that control how bytes are read as values.
 
-What each kind of value has: a decoder and an encoder of whole columns, and reasons for bad values.
+A codec has three functions for a field and its options: one makes a decoder of complete columns,
+one an encoder, and one an explainer that states in words why bytes are not a value.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from trailgate.errors import EncodeError, Where
 
 
 class Blank(Enum):
-    """How a number of blanks alone, or of low-values alone, is read."""
+    """How to read a number that consists only of blanks, or only of low-values."""
 
     ERROR = "error"
     NULL = "null"
@@ -28,16 +29,16 @@ class Blank(Enum):
 
 
 class Padding(Enum):
-    """How blanks and low-values beside the digits of a DISPLAY number are read (decision 0101)."""
+    """How to read blanks and low-values beside the digits of a DISPLAY number (decision 0101)."""
 
     ERROR = "error"
     LEFT = "left"  # blanks before the first digit are zeros
     ZEROS = "zeros"  # each blank and low-value is the digit 0
-    TRIM = "trim"  # those before and after the digits are not part of the number
+    TRIM = "trim"  # padding before and after the digits is ignored
 
 
 class Trim(Enum):
-    """At which sides of text blanks are removed, whatever side its field is padded on."""
+    """The sides of text on which blanks are removed, regardless of the side its field is padded on."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -45,22 +46,22 @@ class Trim(Enum):
 
 
 class Numbers(Enum):
-    """What numbers of decimal digits and binary ones become."""
+    """The column type of decimal and binary numbers."""
 
     VALUE = "value"
-    TEXT = "text"  # with a minus sign, all digits of the picture, and a point
+    TEXT = "text"  # for example "-00123.45": all digits of the picture
 
 
 class Integers(Enum):
-    """The Arrow type of whole numbers of up to 18 digits."""
+    """The Arrow type of integers of up to 18 digits."""
 
     INT64 = "int64"
     DECIMAL = "decimal"
-    TEXT = "text"  # those without a sign, with their leading zeros; others as INT64
+    TEXT = "text"  # unsigned ones with their leading zeros; others as INT64
 
 
 class RawForm(Enum):
-    """How bytes without a public meaning are shown."""
+    """The column type of raw bytes such as POINTER."""
 
     BINARY = "binary"
     HEX = "hex"
@@ -68,10 +69,10 @@ class RawForm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """The dialect, and what a user may choose beside it.
+    """The dialect, and further options for reading values.
 
-    ``trim`` removes the padding of text, or blanks at the sides that it names. A field's own code page goes before the dialect's. With
-    strict signs a binary number has at most the digits of its picture.
+    ``trim`` removes the padding of text, or blanks on the sides that it names. A field's own code
+    page takes precedence over the dialect's.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
@@ -86,19 +87,22 @@ class ValueOptions:
 
     @property
     def strict(self) -> bool:
-        """Return whether only what the picture allows is taken."""
+        """True if only values that the picture allows are accepted.
+
+        For example, a strict binary number has at most the digits of its picture.
+        """
         return self.dialect.signs is Signs.STRICT
 
 
 class Note(NamedTuple):
-    """Rows whose bytes are a value only by a policy, which is named as its option: ``blank=null``."""
+    """Rows that were read only because of an option; ``policy`` names it, for example ``blank=null``."""
 
     policy: str
     rows: Mask
 
 
 class Decoded(NamedTuple):
-    """A column; the rows of ``bad`` are null because their bytes are not a value of the kind."""
+    """A decoded column. The rows in ``bad`` are NULL because their bytes are not a value."""
 
     values: pa.Array
     bad: Mask | None = None
@@ -113,11 +117,11 @@ class Reason(NamedTuple):
 
 
 class Why(Enum):
-    """What is wrong with the bytes of a field, or with a record: one of a few reasons, by which findings are counted."""
+    """What is wrong with a field or a record. Problems are counted by these reasons."""
 
     SIGN = "sign"
     DIGIT = "digit"
-    BLANK = "blank"  # alone; PADDING where digits are beside them
+    BLANK = "blank"  # only blanks; see PADDING for blanks beside digits
     LOW_VALUES = "low-values"
     PADDING = "padding"
     RANGE = "too many digits"
@@ -139,9 +143,9 @@ Classify = Callable[[Octets], Octets]
 
 
 class ValueCodec(NamedTuple):
-    """One kind of value: each function binds a field and the options once.
+    """The codec of a usage. Each function takes a field and the options, and is called once per field.
 
-    ``explainer`` is called for bad values only, so that decoders need not distinguish reasons.
+    ``explainer`` is only used for bad values, so decoders need not distinguish reasons.
     """
 
     decoder: Callable[[Field, ValueOptions], Decoder]
@@ -155,13 +159,13 @@ def page_of(field: Field, options: ValueOptions) -> CodePage:
 
 
 def encode_error(problem: str, row: int, value: object = None) -> EncodeError:
-    """Return the error of the value in a row that has no bytes."""
+    """Return an error for a value that cannot be encoded, with its row."""
     problem = problem if value is None else f"{problem}: {value}"
     return EncodeError(problem, where=Where(record=row))
 
 
 def no_nulls(values: pa.Array) -> None:
-    """Raise EncodeError for the first NULL: its kind of value has no bytes for it."""
+    """Raise EncodeError for the first NULL, since this usage cannot represent NULL."""
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise encode_error("NULL has no bytes in such a field", row)
+        raise encode_error("NULL cannot be written in such a field", row)

@@ -1,4 +1,8 @@
-"""The codec of each usage: one row a kind of value, both directions, bound once a field."""
+"""The table of value codecs: one row per usage, each with both directions.
+
+``decoder``, ``encoder`` and ``explainer`` look up the codec of a field, and wrap it if the options
+ask for numbers as text.
+"""
 
 from __future__ import annotations
 
@@ -92,12 +96,12 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
 )
 
 OPTIONS: Final = ValueOptions()
-# Whole numbers of these usages can be text that keeps their leading zeros: account and article numbers.
+# Integers of these usages can be read as text with leading zeros, such as account numbers.
 _DECIMAL: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, Usage.PACKED, Usage.UNSIGNED_PACKED)
 
 
 def codec_of(field: Field) -> ValueCodec:
-    """Return the codec of an elementary field; raises DefinitionError for a group."""
+    """Return the codec of an elementary field. Raises DefinitionError for a group."""
     codec = CODECS.get(field.usage)
     if codec is None:
         raise DefinitionError("a group is not a value", where=Where(field=field.name))
@@ -105,47 +109,48 @@ def codec_of(field: Field) -> ValueCodec:
 
 
 def decoder(field: Field, options: ValueOptions = OPTIONS) -> Decoder:
-    """Return what turns a field's bytes, a row a record, into a column; see Decoded."""
+    """Return a function that decodes a byte matrix (one row per record) into a column. See ``Decoded``."""
     if _is_text(field, options):
-        whole = replace(options, integers=Integers.DECIMAL)
-        return _as_text(number_of(field), codec_of(field).decoder(field, whole))
+        as_decimal = replace(options, integers=Integers.DECIMAL)
+        return _as_text(number_of(field), codec_of(field).decoder(field, as_decimal))
     decode = codec_of(field).decoder(field, options)
     return _with_zeros(field, decode) if _keeps_zeros(field, options) else decode
 
 
 def encoder(field: Field, options: ValueOptions = OPTIONS) -> Encoder:
-    """Return what turns a column into a field's bytes; it raises EncodeError with the row."""
+    """Return a function that encodes a column into bytes. It raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
     text = _is_text(field, options) or _keeps_zeros(field, options)
     return _from_text(field, encode) if text else encode
 
 
 def explainer(field: Field, options: ValueOptions = OPTIONS) -> Explain:
-    """Return what explains why bytes are not a value of the field."""
+    """Return a function that explains why bytes are not a value of the field."""
     return codec_of(field).explainer(field, options)
 
 
 def _is_text(field: Field, options: ValueOptions) -> bool:
+    """Return True if ``numbers=text`` turns the field into text. Raises OptionError with ``integers``."""
     if options.numbers is Numbers.VALUE:
         return False
     if options.integers is not Integers.INT64:
         problem = f"integers={options.integers.value} and numbers=text are both given"
-        raise OptionError(
-            problem, hint="Leave one of them out: as text, numbers have no other type"
-        )
+        raise OptionError(problem, hint="Omit one of them: numbers=text applies to all numbers")
     return field.number is not None
 
 
 def _as_text(number: Number, decode: Decoder) -> Decoder:
+    """Wrap a decoder so that it returns text such as ``-00123.45``."""
+
     def decode_text(matrix: Octets) -> Decoded:
-        found = decode(matrix)
-        return found._replace(values=text_of(found.values, number))
+        decoded = decode(matrix)
+        return decoded._replace(values=text_of(decoded.values, number))
 
     return decode_text
 
 
 def _keeps_zeros(field: Field, options: ValueOptions) -> bool:
-    """Return whether a field becomes text: decimal digits without sign and point."""
+    """Return True if ``integers=text`` turns the field into text: decimal, unsigned, without a scale."""
     number = field.number
     if number is None or number.signed or number.scale or field.usage not in _DECIMAL:
         return False
@@ -153,19 +158,19 @@ def _keeps_zeros(field: Field, options: ValueOptions) -> bool:
 
 
 def _with_zeros(field: Field, decode: Decoder) -> Decoder:
-    """Return a decoder that gives all digits of the picture."""
+    """Wrap a decoder so that it returns text with all digits of the picture."""
     digits = field.number.digits if field.number else 0
 
     def decode_text(matrix: Octets) -> Decoded:
-        found = decode(matrix)
-        text = pc.utf8_lpad(pc.cast(found.values, pa.string()), digits, "0")
-        return found._replace(values=text)
+        decoded = decode(matrix)
+        text = pc.utf8_lpad(pc.cast(decoded.values, pa.string()), digits, "0")
+        return decoded._replace(values=text)
 
     return decode_text
 
 
 def _from_text(field: Field, encode: Encoder) -> Encoder:
-    """Return an encoder that takes digits as text; raises EncodeError for other text."""
+    """Wrap an encoder so that it also accepts numbers as text. It raises EncodeError for other text."""
     scale = max(field.number.scale, 0) if field.number else 0
     kind = pa.decimal128(DECIMAL_DIGITS, scale)
 

@@ -1,6 +1,9 @@
-"""Numbers of decimal digits: DISPLAY (a digit a byte, with every form of sign, in ASCII and EBCDIC) and packed (two digits a byte).
+"""Decode and encode numbers of decimal digits: zoned (DISPLAY, a digit per byte) and packed (two).
 
-Both are read into the same columns of digits, and written from them; what is wrong with bytes that are not a number is stated in words.
+Zoned numbers come in ASCII and EBCDIC, with every form of sign. A field's bytes are described by a
+``DigitBytes``: a table maps each byte to its digits, another the sign's byte to a sign. The kernels
+then read all rows of a column with these tables. Encoders turn a column into a matrix of digits,
+and then into bytes. For example, packed ``12 34 5D`` with scale 2 is -123.45.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
-NOWHERE: Final = -1  # of a sign that has no byte
+NOWHERE: Final = -1  # the offset of a sign that has no byte
 _BLANK_HINT: Final = "Blank numbers can be read by the option blank"
 _LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
 _PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
@@ -53,7 +56,7 @@ _SIGN_NIBBLES: Final = "abcdef"
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """What a field's digits become: a type, and the zeros of trailing Ps."""
+    """The column type of a number field, and its trailing zeros (from Ps in the picture)."""
 
     type: pa.DataType
     zeros: int
@@ -63,25 +66,25 @@ class NumberForm:
 
     @property
     def narrow(self) -> bool:
-        """Return whether every value fits 18 digits, so 64 bits."""
+        """True if every value has at most 18 digits, and thus fits 64 bits."""
         return bool(pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS)
 
 
 def number_of(field: Field) -> Number:
-    """Return a field's number; raises DefinitionError where it has none."""
+    """Return a field's number format. Raises DefinitionError if it has none."""
     if field.number is None:
-        problem = f"a {field.usage.value} field without a number's picture"
+        problem = f"a {field.usage.value} field has no numeric picture"
         raise DefinitionError(problem, where=Where(field=field.name))
     return field.number
 
 
 def number_form(field: Field, options: ValueOptions, digits: int | None = None) -> NumberForm:
-    """Return the form of a field's values, which have its picture's digits or ``digits`` many."""
+    """Return the column type of a field's values, for the digits of its picture or for ``digits``."""
     number = number_of(field)
     zeros, scale = max(-number.scale, 0), max(number.scale, 0)
     precision = max((digits or number.digits) + zeros, scale)
     if precision > DECIMAL_DIGITS:
-        problem = f"a number of {precision} digits; a decimal column holds {DECIMAL_DIGITS}"
+        problem = f"a number of {precision} digits; a decimal column has at most {DECIMAL_DIGITS}"
         raise DefinitionError(problem, where=Where(field=field.name))
     small = not scale and precision <= INT64_DIGITS and options.integers is not Integers.DECIMAL
     kind = pa.int64() if small else pa.decimal128(precision, scale)
@@ -91,7 +94,11 @@ def number_form(field: Field, options: ValueOptions, digits: int | None = None) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigitBytes:
-    """What the bytes of a field of decimal digits hold; see ``kernels`` for the tables."""
+    """How to read the bytes of a decimal field. ``kernels`` describes the tables.
+
+    ``digits`` maps each byte to its value in ``base`` (10 for zoned, 100 for packed), and ``signs``
+    maps the byte at ``sign_at`` to a sign and its digit.
+    """
 
     digits: Longs
     base: int
@@ -100,108 +107,116 @@ class DigitBytes:
     sign_base: int = 1
     most_first: int = 0xFF
     padding: Padding = Padding.ERROR
-    zone: int = NOWHERE  # what the bytes of one digit have above it, 0 where they hold two
+    zone: int = NOWHERE  # the high nibble of digit bytes, such as 0xF0; 0 for packed
 
 
 def decode_digits(
-    form: NumberForm, held: DigitBytes, matrix: Octets, written: Octets | None = None
+    form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, written: Octets | None = None
 ) -> Decoded:
-    """Return the column of a field of decimal digits, one row of ``matrix`` a value.
+    """Decode a column of decimal digits; each row of ``matrix`` is one value.
 
-    ``written`` are the field's own bytes where the matrix has been made of them.
+    If the matrix was converted (national characters), ``written`` are the field's original bytes.
     """
     rows = len(matrix)
-    numbers, bad = _numbers(form, held, matrix)
+    numbers, bad = _numbers(form, digit_bytes, matrix)
     if bad is None:
         return Decoded(column_of(form, numbers, rows))
-    padded = _read_padded(form, held, matrix, numbers, bad)
+    padded = _read_padded(form, digit_bytes, matrix, numbers, bad)
     still, nulls, notes = _without_blanks(form, matrix if written is None else written, bad)
     return Decoded(column_of(form, numbers, rows, nulls), still, (*padded, *notes))
 
 
 def _numbers(
-    form: NumberForm, held: DigitBytes, matrix: Octets
+    form: NumberForm, digit_bytes: DigitBytes, matrix: Octets
 ) -> tuple[Longs | Words, Mask | None]:
-    """Return the words of the numbers, and which rows are bad; None where none is."""
+    """Run the kernel. Returns the numbers as 64-bit words, and a mask of the bad rows or None."""
     rows, size = matrix.shape
     data, step = flat_rows(matrix)
     words = 1 if pa.types.is_int64(form.type) else 2
     numbers = np.empty(rows * words, np.int64 if form.narrow else np.uint64)
     bad = np.empty(rows, bool)
-    signs = (held.signs, held.sign_at, held.sign_base)
-    first = (data, step, size, held.most_first, held.digits, held.base)
+    signs = (digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base)
+    first = (data, step, size, digit_bytes.most_first, digit_bytes.digits, digit_bytes.base)
     if form.narrow:
-        count = narrow_numbers(*first, held.zone, *signs, form.zeros, numbers, bad)
+        count = narrow_numbers(*first, digit_bytes.zone, *signs, form.zeros, numbers, bad)
     else:
         count = wide_numbers(*first, *signs, form.zeros, numbers, bad)
     return numbers, bad if count else None
 
 
 def _read_padded(
-    form: NumberForm, held: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
+    form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
 ) -> tuple[Note, ...]:
-    """Read the bad rows again without their padding; fill in their numbers, and mark them as good."""
-    if held.padding is Padding.ERROR:
+    """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place."""
+    if digit_bytes.padding is Padding.ERROR:
         return ()
     rows = np.flatnonzero(bad)
     size, (data, step) = matrix.shape[1], flat_rows(matrix)
-    own = rows_at(data, rows * step, size)
+    padded_rows = rows_at(data, rows * step, size)
     pads = np.zeros(256, bool)
     pads[form.blank[0]] = True
-    pads[0] = held.padding is not Padding.LEFT
-    every, trim = held.padding is Padding.ZEROS, held.padding is Padding.TRIM
+    pads[0] = digit_bytes.padding is not Padding.LEFT
+    every, trim = digit_bytes.padding is Padding.ZEROS, digit_bytes.padding is Padding.TRIM
     done = np.empty(len(rows), bool)
-    zero = int(np.argmax(held.digits == 0))
-    sign = held.signs, held.sign_at, held.sign_base == 1
-    if not replace_padding(own.reshape(-1), size, pads, *sign, zero, every, trim, done):
+    zero = int(np.argmax(digit_bytes.digits == 0))
+    sign = digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base == 1
+    if not replace_padding(padded_rows.reshape(-1), size, pads, *sign, zero, every, trim, done):
         return ()
-    again, wrong = _numbers(form, held, own)
+    again, wrong = _numbers(form, digit_bytes, padded_rows)
     words = len(numbers) // len(bad)
     numbers.reshape(-1, words)[rows] = again.reshape(-1, words)
+    # ``done`` selects the rows whose padding could be replaced; ``wrong`` the rows still
+    # unreadable.
     bad[rows] = ~done if wrong is None else wrong
     noted = np.zeros(len(bad), bool)
     noted[rows] = ~bad[rows]
-    return (Note(f"padding={held.padding.value}", noted),)
+    return (Note(f"padding={digit_bytes.padding.value}", noted),)
 
 
 def _without_blanks(
     form: NumberForm, matrix: Octets, bad: Mask
 ) -> tuple[Mask | None, Mask, list[Note]]:
-    """Return which bad rows stay bad, and which are null: rows of blanks or low-values alone are bad, NULL or zero."""
+    """Apply the options for rows that consist only of blanks or only of low-values.
+
+    Returns the rows that stay bad (or None), the rows that become NULL, and a note for each option
+    used.
+    """
     rows = np.flatnonzero(bad)
-    own = matrix[rows]
-    nulls, still, notes = bad.copy(), bad.copy(), []
+    bad_bytes = matrix[rows]
+    nulls, still_bad, notes = bad.copy(), bad.copy(), []
     for option, fill, choice in (
         ("blank", form.blank, form.blank_is),
         ("lowValues", b"\0", form.low_is),
     ):
         if choice is Blank.ERROR:
             continue
+        # A field of only this fill, for example of blanks in UTF-16 (00 20 00 20 ...).
         pattern = np.resize(np.frombuffer(fill, np.uint8), matrix.shape[1])
-        empty = rows[(own == pattern).all(axis=1)]
-        still[empty] = False
+        empty = rows[(bad_bytes == pattern).all(axis=1)]
+        still_bad[empty] = False
         if choice is not Blank.NULL:
             nulls[empty] = False
         if choice is not None and len(empty):  # BLANK WHEN ZERO is the picture's, not a choice
             noted = np.zeros(len(bad), bool)
             noted[empty] = True
             notes.append(Note(f"{option}={choice.value}", noted))
-    return (still if still.any() else None), nulls, notes
+    return (still_bad if still_bad.any() else None), nulls, notes
 
 
 def column_of(
     form: NumberForm, words: Longs | Words, rows: int, nulls: Mask | None = None
 ) -> pa.Array:
-    """Return the column whose values are in ``words``, one or two a row."""
+    """Build a column from 64-bit words, one (int64) or two (decimal128) per row."""
     bitmap = None
     if nulls is not None and nulls.any():
+        # Arrow's validity bitmap has a 1 for each row that is not NULL.
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     return pa.Array.from_buffers(form.type, rows, [bitmap, pa.py_buffer(words)])
 
 
 @dataclass(frozen=True, slots=True)
 class DigitRows:
-    """Digits from 0 to 9, a row a number, all 0 for NULL; ``blank`` rows are written as blanks."""
+    """Digits 0 to 9, one row per number (all 0 for NULL). ``blank`` rows are written as blanks."""
 
     digits: Octets
     negative: Mask
@@ -209,7 +224,7 @@ class DigitRows:
 
 
 def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
-    """Return the digits that a picture holds; raises EncodeError for a value that does not fit."""
+    """Turn numbers into rows of digits as the picture needs. Raises EncodeError if one does not fit."""
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     if form.blank_is is not Blank.NULL:
         no_nulls(values)
@@ -222,30 +237,33 @@ def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
     long = pc.greater(pc.utf8_length(digits), number.digits).to_numpy(zero_copy_only=False)
     if long.any():
         raise _misfit(values, long, f"a number of more than {number.digits} digits")
+    # All texts now have the same length, so the buffer is a matrix of digit characters.
     _, data = byte_view(pc.utf8_lpad(digits, number.digits, "0"))
     matrix = data[: len(values) * number.digits].reshape(len(values), number.digits)
+    # A number of only zeros is written as blanks.
     if form.blank_is is None:  # BLANK WHEN ZERO
         nulls = (matrix == ord("0")).all(axis=1)
     return DigitRows(matrix - np.uint8(ord("0")), negative, nulls)
 
 
 def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
-    """Return the units of numbers as text, 0 for NULL, and how many of them are decimal places."""
+    """Return the unscaled integers of numbers as text ("0" for NULL), and their scale."""
     if pa.types.is_integer(values.type):
         return pc.cast(values.fill_null(0), pa.string()), 0
     if not pa.types.is_decimal(values.type):
         raise EncodeError(f"{values.type} values in a field of decimal digits")
-    whole = pa.decimal128(DECIMAL_DIGITS, 0)
-    if values.type.bit_width != whole.bit_width:
+    integer_type = pa.decimal128(DECIMAL_DIGITS, 0)
+    if values.type.bit_width != integer_type.bit_width:
         values = _as_decimal128(values)
+    # The same 16-byte integers read with scale 0: 123.45 becomes 12345.
     units = pa.Array.from_buffers(
-        whole, len(values), values.buffers(), values.null_count, values.offset
+        integer_type, len(values), values.buffers(), values.null_count, values.offset
     )
     return pc.cast(units, pa.string()).fill_null("0"), values.type.scale
 
 
 def _as_decimal128(values: pa.Array) -> pa.Array:
-    """Cast decimals of 32, 64 or 256 bits; raises EncodeError for the first number with too many digits."""
+    """Cast decimals of 32, 64 or 256 bits to 128. Raises EncodeError for the first that does not fit."""
     kind = pa.decimal128(DECIMAL_DIGITS, values.type.scale)
 
     def convert(part: pa.Array) -> pa.Array:
@@ -260,20 +278,21 @@ def _as_decimal128(values: pa.Array) -> pa.Array:
 
 
 def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
-    """Return numbers in units of 10^-scale as text with their signs; raises EncodeError."""
-    text, own = _unscale(values)
+    """Return numbers in units of 10^-scale as signed text. Raises EncodeError if digits would be lost."""
+    text, own_scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
-    digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own)
+    digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own_scale)
     digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "0"), 1, "0")
     return pc.binary_join_element_wise(minus, digits, "")
 
 
 def text_of(values: pa.Array, number: Number) -> pa.Array:
-    """Return numbers as text with a minus sign, all digits of the picture, and a point before decimal places: ``-00123.45``."""
+    """Format numbers with all digits of the picture, for example ``-00123.45``."""
     units, scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(units, "-"), "-", "")
-    whole = max(number.digits - number.scale, 1)
-    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), whole + scale, "0")
+    int_digits = max(number.digits - number.scale, 1)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), int_digits + scale, "0")
+    # Digits without the point, for example 0012345 with scale 2, cut at the last two characters.
     parts = [digits]
     if scale:
         before = pc.utf8_slice_codeunits(digits, 0, -scale)
@@ -283,9 +302,10 @@ def text_of(values: pa.Array, number: Number) -> pa.Array:
 
 
 def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
-    """Return the digits in units 10^-steps as large; digits that are lost must be zeros."""
+    """Append ``steps`` zeros to the digits, or remove ``-steps`` zeros. Raises EncodeError for others."""
     if steps >= 0:
         return pc.binary_join_element_wise(digits, "0" * steps, "")
+    # At least one digit must remain before the cut: "5" with -2 steps is padded to "005".
     padded = pc.utf8_lpad(digits, 1 - steps, "0")
     lost = pc.not_equal(pc.utf8_slice_codeunits(padded, steps), "0" * -steps)
     wrong = lost.to_numpy(zero_copy_only=False)
@@ -295,6 +315,7 @@ def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
 
 
 def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
+    """Return an error for the first row that ``wrong`` selects."""
     row = int(np.argmax(wrong))
     return encode_error(problem, row, values[row].as_py())
 
@@ -310,7 +331,7 @@ _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
 
 
 def explain_number(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a number of decimal digits."""
+    """Return a function that explains why bytes are not a number of decimal digits."""
     problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
     page = page_of(field, options)
     try:
@@ -337,7 +358,7 @@ def explain_number(field: Field, options: ValueOptions) -> Explain:
 
 
 def _likely(field: Field, raw: bytes, digits: bytes) -> str:
-    """Return a question that names what the bytes look like, if anything."""
+    """Return a question that names what the bytes look like, for example "Is it COMP-3?", or ""."""
     text = raw.hex()
     body = raw[:-1] or raw
     if field.usage is not Usage.ZONED and set(body) <= set(digits):
@@ -357,12 +378,15 @@ def _likely(field: Field, raw: bytes, digits: bytes) -> str:
 EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
 _ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
 _LEADING: Final = (Sign.LEADING, Sign.LEADING_SEPARATE)
-# ASCII overpunches are the characters of the EBCDIC ones; Micro Focus adds 0x40 to a digit instead.
+# ASCII overpunches are the same characters as in EBCDIC; Micro Focus adds 0x40 to negative digits.
 _ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
 
 
 def zone_of(field: Field, options: ValueOptions) -> int:
-    """Return the zone of a digit's byte in the field's code page; raises OptionError."""
+    """Return the zone of digits in the field's code page: 0xF0 or 0x30.
+
+    Raises OptionError if a digit is not one byte there.
+    """
     page = page_of(field, options)
     try:
         first = page.encode(pa.array(["0"]))[0].as_py()
@@ -375,23 +399,23 @@ def zone_of(field: Field, options: ValueOptions) -> int:
 
 
 def digit_table(characters: bytes) -> Longs:
-    """Return what each byte is, of which ten are the digits from 0 to 9."""
-    found = np.full(256, WRONG)
-    found[list(characters)] = np.arange(10)
-    return found
+    """Return a table that maps the ten characters to 0 to 9, and all other bytes to WRONG."""
+    table = np.full(256, WRONG)
+    table[list(characters)] = np.arange(10)
+    return table
 
 
 def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
-    """Return what each byte is that holds a digit and a sign."""
-    found = np.full(256, WRONG)
+    """Return a table that maps each overpunched byte to its digit, plus MINUS if negative."""
+    table = np.full(256, WRONG)
     for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
         if signed or not minus:
-            found[list(characters)] = np.arange(10) + MINUS * minus
-    return found
+            table[list(characters)] = np.arange(10) + MINUS * minus
+    return table
 
 
 def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
-    """Return the ten bytes of each zone; C, D and F are the signs that a compiler writes."""
+    """Return the ten bytes of each sign zone. Compilers write only C, D and F."""
     minus, plus = ("D", "CF") if strict else ("BD", "ACEF")
     zones = [(True, z) for z in minus] + [(False, z) for z in plus]
     return [(negative, bytes(int(z, 16) << 4 | d for d in range(10))) for negative, z in zones]
@@ -410,8 +434,9 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
         signs = _sign_table(zone, signed=number.signed, strict=options.strict)
     else:
         signs = np.full(256, WRONG)
+        # A separate sign byte has no digit: plus is 0, minus is MINUS.
         signs[list(separate)] = 0, MINUS
-    held = DigitBytes(
+    digit_bytes = DigitBytes(
         digit_table(bytes(zone | digit for digit in range(10))),
         base=10,
         signs=signs,
@@ -420,29 +445,29 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
         padding=options.padding,
         zone=zone,
     )
-    return lambda matrix: decode_digits(form, held, matrix)
+    return lambda matrix: decode_digits(form, digit_bytes, matrix)
 
 
-def sign_place(field: Field) -> tuple[int, bool]:
-    """Return which byte of a DISPLAY number has the sign, or would have it, and whether it has nothing else."""
+def sign_offset(field: Field) -> tuple[int, bool]:
+    """Return the offset of a DISPLAY number's sign byte, and True if the byte is only a sign."""
     sign = number_of(field).sign
     return (0 if sign in _LEADING else field.size - 1), sign.separate
 
 
 def could_be_sign(field: Field, options: ValueOptions) -> Mask:
-    """Return which bytes are the sign of a DISPLAY number, or of one that had a sign, but are not digits alone."""
+    """Return a mask of the byte values that can only be a sign byte, not a plain digit."""
     zone, separate = zone_of(field, options), _separate_signs(field, options)
-    found = np.zeros(256, bool)
+    mask = np.zeros(256, bool)
     if separate is not None:
-        found[list(separate)] = True
-        return found
-    found |= _sign_table(zone, signed=True, strict=False) < WRONG
-    found[[zone | digit for digit in range(10)]] = False
-    return found
+        mask[list(separate)] = True
+        return mask
+    mask |= _sign_table(zone, signed=True, strict=False) < WRONG
+    mask[[zone | digit for digit in range(10)]] = False
+    return mask
 
 
 def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
-    """Return the bytes of + and -, or None where the sign has no byte of its own."""
+    """Return the bytes of + and -, or None if the sign is overpunched."""
     if number_of(field).sign not in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
         return None
     page = page_of(field, options)
@@ -450,7 +475,7 @@ def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
 
 
 def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of a DISPLAY number: overpunches C and D, F without a sign."""
+    """Return the encoder of a DISPLAY number. It writes overpunches C and D, and F for unsigned."""
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
     leading = number.sign in _LEADING
@@ -458,16 +483,17 @@ def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
-        made = written.digits | np.uint8(zone)
+        encoded = written.digits | np.uint8(zone)
         at = 0 if leading else number.digits - 1
         if separate:
             signs = np.where(written.negative, separate[1], separate[0]).astype(np.uint8)
-            made = np.insert(made, 0 if leading else number.digits, signs, axis=1)
+            # A separate sign adds a column before or after the digits.
+            encoded = np.insert(encoded, 0 if leading else number.digits, signs, axis=1)
         elif number.signed:
             digit = written.digits[:, at]
-            made[:, at] = np.where(written.negative, minus[digit], plus[digit])
-        made[written.blank] = np.frombuffer(form.blank, np.uint8)
-        return made
+            encoded[:, at] = np.where(written.negative, minus[digit], plus[digit])
+        encoded[written.blank] = np.frombuffer(form.blank, np.uint8)
+        return encoded
 
     return encode
 
@@ -486,27 +512,28 @@ _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
 def _signs(*, signed: bool, strict: bool) -> Longs:
-    """Return what each last byte is: a digit and a sign."""
+    """Return a table that maps the last byte of a packed number to its digit and sign."""
     minus = [0xD] if strict else [0xB, 0xD]
     plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
-    found = np.where(np.isin(_LOW, minus) & signed, _HIGH + MINUS, WRONG)
-    found = np.where(np.isin(_LOW, plus), _HIGH, found)
-    return np.where(_HIGH > 9, WRONG, found)
+    # The high nibble is the last digit, the low nibble is the sign.
+    table = np.where(np.isin(_LOW, minus) & signed, _HIGH + MINUS, WRONG)
+    table = np.where(np.isin(_LOW, plus), _HIGH, table)
+    return np.where(_HIGH > 9, WRONG, table)
 
 
 def _most_first(nibbles: int, digits: int) -> int:
-    """Return the greatest first byte: an even number of digits can leave a nibble without a digit."""
+    """Return the largest first byte. With an even number of digits, its high nibble must be 0."""
     return 0x0F if nibbles > digits else 0xFF
 
 
 def decode_packed(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP-3, and of COMP-6, which has no sign nibble."""
+    """Return the decoder of COMP-3, or of COMP-6, which has no sign nibble."""
     number, form = number_of(field), number_form(field, options)
     if field.usage is Usage.UNSIGNED_PACKED:
         most = _most_first(2 * field.size, number.digits)
-        held = DigitBytes(_PAIRS, base=100, most_first=most, zone=0)
+        digit_bytes = DigitBytes(_PAIRS, base=100, most_first=most, zone=0)
     else:
-        held = DigitBytes(
+        digit_bytes = DigitBytes(
             _PAIRS,
             base=100,
             signs=_signs(signed=number.signed, strict=options.strict),
@@ -515,11 +542,11 @@ def decode_packed(field: Field, options: ValueOptions) -> Decoder:
             most_first=_most_first(2 * field.size - 1, number.digits),
             zone=0,
         )
-    return lambda matrix: decode_digits(form, held, matrix)
+    return lambda matrix: decode_digits(form, digit_bytes, matrix)
 
 
 def encode_packed(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP-3, with signs C and D, F in an unsigned field; and of COMP-6, without signs."""
+    """Return the encoder of COMP-3 (signs C and D, or F for unsigned) or COMP-6 (no sign)."""
     number, form = number_of(field), number_form(field, options)
     plus = _PACKED_PLUS if number.signed else _UNSIGNED
 
@@ -535,8 +562,10 @@ def encode_packed(field: Field, options: ValueOptions) -> Encoder:
 
 
 def _pack(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
+    """Join each pair of nibbles into a byte, right-aligned; ``blank`` rows become ``filler``."""
     padded = np.zeros((len(nibbles), 2 * size), np.uint8)
     padded[:, 2 * size - nibbles.shape[1] :] = nibbles
-    made = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
-    made[blank] = np.frombuffer(filler, np.uint8)
-    return made
+    # Even columns are the high nibbles, odd columns the low ones: 1 2 3 C becomes 12 3C.
+    packed = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
+    packed[blank] = np.frombuffer(filler, np.uint8)
+    return packed

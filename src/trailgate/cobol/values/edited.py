@@ -1,7 +1,9 @@
-"""Edited numbers: read as they are printed, and printed again.
+"""Read and print edited numbers, such as ``1,234.50-`` with the picture ``Z,ZZ9.99-``.
 
-A picture becomes a list of positions, each of one kind: a digit, a suppressed digit, a floating sign, an insertion, a sign. Reading and printing go
-through the positions in order, each for all rows at once, with a state a row: whether the first digit has come, and which sign was seen.
+A picture becomes a list of positions, one per printed character, each of a ``PositionKind``: a
+digit, a suppressed digit, a floating symbol, an insertion, a sign. Reading and printing process the
+positions from left to right, each for all rows at once, with a state per row: whether the first
+digit has come, and which sign was seen.
 """
 
 from __future__ import annotations
@@ -36,21 +38,21 @@ from trailgate.errors import DefinitionError, Where
 
 
 class PositionKind(Enum):
-    """What a position holds."""
+    """The type of a printed position."""
 
     DIGIT = "digit"  # 9
     SUPPRESSED = "suppressed"  # Z and *: a digit, or the filler before the first one
     FLOATING = "floating"  # + - $ more than once: a digit, a blank, or the symbol itself
-    FLOAT_BEGIN = "float begin"  # the first of them: no digit
+    FLOAT_BEGIN = "float begin"  # the first floating symbol, which is never a digit
     INSERTED = "inserted"  # , . B 0 /
     SIGN = "sign"  # a single + or -
     CURRENCY = "currency"  # a single $
-    CREDIT = "credit"  # CR and DB, a position a letter
+    CREDIT = "credit"  # a letter of CR or DB
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One character of the printed number; ``symbol`` is the picture's, B shown as a blank."""
+    """One printed character. ``symbol`` is the picture's symbol, with B as a blank."""
 
     kind: PositionKind
     symbol: str
@@ -73,40 +75,44 @@ _PLAIN: Final[Mapping[str, tuple[tuple[PositionKind, str], ...]]] = MappingProxy
 
 
 def positions(field: Field) -> tuple[Position, ...]:
-    """Return the positions of an edited field; raises DefinitionError if they are not its bytes."""
+    """Return the positions of an edited field. Raises DefinitionError if they do not fit its size."""
     symbols = []
     for symbol, count in _PART.findall(field.picture.upper()):
         symbols += [symbol] * int(count or 1)
     floating = {s for s in _FIXED if symbols.count(s) > 1}
-    begun: set[str] = set()
-    found: list[Position] = []
+    started: set[str] = set()
+    result: list[Position] = []
     for symbol in symbols:
-        found += _positions(symbol, floating, begun)
-    if len(found) != field.size:
+        result += _positions(symbol, floating, started)
+    if len(result) != field.size:
         problem = f"the picture {field.picture} does not print {field.size} characters"
         raise DefinitionError(problem, where=Where(field=field.name))
-    return tuple(found)
+    return tuple(result)
 
 
-def _positions(symbol: str, floating: set[str], begun: set[str]) -> list[Position]:
+def _positions(symbol: str, floating: set[str], started: set[str]) -> list[Position]:
+    """Return the positions of one picture symbol; ``started`` are the floating symbols seen so far."""
     if symbol in floating:
-        kind = PositionKind.FLOATING if symbol in begun else PositionKind.FLOAT_BEGIN
-        begun.add(symbol)
+        kind = PositionKind.FLOATING if symbol in started else PositionKind.FLOAT_BEGIN
+        started.add(symbol)
         return [Position(kind, symbol)]
     if symbol in _FIXED:
         return [Position(_FIXED[symbol], symbol)]
     return [Position(kind, shown) for kind, shown in _PLAIN.get(symbol, ())]
 
 
-def printed_zero(found: tuple[Position, ...]) -> str | None:
-    """Return how zero is printed where every digit is suppressed: blank, or stars and the point."""
-    if any(position.kind is PositionKind.DIGIT for position in found):
+def printed_zero(positions_: tuple[Position, ...]) -> str | None:
+    """Return the printed form of zero if every digit is suppressed, else None.
+
+    It is blank, or consists of stars and the decimal point.
+    """
+    if any(position.kind is PositionKind.DIGIT for position in positions_):
         return None
-    stars = any(position.symbol == "*" for position in found)
-    return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in found)
+    stars = any(position.symbol == "*" for position in positions_)
+    return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in positions_)
 
 
-# What is read of a position is a digit; what is read of the sign, a number of _SIGNS.
+# Reading yields digits 0 to 9 and a sign code: 0 plus, 1 minus, _BAD.
 _DIGITS: Final = digit_table(bytes(range(10)))
 _SIGNS: Final = np.full(256, WRONG)
 _SIGNS[:2] = 0, MINUS
@@ -117,11 +123,11 @@ _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
 def _bytes_of(field: Field, options: ValueOptions) -> npt.NDArray[np.uint8]:
-    """Return for each ASCII character of _SYMBOLS its byte in the field's page."""
-    zone_of(field, options)  # refuses pages without digits of one byte
+    """Return a table from the ASCII codes of ``_SYMBOLS`` to bytes in the field's code page."""
+    zone_of(field, options)  # raises for code pages without single-byte digits
     table = np.zeros(256, np.uint8)
-    made = page_of(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
-    for character, byte in zip(_SYMBOLS, made, strict=True):
+    encoded = page_of(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
+    for character, byte in zip(_SYMBOLS, encoded, strict=True):
         table[ord(character)] = byte[0]
     if field.comma:
         table[[ord("."), ord(",")]] = table[[ord(","), ord(".")]]
@@ -130,7 +136,7 @@ def _bytes_of(field: Field, options: ValueOptions) -> npt.NDArray[np.uint8]:
 
 @dataclass(slots=True)
 class _Read:
-    """What is known of the rows after some positions."""
+    """The state of the rows after the positions read so far. ``fills`` are the accepted fill characters."""
 
     bad: Mask
     started: Mask
@@ -140,33 +146,38 @@ class _Read:
 
 
 def decode_edited(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of a printed number."""
-    form, places = number_form(field, options), positions(field)
+    """Return the decoder of an edited number."""
+    form, positions_ = number_form(field, options), positions(field)
     back = np.zeros(256, np.uint8)
     table = _bytes_of(field, options)
+    # Map bytes back to ASCII, so that reading does not depend on the code page.
     for character in _SYMBOLS:
         back[table[ord(character)]] = ord(character)
-    zero = printed_zero(places)
-    held = DigitBytes(_DIGITS, 10, _SIGNS, sign_at=sum(p.kind in _HOLDING_DIGITS for p in places))
+    zero = printed_zero(positions_)
+    digit_bytes = DigitBytes(
+        _DIGITS, 10, _SIGNS, sign_at=sum(p.kind in _HOLDING_DIGITS for p in positions_)
+    )
     template = None if zero is None else np.frombuffer(zero.encode(), np.uint8)
 
     def decode(matrix: Octets) -> Decoded:
         shown = back[matrix]
         rows = len(matrix)
         state = _Read(np.zeros(rows, bool), np.zeros(rows, bool), np.zeros(rows, bool))
-        for at, position in enumerate(places):
+        for at, position in enumerate(positions_):
             _READERS[position.kind](state, shown[:, at], position)
-        state.bad |= _torn_credit(shown, places)
+        state.bad |= _torn_credit(shown, positions_)
         if template is not None:
+            # A fully suppressed zero is valid, although no digit is printed.
             state.bad &= ~(shown == template).all(axis=1)
         signs = np.where(state.bad, _BAD, state.negative).astype(np.uint8)
         digits = np.column_stack([*state.digits, signs])
-        return decode_digits(form, held, digits, written=matrix)
+        return decode_digits(form, digit_bytes, digits, written=matrix)
 
     return decode
 
 
 def _any_of(column: Octets, characters: str) -> Mask:
+    """Return a mask of the rows whose character is one of these."""
     return np.isin(column, np.frombuffer(characters.encode(), np.uint8))
 
 
@@ -179,8 +190,10 @@ def _read_digit(state: _Read, column: Octets, position: Position) -> None:
 
 
 def _read_suppressed(state: _Read, column: Octets, position: Position) -> None:
+    """Read a suppressed or floating position: a digit, or a fill character before the first digit."""
     fills = _FLOATED.get(position.symbol, position.symbol)
     state.fills += fills
+    # Characters below "0" wrap around to large numbers, so ``<= 9`` only selects digits.
     value = column - np.uint8(ord("0"))
     digit = value <= 9
     state.bad |= ~digit & (state.started | ~_any_of(column, fills))
@@ -197,11 +210,12 @@ def _read_float_begin(state: _Read, column: Octets, position: Position) -> None:
 
 
 def _read_inserted(state: _Read, column: Octets, position: Position) -> None:
-    own = column == ord(position.symbol)
-    state.bad |= ~own & (state.started | ~_any_of(column, state.fills))
+    """Read an inserted character; before the first digit it may be suppressed to a fill character."""
+    matches = column == ord(position.symbol)
+    state.bad |= ~matches & (state.started | ~_any_of(column, state.fills))
     state.negative |= column == ord("-")
     if position.symbol == ".":
-        state.started |= own
+        state.started |= matches
 
 
 def _read_sign(state: _Read, column: Octets, position: Position) -> None:
@@ -214,17 +228,17 @@ def _read_currency(state: _Read, column: Octets, position: Position) -> None:
 
 
 def _read_credit(state: _Read, column: Octets, position: Position) -> None:
-    own = column == ord(position.symbol)
-    state.bad |= ~own & (column != ord(" "))
-    state.negative |= own
+    matches = column == ord(position.symbol)
+    state.bad |= ~matches & (column != ord(" "))
+    state.negative |= matches
 
 
-def _torn_credit(shown: Octets, places: tuple[Position, ...]) -> Mask:
-    """Return the rows with one letter of CR or DB and a blank."""
-    columns = [at for at, position in enumerate(places) if position.kind is PositionKind.CREDIT]
+def _torn_credit(shown: Octets, positions_: tuple[Position, ...]) -> Mask:
+    """Return a mask of the rows with only one letter of CR or DB."""
+    columns = [at for at, position in enumerate(positions_) if position.kind is PositionKind.CREDIT]
     blank = shown[:, columns] == ord(" ")
-    found: Mask = blank.any(axis=1) & ~blank.all(axis=1)
-    return found
+    torn: Mask = blank.any(axis=1) & ~blank.all(axis=1)
+    return torn
 
 
 _READERS: Final[Mapping[PositionKind, Callable[[_Read, Octets, Position], None]]] = (
@@ -244,15 +258,15 @@ _READERS: Final[Mapping[PositionKind, Callable[[_Read, Octets, Position], None]]
 
 
 def encode_edited(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of a printed number."""
-    number, form, places = number_of(field), number_form(field, options), positions(field)
+    """Return the encoder of an edited number."""
+    number, form, positions_ = number_of(field), number_form(field, options), positions(field)
     table = _bytes_of(field, options)
-    zero = printed_zero(places)
+    zero = printed_zero(positions_)
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
         empty = ~written.digits.any(axis=1)
-        shown = _print(written, written.negative & ~empty, places)
+        shown = _print(written, written.negative & ~empty, positions_)
         if zero is not None:
             shown[empty] = np.frombuffer(zero.encode(), np.uint8)
         shown[written.blank] = ord(" ")
@@ -261,15 +275,22 @@ def encode_edited(field: Field, options: ValueOptions) -> Encoder:
     return encode
 
 
-def _print(written: DigitRows, negative: Mask, places: tuple[Position, ...]) -> Octets:
+def _print(written: DigitRows, negative: Mask, positions_: tuple[Position, ...]) -> Octets:
+    """Print rows of digits by the positions of the picture.
+
+    ``started`` selects the rows whose first significant digit has been printed. A floating symbol
+    moves right until then: ``float_at`` is its last suppressed position. For example, 12 with
+    ``--,--9`` prints as five blanks and digits with the sign before the first digit.
+    """
     rows = len(negative)
-    shown = np.full((rows, len(places)), ord(" "), np.uint8)
+    shown = np.full((rows, len(positions_)), ord(" "), np.uint8)
     started = np.zeros(rows, bool)
     suppressing, filler, digit = False, " ", 0
-    float_at: Longs | None = None  # where the floating symbol goes: the last place without a digit
+    float_at: Longs | None = None  # per row, the last position before the first printed digit
     floated = ""
-    for at, position in enumerate(places):
+    for at, position in enumerate(positions_):
         kind, symbol = position.kind, position.symbol
+        # These do not depend on suppression.
         if kind in (PositionKind.SIGN, PositionKind.CURRENCY, PositionKind.CREDIT):
             shown[:, at] = _symbol(symbol, negative, credit=kind is PositionKind.CREDIT)
             continue
@@ -277,6 +298,8 @@ def _print(written: DigitRows, negative: Mask, places: tuple[Position, ...]) -> 
             float_at, floated, suppressing = np.full(rows, at), symbol, True
             continue
         if kind is PositionKind.INSERTED:
+            # Insertion characters are suppressed until the first digit; the decimal point ends
+            # suppression.
             seen = started if suppressing and symbol != "." else np.ones(rows, bool)
             shown[:, at] = np.where(seen, ord(symbol), ord(filler))
             started = started | (symbol == ".")
@@ -295,6 +318,7 @@ def _print(written: DigitRows, negative: Mask, places: tuple[Position, ...]) -> 
 
 
 def _symbol(symbol: str, negative: Mask, *, credit: bool) -> npt.NDArray[np.uint8]:
+    """Return the printed form of a sign, currency or CR/DB symbol for each row."""
     if credit:
         return np.where(negative, ord(symbol), ord(" ")).astype(np.uint8)
     shown = {"+": ("-", "+"), "-": ("-", " ")}.get(symbol, (symbol, symbol))

@@ -1,8 +1,9 @@
-"""Rows of decimal digits, and binary words, to the words of Arrow's numbers.
+"""Kernels that convert rows of decimal digits, and binary words, to the words of Arrow's numbers.
 
-Two tables give what each byte is. In ``digits`` it is the digits that the byte holds, in ``signs``, for the one byte with the
-sign, MINUS is added where that is negative; WRONG is for a byte that holds neither. A column of int64 has one
-word a row, a decimal column two, the low one first.
+Two lookup tables classify bytes. ``digits`` maps a byte to the value of its digits, for example
+packed 0x12 to 12. ``signs`` applies to the one byte with the sign: it maps to the byte's digit,
+plus MINUS if negative. WRONG marks invalid bytes. An int64 column has one word per row; a
+decimal128 column has two, low word first.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from trailgate.columnar.kernels.words import load8
 
 MINUS: Final = 128
 WRONG: Final = 256
-_DIGITS: Final = 127  # the bits of a table's row that hold digits
+_DIGITS: Final = 127  # mask of a table entry's digits
 _HALF: Final = np.uint64(32)
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 _SIGN_BIT: Final = np.uint64(63)
 _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE: Final = np.uint64(1)
 _EIGHT: Final = 8  # bytes of a word
-_LEAST: Final = 5  # bytes of digits that are read as a word faster than one by one
+_LEAST: Final = 5  # from this many digit bytes on, one word load is faster than a loop
 _BYTES: Final = np.uint64(0x0101010101010101)
 _NIBBLES: Final = np.uint64(0x0F0F0F0F0F0F0F0F)
 _LOW_BITS: Final = np.uint64(0x1111111111111111)
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
-_ABOVE_NINE: Final = np.uint64(0x7676767676767676)  # added to 10 or more it reaches the top bit
+_ABOVE_NINE: Final = np.uint64(0x7676767676767676)  # 0x76 + 10 = 0x80: sets a byte's top bit
 _EVEN_BYTES: Final = np.uint64(0x00FF00FF00FF00FF)
 _EVEN_PAIRS: Final = np.uint64(0x0000FFFF0000FFFF)
 _SIX: Final = np.uint64(6)
@@ -51,45 +52,52 @@ def narrow_numbers(
     numbers: Longs,
     bad: Mask,
 ) -> int:
-    """Fill in the numbers of up to 18 digits, and which rows are bad; return how many are.
+    """Convert numbers of up to 18 digits. Fills ``numbers`` and ``bad``; returns how many rows are bad.
 
-    Row i is the ``size`` bytes from ``i * step`` on. ``base`` is ten to the power of the digits in a byte, ``sign_base``
-    that of the byte at ``sign_at``: the first one, the last one, or -1 for none. A first byte above
-    ``most_first`` is bad. The digits are followed by so many ``zeros``.
+    Row i is the ``size`` bytes from ``i * step``. ``base`` is 10 for zoned bytes and 100 for packed
+    ones. The byte at ``sign_at`` (the first, the last, or -1 for none) holds the sign, and a digit
+    if ``sign_base`` is 10. A first byte above ``most_first`` is bad. ``zeros`` zeros are appended
+    to the digits.
 
-    Five to eight bytes of digits before the sign are read as one word, where bytes of one digit have all the same ``zone``, which is not -1.
-
-    Packed bytes hold two digits each (``base`` 100), and the last one a digit and the sign (``sign_base`` 10): 12 34 5D is -12345, and 12 34 5A is bad.
+    Rows with five to eight digit bytes before the sign are read as one 64-bit word, if the digit
+    bytes all have the same ``zone``, which is not -1. For example, packed ``12 34 5D`` (``base``
+    100, ``sign_base`` 10) is -12345, and ``12 34 5A`` is bad under strict signs.
     """
     rows = len(bad)
     words = len(numbers) // max(rows, 1)
     factor = 10**zeros
     first = 1 if sign_at == 0 else 0
     stop = size - 1 if sign_at > 0 else size
+    # The eight bytes that end with the last digit byte are loaded at once. They may start before the
+    # row, so ``used`` masks the bytes of other rows. XOR with the zones turns F1 F2 into 01 02.
     in_word = zone >= 0 and first == 0 and _LEAST <= stop <= _EIGHT
     unused = np.uint64(8 * (_EIGHT - stop)) if in_word else np.uint64(0)
-    own = (_ALL >> unused) << unused
-    zones = np.uint64(zone) * _BYTES & own if in_word else np.uint64(0)
-    found = 0
+    used = (_ALL >> unused) << unused
+    zones = np.uint64(zone) * _BYTES & used if in_word else np.uint64(0)
+    bad_count = 0
     for row in range(rows):
-        at = np.uint64(row * step)  # without a sign: an index that cannot count from the end
+        at = np.uint64(row * step)  # unsigned, so that numba needs no check for a negative index
         wrong = data[at] > most_first
         number = sign = 0
         if in_word and row * step + stop >= _EIGHT:
-            word = (load8(data, row * step + stop - _EIGHT) & own) ^ zones
+            word = (load8(data, row * step + stop - _EIGHT) & used) ^ zones
+            # Packed: subtracting 6 times the high nibble from each byte turns BCD into binary.
             if base == 100:
+                # A nibble is above 9 if its bit 8 is set together with bit 4 or bit 2.
                 two, four = word >> np.uint64(1), word >> np.uint64(2)
                 wrong |= word >> np.uint64(3) & (two | four) & _LOW_BITS != 0
-                word -= (word >> np.uint64(4) & _NIBBLES) * _SIX  # of 0x42 is left 42
+                word -= (word >> np.uint64(4) & _NIBBLES) * _SIX  # per byte: 0x42 becomes 42
             else:
+                # Zoned: a byte above 9 gets its top bit set by adding 0x76, unless the bit is set
+                # already.
                 wrong |= ((word & ~_TOP_BITS) + _ABOVE_NINE | word) & _TOP_BITS != 0
             number = _join(word, base)
         else:
             if sign_at == 0:
                 sign = signs[data[at]]
                 number = sign & _DIGITS
-            for place in range(first, stop):
-                digit = digits[data[at + np.uint64(place)]]
+            for offset in range(first, stop):
+                digit = digits[data[at + np.uint64(offset)]]
                 if wrong or digit >= WRONG:
                     wrong = True
                     break
@@ -99,18 +107,23 @@ def narrow_numbers(
             number = number * sign_base + (sign & _DIGITS)
         wrong |= sign >= WRONG
         negative = (sign >> 7) & 1
+        # x ^ -1 is -x - 1, so this negates the number if ``negative`` is 1, without a branch.
         number = 0 if wrong else (number * factor ^ -negative) + negative
         numbers[row * words] = number
         if words == 2:
             numbers[row * words + 1] = number >> 63
         bad[row] = wrong
-        found += wrong
-    return found
+        bad_count += wrong
+    return bad_count
 
 
 @inner
 def _join(word: np.uint64, base: int) -> int:
-    """Return the number of eight digits of a base, a byte each, of which the first one is lowest."""
+    """Join eight digits, one per byte and most significant in the lowest byte, into one number.
+
+    Neighbours are joined in three steps. With base 10 the bytes 1 2 3 4 5 6 7 8 become the pairs 12
+    34 56 78, then 1234 5678, then 12345678.
+    """
     below, power = np.uint64(8), np.uint64(base)
     word = (word & _EVEN_BYTES) * power + (word >> below & _EVEN_BYTES)
     below, power = below + below, power * power
@@ -133,26 +146,35 @@ def wide_numbers(
     numbers: Words,
     bad: Mask,
 ) -> int:
-    """Fill in the numbers of up to 38 digits; all else is as in ``narrow_numbers``."""
+    """Convert numbers of up to 38 digits. The parameters are the same as those of ``narrow_numbers``.
+
+    The digits are read in chunks whose value fits 32 bits; each chunk is added to a 128-bit number
+    (``high``, ``low``). For example, 12 zoned digits are a chunk of 8 and one of 4: number = (first
+    * 10**4) + second.
+    """
     first = 1 if sign_at == 0 else 0
     stop = size - 1 if sign_at > 0 else size
-    chunk = 4 if base == 100 else 8  # bytes whose digits fit the half of a word
-    whole, rest = base**chunk, base ** ((stop - first) % chunk)
-    found = 0
+    # Row by row: read the sign, then the digits in chunks, then append the zeros, then negate.
+    chunk = 4 if base == 100 else 8  # bytes with eight digits: below 10**8, so they fit 32 bits
+    full_power, last_power = base**chunk, base ** ((stop - first) % chunk)
+    bad_count = 0
     for row in range(len(bad)):
         at = np.uint64(row * step)
         sign = signs[data[at + np.uint64(sign_at)]] if sign_at >= 0 else 0
         wrong = data[at] > most_first or sign >= WRONG
         high, low = np.uint64(0), np.uint64(0 if sign_at else sign & _DIGITS)
+        # The last chunk may be shorter: the number is then multiplied by a smaller power.
         for begin in range(first, stop, chunk):
             part, end = 0, min(begin + chunk, stop)
-            for place in range(begin, end):
-                digit = digits[data[at + np.uint64(place)]]
+            for offset in range(begin, end):
+                digit = digits[data[at + np.uint64(offset)]]
                 wrong |= digit >= WRONG
                 part = part * base + digit
             if wrong:
                 break
-            high, low = _multiply_add(high, low, whole if end - begin == chunk else rest, part)
+            high, low = _multiply_add(
+                high, low, full_power if end - begin == chunk else last_power, part
+            )
         if sign_at > 0 and not wrong:
             high, low = _multiply_add(high, low, sign_base, sign & _DIGITS)
         for _ in range(0 if wrong else zeros):
@@ -162,8 +184,8 @@ def wide_numbers(
         high, low = _negate(high, low, (sign >> 7) & 1)
         numbers[row * 2], numbers[row * 2 + 1] = low, high
         bad[row] = wrong
-        found += wrong
-    return found
+        bad_count += wrong
+    return bad_count
 
 
 @kernel(writes=("data", "done"))
@@ -179,14 +201,15 @@ def replace_padding(
     trim: bool,
     done: Mask,
 ) -> int:
-    """Write zeros over the padding of DISPLAY numbers, a number each ``size`` bytes, and mark those that have any; return how many.
+    """Replace the padding of DISPLAY numbers by zeros. Sets ``done`` for changed rows, returns their count.
 
-    ``pads`` are the bytes that pad, ``zero`` is the digit 0; ``signs`` and ``sign_at`` are those of ``narrow_numbers``. Padding is what
-    precedes the first digit, or ``every`` such byte; with ``trim`` the digits between padding are moved to the right.
-
-    Of ``" 12 "`` the bytes are ``"012 "``, with ``every`` ``"0120"``, with ``trim`` ``"0012"``. Numbers without a digit stay.
+    Each number has ``size`` bytes. ``pads`` marks padding bytes, and ``zero`` is the digit 0;
+    ``signs`` and ``sign_at`` are the same as in ``narrow_numbers``. By default only padding before
+    the first digit is replaced; with ``every``, all padding; with ``trim``, the digits are moved to
+    the right. For example, ``" 12 "`` becomes ``"012 "``, with ``every`` ``"0120"``, and with
+    ``trim`` ``"0012"``. Rows without a digit stay unchanged.
     """
-    found = 0
+    changed = 0
     first = 1 if separate and sign_at == 0 else 0
     stop = size - 1 if separate and sign_at > 0 else size
     for row in range(len(done)):
@@ -201,6 +224,7 @@ def replace_padding(
                     padding += 1
                 elif not every:
                     break
+            # Only if there is some padding, and also something else.
             if 0 < padding < end - begin:
                 for at in range(begin, end):
                     if pads[data[at]]:
@@ -208,8 +232,8 @@ def replace_padding(
                     elif not every:
                         break
                 done[row] = True
-        found += done[row]
-    return found
+        changed += done[row]
+    return changed
 
 
 @inner
@@ -223,7 +247,12 @@ def _move_right(
     separate: bool,
     zero: int,
 ) -> bool:
-    """Move a number to the end of its digits' bytes and its sign to its own byte; return whether there was padding and a digit."""
+    """Move a padded number to the right end. Returns False if it has no padding or no digit.
+
+    For example, with a separate leading sign ``" -12 "`` becomes ``"-0012"``: low and high limit
+    all bytes of the number, and begin and end those for digits.
+    """
+    # Find the number between the padding: first its sign and digits, then the digits alone.
     low = begin - 1 if separate and sign_at == 0 else begin
     high = end + 1 if separate and sign_at > 0 else end
     start, stop = low, high
@@ -246,12 +275,15 @@ def _move_right(
     count = stop - start
     if count < 1 or count == end - begin:
         return False
+    # The first digit carries the sign, which must move to the first byte of the field: replace it
+    # by the plain digit here, and write the sign with a zero there.
     if sign_at == 0 and not separate:
-        held = signs[data[start]]
-        if held >= WRONG:
+        sign_code = signs[data[start]]
+        if sign_code >= WRONG:
             return False
-        data[start] = zero + (held & _DIGITS)
-        sign = _sign_byte(signs, held & MINUS)
+        data[start] = zero + (sign_code & _DIGITS)
+        sign = _sign_byte(signs, sign_code & MINUS)
+    # Copy from the right, as source and target overlap.
     for step in range(1, count + 1):
         data[end - step] = data[stop - step]
     for at in range(begin, end - count):
@@ -262,17 +294,17 @@ def _move_right(
 
 
 @inner
-def _sign_byte(signs: Longs, held: int) -> int:
-    """Return a byte that holds the digit 0 with this sign."""
+def _sign_byte(signs: Longs, sign_code: int) -> int:
+    """Return the byte that encodes the digit 0 with this sign."""
     for byte in range(255, -1, -1):
-        if signs[byte] == held:
+        if signs[byte] == sign_code:
             return byte
     return 0
 
 
 @kernel(writes=("numbers",))
 def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
-    """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros: of 5 and -5 with two zeros 500 and -500."""
+    """Multiply 64-bit words by ``10 ** zeros`` into int64 or 128-bit numbers: with zeros 2, -5 is -500."""
     rows = len(words)
     width = len(numbers) // max(rows, 1)
     for row in range(rows):
@@ -290,7 +322,7 @@ def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
 
 @kernel(writes=("numbers",))
 def scale_pairs(numbers: Words, zeros: int) -> int:
-    """Multiply 128-bit numbers of two words each, the low one first, by 10 ** zeros: with two zeros -5 becomes -500."""
+    """Multiply 128-bit numbers (low word first) in place by ``10 ** zeros``: with zeros 2, -5 is -500."""
     rows = len(numbers) // 2
     for row in range(rows):
         low, high = numbers[row * 2], numbers[row * 2 + 1]
@@ -307,7 +339,11 @@ def scale_pairs(numbers: Words, zeros: int) -> int:
 def _multiply_add(
     high: np.uint64, low: np.uint64, power: int, part: int
 ) -> tuple[np.uint64, np.uint64]:
-    """Return 128 bits times ``power`` plus ``part``, both below 2 ** 32: no product of halves overflows."""
+    """Return the 128-bit number times ``power`` plus ``part``.
+
+    Both are below 2 ** 32, and the number is multiplied in 32-bit halves, so no product overflows
+    64 bits.
+    """
     times = np.uint64(power)
     below = (low & _LOW_HALF) * times + np.uint64(part)
     above = (low >> _HALF) * times + (below >> _HALF)
@@ -316,7 +352,7 @@ def _multiply_add(
 
 @inner
 def _negate(high: np.uint64, low: np.uint64, negative: int) -> tuple[np.uint64, np.uint64]:
-    """Return the two's complement of 128 bits where ``negative`` is 1, without a branch on it."""
+    """Return the two's complement of a 128-bit number if ``negative`` is 1, without branching on it."""
     one = np.uint64(negative if high or low else 0)
     flip = one * _ALL
     if low:

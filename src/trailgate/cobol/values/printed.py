@@ -1,4 +1,9 @@
-"""Numbers in national characters, and floating point as it is printed (external floating point, as ``+9(3).99E+99``)."""
+"""Numbers in national (UTF-16) characters, and printed floating point such as ``+9(3).99E+99``.
+
+A national number is read by the codec of its single-byte form: if the high byte of each character
+is zero, the low byte is the digit. Printed floating point is matched against a pattern made from
+its picture.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +32,11 @@ from trailgate.cobol.values.codec import (
 )
 from trailgate.errors import EncodeError
 
-ASCII: Final = "iso8859-1"  # in which the second byte of a national digit is read
+ASCII: Final = "iso8859-1"  # the code page of the low bytes of national characters
 NO_DIGIT: Final = 0xFF
 
 
-# Usages of national characters, and what their second bytes are.
+# National usages, and the usage of their low bytes alone.
 _NARROW: Final = MappingProxyType(
     {
         Usage.NATIONAL_DIGITS: Usage.ZONED,
@@ -42,18 +47,21 @@ _NARROW: Final = MappingProxyType(
 
 
 def _narrow(field: Field) -> Field:
-    """Return the field of the second bytes of national characters."""
+    """Return the single-byte field that the low bytes of a national field form."""
     return replace(field, usage=_NARROW[field.usage], size=field.size // 2, code_page=ASCII)
 
 
 def national(codec: ValueCodec) -> ValueCodec:
-    """Return the codec of numbers that are in UTF-16 as the codec reads and writes them in bytes."""
+    """Wrap a codec of single-byte numbers so that it reads and writes UTF-16."""
 
     def decode_national(field: Field, options: ValueOptions) -> Decoder:
         decode = codec.decoder(_narrow(field), options)
+        # The column of the first high byte: 1 in little-endian UTF-16, 0 in big-endian.
         first = options.national is Endian.LITTLE
 
         def decode_pairs(matrix: Octets) -> Decoded:
+            # If a high byte is not zero, the character is not ASCII, and NO_DIGIT makes the codec
+            # refuse it.
             high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
             return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
 
@@ -63,10 +71,10 @@ def national(codec: ValueCodec) -> ValueCodec:
         encode = codec.encoder(_narrow(field), options)
 
         def encode_pairs(values: pa.Array) -> Octets:
-            made = encode(values)
-            found = np.zeros((len(made), field.size), np.uint8)
-            found[:, options.national is Endian.BIG :: 2] = made
-            return found
+            narrow = encode(values)
+            wide = np.zeros((len(narrow), field.size), np.uint8)
+            wide[:, options.national is Endian.BIG :: 2] = narrow
+            return wide
 
         return encode_pairs
 
@@ -78,28 +86,28 @@ _PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
 
 
 def _pattern(picture: str) -> str:
-    """Return the pattern of a picture's text."""
+    """Return a regular expression for the printed form of a picture."""
     symbols = {".": "[.]", "V": "", "E": "E", **_SIGNS}
     parts = (symbols.get(part[0], f"[0-9]{{{part[1] or 1}}}") for part in _PARTS.finditer(picture))
     return f"^{''.join(parts)}$"
 
 
 def decode_float_text(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of floating point that is printed: a float64 of the number nearest to it."""
+    """Return the decoder of printed floating point: the nearest float64."""
     page = page_of(field, options)
     pattern = _pattern(field.picture)
     point = field.picture.index("V") if "V" in field.picture else None
-    places = None if point is None else _width(field.picture[:point])
+    decimals_at = None if point is None else _width(field.picture[:point])
 
     def decode(matrix: Octets) -> Decoded:
         text = page.decode(matrix).values
         if field.comma:
             text = pc.replace_substring(text, ",", ".")
         fits = pc.fill_null(pc.match_substring_regex(text, pattern), False)
-        if places is not None:
+        if decimals_at is not None:
             head, tail = (
-                pc.utf8_slice_codeunits(text, 0, places),
-                pc.utf8_slice_codeunits(text, places),
+                pc.utf8_slice_codeunits(text, 0, decimals_at),
+                pc.utf8_slice_codeunits(text, decimals_at),
             )
             text = pc.binary_join_element_wise(head, tail, ".")
         plain = pc.replace_substring(pc.replace_substring(text, "+", ""), " ", "")
@@ -118,16 +126,16 @@ def decode_float_text(field: Field, options: ValueOptions) -> Decoder:
 
 
 def _width(picture: str) -> int:
-    """Return the characters of a part of a picture."""
+    """Return the number of printed characters of part of a picture."""
     return sum(int(part[1] or 1) for part in _PARTS.finditer(picture))
 
 
 def encode_float_text(field: Field, _: ValueOptions) -> Encoder:
-    """Raise EncodeError: a float64 has several texts, and which of them is written is not known."""
-    raise EncodeError(f"{field.name}: floating point of the picture {field.picture} is read alone")
+    """Raise EncodeError, since a float64 can be printed in several ways."""
+    raise EncodeError(f"{field.name}: printed floating point ({field.picture}) cannot be written")
 
 
 def explain_float_text(field: Field, _: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a printed number."""
+    """Return a function that explains why bytes are not a printed number."""
     reason = Reason(f"not a number as {field.picture} prints it")
     return lambda _: reason

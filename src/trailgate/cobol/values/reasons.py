@@ -1,4 +1,7 @@
-"""Which of a few reasons applies to bytes that are not a value: for whole columns, where ``explainer`` states one in words."""
+"""Classify bytes that are not a value by their reason (``Why``), for complete columns.
+
+An ``explainer`` states one problem in words; the functions here only count, so they must be fast.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ import numpy as np
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import Field, Usage
 from trailgate.cobol.values.codec import Classify, ValueOptions, Why, page_of
-from trailgate.cobol.values.digits import could_be_sign, number_of, sign_place, zone_of
+from trailgate.cobol.values.digits import could_be_sign, number_of, sign_offset, zone_of
 
 _CODES: Final = {why: code for code, why in enumerate(Why)}
 
 
 def classifier(field: Field, options: ValueOptions) -> Classify:
-    """Return what gives the reason of each row of a matrix, whose bytes are not a value of the field, by its number in ``Why``."""
+    """Return a function that maps each row of bad bytes to the index of its reason in ``Why``."""
     single = _SINGLE.get(field.usage)
     if single is not None:
         return lambda matrix: np.full(len(matrix), _CODES[single], np.uint8)
@@ -25,16 +28,16 @@ def classifier(field: Field, options: ValueOptions) -> Classify:
     blank = np.resize(np.frombuffer(page_of(field, options).blank, np.uint8), field.size)
 
     def classify(matrix: Octets) -> Octets:
-        found = inner(matrix)
-        found[(matrix == blank).all(axis=1)] = _CODES[Why.BLANK]
-        found[(matrix == 0).all(axis=1)] = _CODES[Why.LOW_VALUES]
-        return found
+        codes = inner(matrix)
+        codes[(matrix == blank).all(axis=1)] = _CODES[Why.BLANK]
+        codes[(matrix == 0).all(axis=1)] = _CODES[Why.LOW_VALUES]
+        return codes
 
     return classify
 
 
 def _chosen(rest: Why, *choices: tuple[Why, Mask]) -> Octets:
-    """Return for each row the first reason whose mask has it, of others ``rest``."""
+    """Return, for each row, the first reason whose mask selects it, or ``rest``."""
     codes = [np.uint8(_CODES[why]) for why, _ in choices]
     masks = [mask for _, mask in choices]
     return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)
@@ -45,8 +48,8 @@ def _of_picture(_: Field, __: ValueOptions) -> Classify:
 
 
 def _of_zoned(field: Field, options: ValueOptions) -> Classify:
-    """Return the reasons of DISPLAY numbers: the byte with the sign is one of their digits, or alone."""
-    zone, sign_at, alone = zone_of(field, options), *sign_place(field)
+    """Classify bad DISPLAY numbers. The sign is overpunched on a digit, or a separate byte (``alone``)."""
+    zone, sign_at, alone = zone_of(field, options), *sign_offset(field)
     signs = could_be_sign(field, options)
     pads = np.zeros(256, bool)
     pads[[0, *page_of(field, options).blank]] = True
@@ -68,7 +71,7 @@ def _of_zoned(field: Field, options: ValueOptions) -> Classify:
 
 
 def _of_packed(field: Field, _: ValueOptions) -> Classify:
-    """Return the reasons of COMP-3 and COMP-6: two digits a byte, the last half of a byte of COMP-3 is the sign."""
+    """Classify bad COMP-3 and COMP-6 numbers: a bad digit nibble, or a bad sign nibble (COMP-3 only)."""
     signed = field.usage is Usage.PACKED
     good = (0xC, 0xF, *((0xD,) if number_of(field).signed else ()))
 

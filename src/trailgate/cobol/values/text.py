@@ -1,6 +1,7 @@
-"""Text: one code page, double bytes or Unicode; padding is trimmed and added.
+"""Decode and encode text fields (single-byte, double-byte or Unicode), and raw bytes.
 
-Bytes without a public meaning: pointers and indexes, as they are or in hex.
+Decoding converts a matrix of bytes to strings by the code page and trims the padding; encoding pads
+with blanks. Raw fields (POINTER, INDEX) are bytes or hexadecimal text.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import OptionError
 
-# What trims blanks, and any other character.
+# For each side, the functions that trim ASCII blanks and that trim a given character.
 _TRIMS: Final = MappingProxyType(
     {
         Trim.LEFT: (pc.ascii_ltrim, pc.utf8_ltrim),
@@ -51,7 +52,7 @@ _TRIMS: Final = MappingProxyType(
     }
 )
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
-# The code pages of Unicode text, by the names that the registry gives them; the first one is meant without a name.
+# The code pages of Unicode text by their registered names. The first one is the default.
 _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
     {
         Usage.NATIONAL: {"utf-16-be": NATIONAL, "utf-16-le": NATIONAL_LITTLE},
@@ -61,7 +62,7 @@ _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
 
 
 def text_page(field: Field, options: ValueOptions) -> CodePage:
-    """Return what turns the bytes of a text field into characters; raises OptionError."""
+    """Return the code page of a text field. Raises OptionError if it does not fit the field's usage."""
     unicode = _UNICODE.get(field.usage)
     if unicode is not None:
         little = field.usage is Usage.NATIONAL and options.national is Endian.LITTLE
@@ -71,15 +72,18 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
 
 
 def shown_page(field: Field, options: ValueOptions) -> CodePage:
-    """Return the code page in which the bytes of any field are shown as text where they are not a value."""
+    """Return the code page in which error messages show the bytes of any field."""
     if field.usage in (Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED, Usage.NATIONAL_FLOAT):
         return NATIONAL_LITTLE if options.national is Endian.LITTLE else NATIONAL
     strings = (Usage.TEXT, Usage.DBCS, *_UNICODE)
     return text_page(field, options) if field.usage in strings else page_of(field, options)
 
 
-def has_pages_of_its_own(field: Field, name: str) -> bool:
-    """Return whether the named code page is not for a field: Unicode text has its own, and UTF-16 has no DISPLAY numbers."""
+def has_own_code_pages(field: Field, name: str) -> bool:
+    """Return True if the named code page must not apply to a field.
+
+    Unicode text has its own code pages, and UTF-16 has no DISPLAY numbers.
+    """
     page, unicode = code_page(name), _UNICODE.get(field.usage)
     if unicode is None:
         return field.number is not None and page in (NATIONAL, NATIONAL_LITTLE)
@@ -87,6 +91,7 @@ def has_pages_of_its_own(field: Field, name: str) -> bool:
 
 
 def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
+    """Return the named Unicode code page, or the default. Raises OptionError for other code pages."""
     if name is None:
         return next(iter(pages.values()))
     asked = code_page(name).name
@@ -99,7 +104,7 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
 
 
 def decode_text(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of text; trimmed at the end, or at the begin if JUST RIGHT."""
+    """Return the decoder of text. Blanks are trimmed on the right, or on the left for JUST RIGHT."""
     page, side = text_page(field, options), _trimmed_side(field, options)
     if isinstance(page, SingleBytePage):
         left, right = side in (Trim.LEFT, Trim.BOTH), side in (Trim.RIGHT, Trim.BOTH)
@@ -107,19 +112,21 @@ def decode_text(field: Field, options: ValueOptions) -> Decoder:
     trim = _trimmer(field, side)
 
     def decode(matrix: Octets) -> Decoded:
-        found = page.decode(matrix)
-        return Decoded(trim(found.values), found.bad)
+        decoded = page.decode(matrix)
+        return Decoded(trim(decoded.values), decoded.bad)
 
     return decode
 
 
 def _trimmed_side(field: Field, options: ValueOptions) -> Trim | None:
+    """Return the side to trim, or None."""
     if not options.trim or isinstance(options.trim, Trim):
         return options.trim or None
     return Trim.LEFT if field.justified else Trim.RIGHT
 
 
 def _trimmer(field: Field, side: Trim | None) -> Callable[[pa.Array], pa.Array]:
+    """Return a function that trims a column of strings; double-byte text has wide blanks."""
     if side is None:
         return lambda values: values
     plain, wide = _TRIMS[side]
@@ -129,38 +136,40 @@ def _trimmer(field: Field, side: Trim | None) -> Callable[[pa.Array], pa.Array]:
 
 
 def encode_text(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of text, padded with blanks; raises EncodeError for what is too long."""
+    """Return the encoder of text, padded with blanks. It raises EncodeError if a text is too long."""
     page, size = text_page(field, options), field.size
     padding = np.resize(np.frombuffer(page.blank, np.uint8), size)
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
-        made = page.encode(values.cast(pa.string()))
-        offsets, data = byte_view(made)
+        encoded = page.encode(values.cast(pa.string()))
+        offsets, data = byte_view(encoded)
         lengths = np.diff(offsets)
         if (lengths > size).any():
             row = int(np.argmax(lengths > size))
             problem = f"{lengths[row]} bytes in a field of {size}"
             raise encode_error(problem, row, repr(values[row].as_py()))
-        found = np.tile(padding, (len(values), 1))
+        rows = np.tile(padding, (len(values), 1))
         column = np.arange(size)
         first = (size - lengths)[:, None] if field.justified else 0
+        # The bytes of each row that the text occupies. Boolean assignment fills them row by row,
+        # which is also the order of ``data``.
         inside = (column >= first) & (column < first + lengths[:, None])
-        found[inside] = data[offsets[0] : offsets[-1]]
-        return found
+        rows[inside] = data[offsets[0] : offsets[-1]]
+        return rows
 
     return encode
 
 
 def explain_text(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a text."""
+    """Return a function that explains why bytes are not text."""
     problem = f"bytes that are not characters of {text_page(field, options).name}"
-    reason = Reason(problem, "Is it another code page?")
+    reason = Reason(problem, "Is the code page a different one?")
     return lambda _: reason
 
 
 def decode_raw(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder: the bytes, or their hex digits."""
+    """Return the decoder of raw fields: bytes, or their hex digits."""
     del field
     if options.raw is RawForm.BINARY:
         return lambda matrix: Decoded(fixed_rows(matrix))
@@ -168,7 +177,7 @@ def decode_raw(field: Field, options: ValueOptions) -> Decoder:
 
 
 def encode_raw(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of bytes, or of text with the hex digits of bytes, of the field's size."""
+    """Return the encoder of raw fields: from bytes or hex digits, exactly of the field's size."""
     hexed = options.raw is RawForm.HEX
 
     def encode(values: pa.Array) -> Octets:
@@ -194,6 +203,6 @@ def _unhex(row: int, text: str) -> bytes:
 
 
 def explain_bytes(field: Field, _: ValueOptions) -> Explain:
-    """Return what would explain bad bytes of a field in which all bytes are values."""
+    """Return an explanation for usages in which every bit pattern is a value. It is not expected to run."""
     kind = "" if field.usage is Usage.RAW else ", not a floating point number"
     return lambda raw: Reason(f"{len(raw)} bytes{kind}")

@@ -1,1 +1,1 @@
-"""Compiled loops that know no format: arrays in, places or a problem code out."""
+"""Compiled loops that know no file format: they take arrays and return offsets or problem codes."""

@@ -1,13 +1,15 @@
-"""How loops are compiled and called: numba, and one contract that every call is checked against.
+"""Compile loops with numba, and check the arguments of every call against the loop's contract.
 
-A kernel is a plain function over one-dimensional arrays and numbers. Its annotations are its contract: a compiled
-loop checks no types and no bounds, so the arrays of every call are compared with them first. A kernel cannot write into an array
-that it does not name in ``writes``: those are passed read-only, and code that assigns to them does not compile.
+A kernel is a plain function over one-dimensional arrays and numbers, marked with ``@kernel``. Its
+annotations are its contract. Compiled code checks neither types nor bounds, so the arguments of
+every call are compared with the contract first. A kernel can only write to the arrays that it names
+in ``writes``: the others are passed read-only, and code that assigns to them does not compile.
 
-The first few bytes that a kernel gets in a process are worked on by the function as it is written: compiling it takes longer than that. With more
-of them it is compiled, and kept on disk for the next process: beside its module, in ``NUMBA_CACHE_DIR``, or in the
-user's cache folder; where none of these can be written it is compiled in each process. It is compiled again where the kernel, a function that it
-calls (``inner``) or a constant has changed, in whatever file.
+Compiling takes longer than processing a few bytes. So a process first runs the Python function
+itself, until a kernel has received ``INTERPRETED`` bytes. Then the kernel is compiled and stored on
+disk for other processes: beside its module, in ``NUMBA_CACHE_DIR``, or in the user's cache folder.
+If none of them is writable, every process compiles it again. A kernel is recompiled if it, a
+function that it calls (``inner``) or a constant has changed, in whatever file.
 """
 
 from __future__ import annotations
@@ -22,24 +24,26 @@ import numpy as np
 
 INTERPRETED: Final = (
     1 << 16
-)  # bytes of arrays that a kernel works on before it is compiled: some milliseconds
+)  # bytes of arrays that a kernel processes before it is compiled: some milliseconds
 
-# Kernels allocate nothing, so numba need not count references to arrays: atomic operations in
-# the middle of a loop, wherever it calls another function, which made some loops 7 times as slow.
+# Kernels allocate nothing, so numba need not count references to arrays (_nrt). It does that with atomic
+# operations wherever a loop calls another function, which made some loops seven times as slow.
 _OPTIONS: Final = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
 _LOG: Final = logging.getLogger(__name__)
 KEPT: Final = "kept for the next time"
 NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
 
+_MARK: Final = "_is_instruction"
+
 
 class _Array(NamedTuple):
-    """What an array argument has to be."""
+    """The contract of an array argument."""
 
     dtype: np.dtype[Any]
     writes: bool
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the array as the kernel gets it; raises TypeError where it breaks the contract."""
+        """Return the array as the kernel gets it. Raises TypeError if it breaks the contract."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
@@ -50,7 +54,7 @@ class _Array(NamedTuple):
         return value
 
     def guard(self, value: Any) -> Any:
-        """Return the array so that only a kernel that names it can write to it, as a compiled one could."""
+        """Return the array, read-only unless the kernel writes to it, as compiled code would treat it."""
         if self.writes or not value.flags.writeable:
             return value
         view = value.view()
@@ -59,7 +63,7 @@ class _Array(NamedTuple):
 
     @property
     def type(self) -> Any:
-        """Return numba's type."""
+        """Return numba's type for the array."""
         import numba  # noqa: PLC0415  heavy, and not needed for a few bytes
 
         base = numba.from_dtype(self.dtype)
@@ -67,12 +71,12 @@ class _Array(NamedTuple):
 
 
 class _Scalar(NamedTuple):
-    """What a number argument has to be."""
+    """The contract of a number argument."""
 
     kind: type[Any]
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the number; raises TypeError for anything else."""
+        """Return the number. Raises TypeError for anything else."""
         if type(value) is self.kind:
             return value
         if not isinstance(value, (self.kind, np.integer, np.bool_)):
@@ -80,12 +84,12 @@ class _Scalar(NamedTuple):
         return self.kind(value)
 
     def guard(self, value: Any) -> Any:
-        """Return the number."""
+        """Return the number; numbers need no guard."""
         return value
 
     @property
     def type(self) -> Any:
-        """Return numba's type."""
+        """Return numba's type for the number."""
         import numba  # noqa: PLC0415  as above
 
         return {bool: numba.boolean, int: numba.int64, float: numba.float64}[self.kind]
@@ -96,18 +100,15 @@ def _kind(value: Any) -> str:
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that kernels call; compiled, its code becomes part of theirs."""
+    """Mark a function that kernels call. Its compiled code is inlined into theirs."""
     setattr(function, _MARK, False)
     return function
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark an inner function that is compiled to the one of its name in ``instructions``, not to its own loop."""
+    """Mark an inner function that is replaced by the function of its name in ``compiler`` when compiled."""
     setattr(function, _MARK, True)
     return function
-
-
-_MARK: Final = "_is_instruction"
 
 
 @cache
@@ -118,7 +119,7 @@ def _compiled_inner(function: Callable[..., Any]) -> Any:
         from trailgate.columnar.kernels import compiler as instructions  # noqa: PLC0415  as above
 
         return getattr(instructions, function.__name__)
-    inlined = not numba.config.BOUNDSCHECK  # code with its bounds checked is too large for that
+    inlined = not numba.config.BOUNDSCHECK  # code with bounds checks is too large to inline
     options = {**_OPTIONS, **_compiler()}
     return numba.njit(forceinline=inlined, **options)(_calling_compiled(function))
 
@@ -130,7 +131,7 @@ def _compiler() -> dict[str, Any]:
 
 
 def _calling_compiled(function: Callable[..., Any]) -> FunctionType:
-    """Return the function with compiled forms of the inner functions that it calls."""
+    """Return the function, with the inner functions that it calls replaced by compiled ones."""
     assert isinstance(function, FunctionType)
     named = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
     called = {name: _compiled_inner(value) for name, value in named if hasattr(value, _MARK)}
@@ -143,7 +144,10 @@ def _calling_compiled(function: Callable[..., Any]) -> FunctionType:
 
 
 class Kernel:
-    """A function whose arguments are checked at each call; it is compiled once they had more than ``INTERPRETED`` bytes in all."""
+    """A function whose arguments are checked at each call.
+
+    It is compiled once its arguments had more than ``INTERPRETED`` bytes in total.
+    """
 
     def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
         self.function, self.writes = function, writes
@@ -151,25 +155,28 @@ class Kernel:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return what the function returns; raises TypeError for arguments against the contract."""
+        """Call the function. Raises TypeError for arguments that break the contract."""
+        # Few bytes so far: run the Python function.
         if self.interpreted <= INTERPRETED:
             checked = self._check(arguments)
             self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
             if self.interpreted <= INTERPRETED:
                 return self._as_written(checked)
             return self.compiled(*checked)
+        # numba would convert a float to an int without an error, so check the types of numbers here.
         for place, kind in self._numbers:
             if place >= len(arguments) or type(arguments[place]) is not kind:
                 return self.compiled(*self._check(arguments))
         try:
-            # The compiled function takes arrays of its own types alone: the contract is in these.
+            # A compiled function only accepts arrays of its own types, which are the contract. If it
+            # refuses them, _check raises with a clearer message.
             return self.compiled(*arguments)
         except Exception:
             self._check(arguments)
             raise
 
     def _check(self, arguments: tuple[Any, ...]) -> list[Any]:
-        """Return the arguments as the kernel gets them; raises TypeError where they break the contract."""
+        """Return the arguments as the kernel gets them. Raises TypeError if they break the contract."""
         contract = self._checks
         if len(arguments) != len(contract):
             raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
@@ -180,15 +187,15 @@ class Kernel:
     def _as_written(self, arguments: list[Any]) -> Any:
         rows = self.contract.values()
         guarded = [row.guard(value) for row, value in zip(rows, arguments, strict=True)]
-        with np.errstate(over="ignore"):  # numbers wrap, as they do in a compiled loop
-            found = self.function(*guarded)
-        if isinstance(found, tuple):
-            return tuple(map(_as_number, found))
-        return _as_number(found)
+        with np.errstate(over="ignore"):  # integers wrap, as they do in a compiled loop
+            result = self.function(*guarded)
+        if isinstance(result, tuple):
+            return tuple(map(_as_number, result))
+        return _as_number(result)
 
     @cached_property
     def contract(self) -> dict[str, _Array | _Scalar]:
-        """Return what each argument has to be, by its name."""
+        """Return the contract of each argument, by its name."""
         hints = get_type_hints(self.function)
         hints.pop("return", None)
         unknown = set(self.writes) - set(hints)
@@ -201,13 +208,13 @@ class Kernel:
 
     @cached_property
     def _numbers(self) -> tuple[tuple[int, type[Any]], ...]:
-        """Return the places of number arguments, which the compiled function would convert, and their kinds."""
+        """Return the positions and types of number arguments, which compiled functions would silently convert."""
         rows = enumerate(self.contract.values())
         return tuple((place, row.kind) for place, row in rows if isinstance(row, _Scalar))
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """Return the compiled function: from the cache, or compiled now."""
+        """Return the compiled function, from the cache or compiled now."""
         import numba  # noqa: PLC0415  as above
 
         if numba.config.DISABLE_JIT:
@@ -221,19 +228,19 @@ class Kernel:
         return compiled
 
     def cached(self) -> Cached:
-        """Return where the compiled function is kept, compiling it where it is not there."""
+        """Return where the compiled function is cached, after compiling it if necessary."""
         stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
         hit = stats is None or bool(stats.cache_hits)
         return Cached(hit, None if stats is None else stats.cache_path)
 
 
 def _as_number(value: Any) -> Any:
-    """Return Python's number for numpy's, as a compiled loop returns it."""
+    """Convert a numpy scalar to Python's number, which a compiled loop would return."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 class Cached(NamedTuple):
-    """Whether a compiled function was in the cache, and the cache's folder if there is one."""
+    """Whether a compiled function was in the cache, and the folder of the cache if there is one."""
 
     hit: bool
     folder: str | None
@@ -249,7 +256,7 @@ def _contract(hint: Any, writes: bool) -> _Array | _Scalar:
 
 
 def _items(hint: Any) -> Iterator[type[np.generic]]:
-    """Return the scalar types that an annotation names: releases of numpy nest them in ``NDArray`` differently."""
+    """Yield the scalar types in an annotation. Releases of numpy nest them in ``NDArray`` differently."""
     if isinstance(hint, type) and issubclass(hint, np.generic):
         yield hint
     for part in get_args(hint):
@@ -261,7 +268,8 @@ def _jit(function: FunctionType, written: Callable[..., Any]) -> Any:
 
     from trailgate.columnar.kernels.compiler import fingerprint  # noqa: PLC0415  as above
 
-    # numba keeps compiled code in files named by the function: a name that changes with what the code is made of is never that of older code.
+    # numba names the files of its cache after the function. It only notices changes of the function's own file,
+    # so the name ends with a fingerprint of all code that the kernel consists of.
     kept = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__
     )
@@ -275,13 +283,13 @@ def _jit(function: FunctionType, written: Callable[..., Any]) -> Any:
 
 
 class _Notice:
-    """Logs once a process that loops are compiled, since that takes seconds."""
+    """Logs once per process that loops are being compiled, since that takes seconds."""
 
     def __init__(self) -> None:
         self.noted = False
 
     def say(self, *, kept: bool) -> None:
-        """Log the line, if that was not done yet."""
+        """Log the line unless it was logged before."""
         if not self.noted:
             _LOG.info("compiling loops for this machine; they are %s", KEPT if kept else NOT_KEPT)
         self.noted = True
@@ -291,7 +299,7 @@ _NOTICE: Final = _Notice()
 
 
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:
-    """Return a decorator that makes a kernel; ``writes`` names the arrays that it fills."""
+    """Return a decorator that makes a kernel. ``writes`` names the arrays that it fills."""
 
     def decorate(function: Callable[..., Any]) -> Kernel:
         return Kernel(function, writes)

@@ -1,11 +1,13 @@
-"""How numba is made to compile kernels: fingerprints, indexes, and instructions of our own.
+"""Adjust numba's compiler for kernels: cache fingerprints, unsigned indexes, and a few instructions of our own.
 
-numba's cache on disk compares the kernel's own file alone, so a kernel's name ends with a fingerprint of all the code that it is made of.
-
-Python counts a negative index from the end, so numba tests each one and adds the array's length where it is negative. Kernels never
-have one: with ``NUMBA_BOUNDSCHECK`` it is an error, as is one beyond the end. Without the tests some loops need a third less time.
-
-The few instructions that numba cannot express are emitted as LLVM's (see ``words``).
+- Fingerprints: numba's cache on disk only compares the kernel's own file. So the name of a kernel
+  ends with a fingerprint of all code that it consists of.
+- Unsigned indexes: a negative index in Python counts from the end, so numba tests every index and
+  adds the length of the array if it is negative. Kernels never use negative indexes (with
+  ``NUMBA_BOUNDSCHECK`` one is an error, like an index beyond the end). Without the tests some loops
+  take a third less time. A compiler pass therefore converts every index to an unsigned number.
+- Instructions that numba cannot express, such as comparing 64 bytes at once, are emitted as LLVM
+  code. Module ``words`` defines the same functions in Python.
 """
 
 from __future__ import annotations
@@ -29,9 +31,17 @@ _KERNELS: Final = "trailgate.columnar.kernels"
 _COMPILER: Final = ("compiled.py", "compiler.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
+_NAMES: Final = ("unsigned", "index")
+
+_WORD: Final = ir.IntType(64)
+
 
 def fingerprint(function: Callable[..., Any], mark: str) -> str:
-    """Return a digest of a kernel, of the functions with this mark that it calls, of the constants that they name, and of what compiles them."""
+    """Return a digest of everything that a kernel is compiled from.
+
+    That is the kernel, the functions with this ``mark`` that it calls, the constants that they
+    name, and the compiler modules.
+    """
     digest = hashlib.sha256(_compiler())
     for part in sorted(set(_parts(function, mark, set()))):
         digest.update(part.encode())
@@ -61,9 +71,9 @@ def _parts(function: Callable[..., Any], mark: str, seen: set[int]) -> Iterator[
 
 
 def _unsigned(_typing: Any, index: Any) -> Any:
-    """Return an integer as an unsigned one of the same bits; anything else as it is."""
+    """Return an integer as an unsigned one with the same bits, and anything else unchanged."""
     signed = isinstance(index, numba.types.Integer) and index.signed
-    found = numba.types.uintp if signed else index
+    result_type = numba.types.uintp if signed else index
 
     def code(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         if not signed:
@@ -71,16 +81,15 @@ def _unsigned(_typing: Any, index: Any) -> Any:
         wide = context.cast(builder, arguments[0], index, numba.types.intp)
         return context.cast(builder, wide, numba.types.intp, numba.types.uintp)
 
-    return found(index), code
+    return result_type(index), code
 
 
 UNSIGNED: Final = intrinsic(_unsigned)
-_NAMES: Final = ("unsigned", "index")
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class UnsignedIndexes(FunctionPass):  # type: ignore[misc]  # numba has no types
-    """Makes each index that is read or written at an unsigned number."""
+    """Makes every index that is read or written an unsigned number."""
 
     _name = "unsigned_indexes"
 
@@ -88,7 +97,7 @@ class UnsignedIndexes(FunctionPass):  # type: ignore[misc]  # numba has no types
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Change the function's statements; return whether any did."""
+        """Change the statements of the function. Return whether any were changed."""
         for block in state.func_ir.blocks.values():
             block.body = [each for statement in block.body for each in _change(statement, block)]
         return True
@@ -114,15 +123,12 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
     """numba's compiler with unsigned indexes."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return numba's passes, and ours before types are found."""
+        """Return numba's passes, with ours before type inference."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         at = next(n for n, (each, _) in enumerate(passes.passes) if each is NopythonTypeInference)
         passes.passes.insert(at, (UnsignedIndexes, UnsignedIndexes.__doc__))
         passes.finalize()
         return [passes]
-
-
-_WORD: Final = ir.IntType(64)
 
 
 def _loading(_typing: Any, data: Any, at: Any) -> Any:
@@ -171,14 +177,14 @@ def _splat(byte: int, width: int) -> ir.Constant:
 
 
 def _any_of(builder: Any, loaded: Any, width: int, wanted: bytes, below: int = 0) -> Any:
-    """Return a word with a bit for each byte that is wanted, or lower than ``below``."""
+    """Return a word with a bit for each byte that is in ``wanted`` or lower than ``below``."""
     tests = [builder.icmp_unsigned("==", loaded, _splat(byte, width)) for byte in wanted]
     if below:
         tests.append(builder.icmp_unsigned("<", loaded, _splat(below, width)))
-    found = tests[0]
+    mask = tests[0]
     for test in tests[1:]:
-        found = builder.or_(found, test)
-    bits = builder.bitcast(found, ir.IntType(width))
+        mask = builder.or_(mask, test)
+    bits = builder.bitcast(mask, ir.IntType(width))
     return bits if width == 64 else builder.zext(bits, _WORD)
 
 
@@ -221,7 +227,7 @@ def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
 
 
 def _splatted(builder: Any, byte: Any, width: int) -> Any:
-    """Return a vector of a byte that is known when the loop runs."""
+    """Return a vector with all lanes set to a byte that is only known at run time."""
     undefined = ir.Constant(ir.VectorType(ir.IntType(8), width), ir.Undefined)
     every = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
     first = builder.insert_element(undefined, byte, ir.Constant(ir.IntType(32), 0))
@@ -233,11 +239,11 @@ def _escape(
 ) -> Any:  # fmt: skip
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         loaded = _load(context, builder, signature, arguments, 32)
-        found = builder.icmp_unsigned("<", loaded, _splat(32, 32))
+        mask = builder.icmp_unsigned("<", loaded, _splat(32, 32))
         for byte in arguments[2:]:
             wanted = _splatted(builder, byte, 32)
-            found = builder.or_(found, builder.icmp_unsigned("==", loaded, wanted))
-        return builder.zext(builder.bitcast(found, ir.IntType(32)), _WORD)
+            mask = builder.or_(mask, builder.icmp_unsigned("==", loaded, wanted))
+        return builder.zext(builder.bitcast(mask, ir.IntType(32)), _WORD)
 
     byte = numba.types.uint8
     return numba.types.uint64(data, at, byte, byte, byte, byte, byte), code

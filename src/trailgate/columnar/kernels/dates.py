@@ -1,6 +1,8 @@
-"""Whole numbers from text.
+"""The loops that parse integers, and dates and times of compiled formats, to microseconds or ISO text.
 
-Dates and times of compiled formats: text to microseconds, or to ISO text.
+A time with digits in pairs (``2024-02-03 10:20:30``) is read with three words of eight bytes. One
+comparison with the layout's shape checks all its digits and separators, and the pairs are moved to
+their offsets in ISO text without being converted to numbers. Other layouts are read part by part.
 """
 
 from __future__ import annotations
@@ -15,18 +17,47 @@ from trailgate.columnar.kernels.words import load8, store8
 
 ZERO: Final = ord("0")
 MINUS: Final = ord("-")
-MOST_DIGITS: Final = 18  # of any value they fit 64 bits
+MOST_DIGITS: Final = 18  # any number of 18 digits fits in 64 bits
+
+# The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.
+YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
+CUT: Final = 7  # after the parts: the first row with digits beyond microseconds, or -1
+PARTS: Final = 8
+LAYOUT: Final = 12  # numbers per layout
+SHAPE: Final = 9  # words per layout
+SHAPED: Final = 24  # bytes of a value that these words describe
+SEVEN_BITS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
+SIXES: Final = np.uint64(0x0606060606060606)
+THREES: Final = np.uint64(0x3030303030303030)
+PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
+FRACTION_DIGITS: Final = 12
+TEN: Final = np.uint64(10)
+DIGIT: Final = np.uint8(
+    48
+)  # subtracting it from a byte gives more than 9 (as uint8) for anything but a digit
+STARTS: Final = 6  # index of the offset of the year in a layout's numbers; month to second follow
+SECONDS: Final = 19  # characters of ISO text up to the seconds
+TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
+# The digits of parts that a layout lacks, in the form of ``pair_at``: those of 1970-01-01 00:00:00.
+NINETEEN, SEVENTY = np.uint64(0x3931), np.uint64(0x3037)
+ONE, NOUGHT = np.uint64(0x3130), np.uint64(0x3030)
+# The separators of ISO text, in little-endian words of eight bytes: YYYY-MM-, DD HH:MI, :SS.ffff
+DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
+TIME_MARKS: Final = np.uint64(0x00003A0000200000)
+LAST_MARKS: Final = np.uint64(0x303030302E00003A)
 
 
 @kernel(writes=("numbers",))
 def read_integers(
     data: Octets, offsets: Offsets, valid: Octets, low: int, high: int, numbers: Longs
 ) -> int:
-    """Write the numbers of strings that are at most a minus sign and 1 to 18 digits.
+    """Parse strings of at most a minus sign and 1 to 18 digits.
 
-    ``valid`` is empty or has Arrow's bit a row; a null becomes 0. Returns the first row that is another text or outside ``low`` to
-    ``high``, -1 for none.
+    ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row that is
+    another text or outside ``low`` to ``high``, or -1.
     """
+    # Example: "-12" is -(10 * 1 + 2). The loop over the digits has no branch: wrong characters are only recorded,
+    # and the number that they result in is discarded. 18 digits cannot overflow.
     rows = len(offsets) - 1
     if len(numbers) < rows or 0 < 8 * len(valid) < rows:
         return 0
@@ -55,34 +86,6 @@ def read_integers(
     return -1
 
 
-# The parts of a time, as the fields of a layout number them; a fraction is in units of 10^-12.
-YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
-CUT: Final = 7  # after the parts: the first row that has digits beyond microseconds, -1 for none
-PARTS: Final = 8
-LAYOUT: Final = 12  # numbers of a layout
-SHAPE: Final = 9  # words of a layout
-SHAPED: Final = 24  # bytes that they describe
-SEVEN_BITS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
-SIXES: Final = np.uint64(0x0606060606060606)
-THREES: Final = np.uint64(0x3030303030303030)
-PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
-FRACTION_DIGITS: Final = 12
-TEN: Final = np.uint64(10)
-DIGIT: Final = np.uint8(
-    48
-)  # subtracted from a byte, which leaves more than 9 of anything but a digit
-STARTS: Final = 6  # of the numbers of a layout: where year to second are
-SECONDS: Final = 19  # characters of ISO text up to the seconds
-TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
-# Digits as ``pair_at`` returns them, for parts that a layout lacks: those of 1970-01-01 00:00:00.
-NINETEEN, SEVENTY = np.uint64(0x3931), np.uint64(0x3037)
-ONE, NOUGHT = np.uint64(0x3130), np.uint64(0x3030)
-# What is between the digits of ISO text, in words with their lowest byte first: YYYY-MM-, DD HH:MI, :SS.ffff
-DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
-TIME_MARKS: Final = np.uint64(0x00003A0000200000)
-LAST_MARKS: Final = np.uint64(0x303030302E00003A)
-
-
 @kernel(writes=("part", "micros", "iso"))
 def read_times(
     data: Octets,
@@ -97,15 +100,28 @@ def read_times(
     micros: Longs,
     iso: Octets,
 ) -> int:
-    """Write the times of strings; return the first row that is not one or whose digits ISO text has no room for, or -1.
+    """Parse times. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
 
-    ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, where its literals of one byte begin,
-    and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
-    start, width and whether it is letters; ``literals`` a place and the three bytes that are allowed there. ``shapes`` has nine words a
-    layout: for each eight bytes a mask, what is left of them by it, and where digits are; all 0 for a layout that is not of pairs of digits. Blanks around a value do not count. With a ``size``, ISO text of
-    so many characters is written into ``iso``, which has ``SPARE`` bytes more, else microseconds since 1970. 24:00:00 is the next day's midnight. ``part`` has room for
-    ``PARTS`` numbers; microseconds are cut off after six digits, and part[CUT] becomes the first row where these are not all.
+    ``layouts`` has ``LAYOUT`` numbers per layout: its length, the bounds of its fields and of its
+    literals, where its literals of one byte begin, and the offsets of year to second (-1 for none).
+    The first layout counts whose length, digits, letters and literals fit. ``fields`` has four
+    numbers per field: part, start, width and whether it is letters. ``literals`` has an offset and
+    the three bytes that are allowed there. ``shapes`` has nine words per layout: for each eight
+    bytes a mask, the expected bytes under the mask, and where digits are; all are 0 if the layout
+    is not of digit pairs.
+
+    Blanks around a value are ignored. With a ``size``, ISO text of that many characters is written
+    to ``iso``, which has ``SPARE`` more bytes; otherwise microseconds since 1970 are written to
+    ``micros``. 24:00:00 is midnight of the next day. ``part`` has room for ``PARTS`` numbers.
+    Microseconds drop further digits, and part[CUT] becomes the first row in which these are not
+    zeros.
     """
+    # Example: 2024-02-03 10:20 and a layout with year 0, month 5, day 8, hour 11, minute 14, no second.
+    # Its shape fits, so century = "20", years = "24", month = "02" and so on are words of two bytes, and
+    # second = "00". ISO text of 19 characters is three stores (_ is a zero byte):
+    #   DATE_MARKS "____-__-" | "2024" | "02" << 5 bytes  ->  "2024-02-"
+    #   TIME_MARKS "__ __:__" | "03" | "10" << 3 bytes | "20" << 6 bytes  ->  "03 10:20"
+    #   LAST_MARKS ":__.0000" | "00" << 1 byte  ->  ":00.0000", of which the next row overwrites ".0000"
     part[CUT] = -1
     for row in range(len(offsets) - 1):
         begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -115,23 +131,23 @@ def read_times(
             begin += 1
         while end > begin and is_blank(data[end - 1]):
             end -= 1
-        found = paired = False
+        matches = paired = False
         which = 0
         for at in range(0, len(layouts), LAYOUT):
             if layouts[at] == end - begin:
                 which, shape = at + STARTS, at // LAYOUT * SHAPE
                 paired = shapes[shape] != 0 and begin + SHAPED + 8 <= len(data)
                 if paired:
-                    found = has_shape(data, begin, shapes, shape) and has_literals(
+                    matches = has_shape(data, begin, shapes, shape) and has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 5]
                     )
                 else:
-                    found = has_literals(
+                    matches = has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 4]
                     ) and read_parts(data, begin, layouts, at, fields, months, part)
-                if found:
+                if matches:
                     break
-        if not found:
+        if not matches:
             return row
         if paired:
             century = pair_at(data, begin, layouts[which + YEAR], NINETEEN)
@@ -167,9 +183,10 @@ def read_times(
 
 @kernel(writes=("part", "micros"))
 def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Longs) -> int:
-    """Write the microseconds since 1970 of ISO strings, YYYY-MM-DD or YYYY-MM-DD HH:MI:SS.fffffffff cut after ``width`` characters.
+    """Parse ISO strings, YYYY-MM-DD HH:MI:SS.fffffffff cut to ``width`` characters, to microseconds since 1970.
 
-    Returns the first row that is not exactly one, or -1. ``part`` has room for seven numbers.
+    Returns the first row that is not exactly such a string, or -1. ``part`` has room for seven
+    numbers.
     """
     for row in range(len(offsets) - 1):
         begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -183,7 +200,7 @@ def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Lo
 
 @inner
 def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
-    """Return whether a text is ISO of that width, with zeros beyond microseconds; write its parts."""
+    """Write the parts of an ISO string. Return whether it has the width and zeros beyond microseconds."""
     part[MONTH], part[DAY], part[HOUR], part[MINUTE], part[SECOND] = 1, 1, 0, 0, 0
     good = (
         (width == 10 or width == 19 or width > 20)
@@ -228,20 +245,20 @@ def is_blank(byte: int) -> bool:
 
 @inner
 def has_shape(data: Octets, begin: int, shapes: Words, shape: int) -> bool:
-    """Return whether digits and literals of one byte are where a layout has them, eight bytes at once."""
+    """Return whether the digits and one-byte literals of a layout fit, comparing eight bytes at a time."""
     wrong = np.uint64(0)
     for word in range(SHAPED // 8):
-        found = load8(data, begin + 8 * word)
-        wrong |= (found & shapes[shape + word]) ^ shapes[shape + 3 + word]
-        # What begins with 3, as digits do, and still does when 6 is added is a digit.
+        word_of_value = load8(data, begin + 8 * word)
+        wrong |= (word_of_value & shapes[shape + word]) ^ shapes[shape + 3 + word]
+        # A byte is a digit if its high half is 3, and still is after adding 6: 39 + 6 = 3F, 3A + 6 = 40.
         digits = shapes[shape + 6 + word]
-        wrong |= ((found & SEVEN_BITS) + SIXES ^ THREES) & digits
+        wrong |= ((word_of_value & SEVEN_BITS) + SIXES ^ THREES) & digits
     return wrong == 0
 
 
 @inner
 def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: int) -> bool:
-    """Return whether a value has one of the three bytes at the place of each literal."""
+    """Return whether a value has one of the three allowed bytes at the offset of each literal."""
     for row in range(4 * start, 4 * stop, 4):
         byte = data[begin + literals[row]]
         if byte != literals[row + 1] and byte != literals[row + 2] and byte != literals[row + 3]:
@@ -250,26 +267,26 @@ def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: in
 
 
 @inner
-def pair_at(data: Octets, begin: int, place: int, otherwise: np.uint64) -> np.uint64:
-    """Return two digits as they are written, the first one lowest; ``otherwise`` for a place of -1."""
-    return load8(data, begin + place) & TWO_BYTES if place >= 0 else otherwise
+def pair_at(data: Octets, begin: int, offset: int, otherwise: np.uint64) -> np.uint64:
+    """Return the two digits at an offset as they are, the first one lowest, or ``otherwise`` if it is -1."""
+    return load8(data, begin + offset) & TWO_BYTES if offset >= 0 else otherwise
 
 
 @inner
 def read_two(data: Octets, at: int) -> int:
-    """Return the number of two digits at a place."""
+    """Return the number of the two digits at an offset."""
     return 10 * (np.int64(data[at]) & 15) + (np.int64(data[at + 1]) & 15)
 
 
 @inner
 def read_pair(digits: np.uint64) -> int:
-    """Return the number of two digits."""
+    """Return the number of two digits in a word."""
     return np.int64(TEN * (digits & LOW_BITS) + (digits >> EIGHT & LOW_BITS))
 
 
 @inner
 def shift(digits: np.uint64, place: int) -> np.uint64:
-    """Return a word in which two digits are at a place."""
+    """Return a word with two digits moved to byte ``place``."""
     return digits << np.uint64(8 * place)
 
 
@@ -283,7 +300,9 @@ def read_parts(
     months: Octets,
     part: Longs,
 ) -> bool:
-    """Return whether the parts of a value are digits and names of months; write them."""
+    """Write the parts of a value. Return whether they are digits and names of months."""
+    # Example: the fields of DD.MM.YY are (DAY, 0, 2), (MONTH, 3, 2), (YEAR, 6, 2), so "03.02.24" gives day 3,
+    # month 2 and, with the pivot, year 2024. A fraction 123 of three digits becomes 123 * 10^9.
     part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1
     part[HOUR] = part[MINUTE] = part[SECOND] = part[FRACTION] = 0
     for at in range(layouts[row + 1], layouts[row + 2]):
@@ -298,8 +317,8 @@ def read_parts(
             first, second = data[start] - DIGIT, data[start + width - 1] - DIGIT
             good = first < 10 and second < 10
             number = np.int64(first)
-            for place in range(start + 1, start + width - 1):
-                digit = data[place] - DIGIT
+            for digit_at in range(start + 1, start + width - 1):
+                digit = data[digit_at] - DIGIT
                 good = good and digit < 10
                 number = np.int64(number * 10 + digit)
             if width > 1:
@@ -317,7 +336,7 @@ def read_parts(
 
 @inner
 def month_of(data: Octets, start: int, months: Octets) -> int:
-    """Return the month that three letters name in either case, 0 for none."""
+    """Return the month that three letters abbreviate in either case, or 0."""
     for month in range(12):
         same = True
         for at in range(3):
@@ -329,7 +348,7 @@ def month_of(data: Octets, start: int, months: Octets) -> int:
 
 @inner
 def is_time(part: Longs) -> bool:
-    """Return whether the parts are a day of the calendar and a time of it."""
+    """Return whether the parts are a valid day and time of day."""
     year, month, day = part[YEAR], part[MONTH], part[DAY]
     if year < 1 or month < 1 or month > 12 or day < 1 or day > 31:
         return False
@@ -347,9 +366,10 @@ def is_time(part: Longs) -> bool:
 
 @inner
 def carry_midnight(part: Longs) -> None:
-    """Make 24:00:00 of a day 00:00:00 of the next one; other times with the hour 24 stay as they are, and are none.
+    """Change 24:00:00 of a day to 00:00:00 of the next day. Other times with hour 24 stay, and are invalid.
 
-    Db2's largest time of day is 24.00.00, and XML Schema's is 24:00:00: both define it so. 9999-12-31 24:00:00 becomes no year.
+    Db2's highest time of day is 24.00.00 and XML Schema's is 24:00:00; both define it in this way.
+    9999-12-31 24:00:00 gets the year 0, which is invalid.
     """
     if part[MINUTE] or part[SECOND] or part[FRACTION]:
         return
@@ -369,7 +389,7 @@ def carry_midnight(part: Longs) -> None:
 
 @inner
 def since_1970(part: Longs) -> int:
-    """Return microseconds since 1970 of the proleptic Gregorian calendar."""
+    """Return microseconds since 1970 in the proleptic Gregorian calendar."""
     # Days of a year that begins in March, so that the leap day is its last.
     past = 1 if part[MONTH] <= 2 else 0
     year = np.uint32(part[YEAR] - past)
@@ -382,7 +402,7 @@ def since_1970(part: Longs) -> int:
 
 @inner
 def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
-    """Write YYYY-MM-DD HH:MI:SS.ffffff, of ``size`` characters; return whether nothing was lost."""
+    """Write YYYY-MM-DD HH:MI:SS.ffffff, cut to ``size`` characters. Return whether nothing was lost."""
     year = np.uint32(part[YEAR])
     century = year // np.uint32(100)
     write_two(iso, to, century)

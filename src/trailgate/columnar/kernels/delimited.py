@@ -1,7 +1,11 @@
-"""Delimited text to the places of its fields, for delimiters and quotes of any length.
+"""Find the fields of delimited text, for delimiters and quotes of any length; copy and compare their values.
 
-A quote opens a quoted value only at the start of a field; elsewhere it is data. Inside a quoted
-value delimiters are data, and the escaped quote does not close it. Of two delimiters that begin at one byte the longer one counts.
+A quote opens a quoted value only at the start of a field; elsewhere it is data. Within a quoted
+value delimiters are data, and an escaped quote does not close it. If two delimiters begin at the
+same byte, the longer one counts.
+
+`scan` jumps from one interesting byte to the next: ``marks`` compares 64 bytes at once with the
+first bytes of all delimiters (or quotes) and returns a word with a bit for each match.
 """
 
 from __future__ import annotations
@@ -16,17 +20,17 @@ from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, 
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
-# What a byte begins; ``SEVERAL``: it takes more bytes to know.
+# What a byte begins. ``SEVERAL``: more bytes are needed to decide.
 NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
 RECENT: Final = 64
-WINDOW: Final = 64  # bytes that the data has at least: the marks of so many are found at once
+WINDOW: Final = 64  # bytes compared at once; the data must have at least as many
 UNQUOTED: Final = 0
 QUOTED: Final = 1  # flags of a field
 ESCAPES: Final = 2
 NONE: Final = 0
 UNCLOSED: Final = 1  # problems of a body
 TRAILING: Final = 2
-BLOCK: Final = 2048  # rows
+BLOCK: Final = 2048  # rows processed for all columns before the next ones
 FULL: Final = -1
 OUTSIDE: Final = -2
 
@@ -52,16 +56,25 @@ def scan(
     broken_at: Longs,
     problem: Octets,
 ) -> tuple[int, int, int]:
-    """Write the fields of the bodies; return how many fields, records and broken bodies.
+    """Write the fields of the bodies. Return the number of fields, of records and of bodies with wrong quotes.
 
-    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
-    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). With ``returns`` records end
-    with a line feed, and a carriage return may be between it and a closing quote. Record r
-    has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
-    has no records, but a place and a problem.
-    Returns ``FULL`` fields where the arrays of fields or records are too short, ``OUTSIDE`` where a body is not within the first
-    ``size`` bytes, or the data have fewer than these or than a ``WINDOW``.
+    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` states for each
+    byte value what it begins. ``delimiter_bytes`` are the first bytes of delimiters and of escaped
+    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none if text has no quotes).
+    With ``returns`` records end with a line feed, and a carriage return may be between it and a
+    closing quote.
+
+    Record r has the fields first[r] to first[r + 1] - 1 and belongs to body[r]; ``first`` has one
+    item more than records. A body with wrong quotes has no records, but an offset and a problem.
+
+    Instead of the number of fields, returns ``FULL`` if the arrays of fields or records are too
+    short. Returns ``OUTSIDE`` if a body is not within the first ``size`` bytes, or if the data have
+    fewer bytes than that or than a ``WINDOW``.
     """
+    # Example: the body 1,"a,b"\n2, has the fields [0, 1) [2, 7) [8, 9) [10, 10), first = 0, 2, 4, and the
+    # second field is QUOTED. At its quote the loop searches only for quotes, so the comma at 4 is data.
+    # ``delimiters`` and ``quotes`` are the marks of the 64 bytes from ``base`` on. Shifted right by
+    # offset - base, their lowest bit is the next match at or after ``offset``.
     fields = records = wrong = last = 0
     room, records_room = len(starts) - 1, len(first) - 1
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
@@ -72,7 +85,7 @@ def scan(
     if quoted:
         quote, quote_end = tokens[quote_at], tokens[quote_at + quote_size - 1]
         escaped, escaped_end = tokens[escaped_at], tokens[escaped_at + escaped_size - 1]
-    base = -WINDOW  # of the bytes whose marks are known
+    base = -WINDOW  # offset of the bytes whose marks are known; none yet
     delimiters = quotes = np.uint64(0)
     if len(data) < max(size, WINDOW):
         return OUTSIDE, 0, 0
@@ -87,7 +100,7 @@ def scan(
         while more:
             if fields >= room or records >= records_room:
                 return FULL, 0, 0
-            place = at
+            offset = at
             flag = UNQUOTED
             kind = NO_DELIMITER
             skipped_return = 0
@@ -97,81 +110,83 @@ def scan(
                 and data[at] == quote
                 and is_token(data, at, end, quote, quote_end, quote_size, tokens, quote_at)
             ):
-                # To the end of the quoted value: the first quote that is not an escaped one.
+                # Find the end of the quoted value: the first quote that is not escaped.
                 flag = QUOTED
                 trouble = UNCLOSED
-                place += quote_size
-                while place < end:
-                    if place - base >= WINDOW:
-                        base = place
+                offset += quote_size
+                while offset < end:
+                    if offset - base >= WINDOW:
+                        base = offset
                         delimiters = marks(data, base, delimiter_bytes)
                         quotes = marks(data, base, quote_bytes)
-                    left = quotes >> np.uint64(place - base)
+                    left = quotes >> np.uint64(offset - base)
                     if left == 0:
-                        place = base + WINDOW
+                        offset = base + WINDOW
                         continue
-                    place += first_mark(left)
-                    if place >= end:
+                    offset += first_mark(left)
+                    if offset >= end:
                         break
                     if is_token(
-                        data, place, end, escaped, escaped_end, escaped_size, tokens, escaped_at
+                        data, offset, end, escaped, escaped_end, escaped_size, tokens, escaped_at
                     ):
                         flag = QUOTED | ESCAPES
-                        place += escaped_size
-                    elif is_token(data, place, end, quote, quote_end, quote_size, tokens, quote_at):
+                        offset += escaped_size
+                    elif is_token(
+                        data, offset, end, quote, quote_end, quote_size, tokens, quote_at
+                    ):
                         trouble = NONE
                         break
                     else:
-                        place += 1
+                        offset += 1
                 if trouble:
                     broken_at[wrong] = at
                     break
-                place += quote_size
-                if place < end:
-                    kind = np.int64(kinds[data[place]])
+                offset += quote_size
+                if offset < end:
+                    kind = np.int64(kinds[data[offset]])
                     if kind == SEVERAL:
-                        kind = delimiter(data, place, end, tokens, bounds)
-                    if returns and kind == NO_DELIMITER and is_crlf(data, place, end):
+                        kind = delimiter(data, offset, end, tokens, bounds)
+                    if returns and kind == NO_DELIMITER and is_crlf(data, offset, end):
                         kind, skipped_return = LINE_DELIMITER, 1
                     if kind == NO_DELIMITER:
                         trouble = TRAILING
-                        broken_at[wrong] = place - quote_size
+                        broken_at[wrong] = offset - quote_size
                         break
             else:
-                # To the next delimiter that is not part of an escape.
-                while place < end:
-                    if place - base >= WINDOW:
-                        base = place
+                # Find the next delimiter that is not part of an escape.
+                while offset < end:
+                    if offset - base >= WINDOW:
+                        base = offset
                         delimiters = marks(data, base, delimiter_bytes)
                         if quoted:
                             quotes = marks(data, base, quote_bytes)
-                    left = delimiters >> np.uint64(place - base)
+                    left = delimiters >> np.uint64(offset - base)
                     if left == 0:
-                        place = base + WINDOW
+                        offset = base + WINDOW
                         continue
-                    place += first_mark(left)
-                    if place >= end:
+                    offset += first_mark(left)
+                    if offset >= end:
                         break
-                    kind = np.int64(kinds[data[place]])
+                    kind = np.int64(kinds[data[offset]])
                     if kind != SEVERAL:
                         break
-                    skipped = escape(data, place, end, tokens, bounds)
+                    skipped = escape(data, offset, end, tokens, bounds)
                     kind = NO_DELIMITER
                     if skipped == 0:
-                        kind = delimiter(data, place, end, tokens, bounds)
+                        kind = delimiter(data, offset, end, tokens, bounds)
                         if kind != NO_DELIMITER:
                             break
-                    place += max(skipped, 1)
-                place = min(place, end)
-            starts[fields], ends[fields], flags[fields] = at, place, flag
+                    offset += max(skipped, 1)
+                offset = min(offset, end)
+            starts[fields], ends[fields], flags[fields] = at, offset, flag
             fields += 1
             if kind == FIELD_DELIMITER:
-                at = place + field_size
+                at = offset + field_size
             else:
                 first[records], body[records] = begin, number
                 records += 1
                 begin = fields
-                at = place + skipped_return + line_size
+                at = offset + skipped_return + line_size
                 more = kind == LINE_DELIMITER and at < end
         if trouble:
             broken[wrong], problem[wrong] = number, trouble
@@ -191,10 +206,13 @@ def drop_returns(
     first: Longs,
     body: Longs,
 ) -> int:
-    """Cut the carriage return off each record's last field, where a line feed follows it; return how many there were.
+    """Cut the carriage return before a line feed off each record's last field. Return the number of returns.
 
-    After a quoted field the return is outside it already. Returns ``OUTSIDE`` for what does not exist.
+    After a quoted field the return is already outside the field. Returns ``OUTSIDE`` for a field or
+    body that does not exist.
     """
+    # Example: the record a,b\r\n has the last field [2, 4), "b\r", and a line feed at 4: its end becomes 3.
+    # The end of a quoted field is its closing quote, so there the return is at the end, not before it.
     count = 0
     for record in range(len(first) - 1):
         last = first[record + 1] - 1
@@ -216,15 +234,15 @@ def drop_returns(
 
 
 @inner
-def is_crlf(data: Octets, place: int, end: int) -> bool:
-    """Return whether a carriage return and a line feed are at a place."""
-    return bool(place + 1 < end and data[place] == 13 and data[place + 1] == 10)
+def is_crlf(data: Octets, offset: int, end: int) -> bool:
+    """Return whether a carriage return and a line feed are at an offset."""
+    return bool(offset + 1 < end and data[offset] == 13 and data[offset + 1] == 10)
 
 
 @inner
 def is_token(
     data: Octets,
-    place: int,
+    offset: int,
     end: int,
     first: np.uint8,
     last: np.uint8,
@@ -232,57 +250,58 @@ def is_token(
     tokens: Octets,
     token: int,
 ) -> bool:
-    """Return whether a token begins at a place and ends before ``end``; most have one or two bytes."""
+    """Return whether a token begins at an offset and ends before ``end``. Most have one or two bytes."""
     return bool(
-        data[place] == first
-        and place + size <= end
-        and data[place + size - 1] == last
-        and (size <= 2 or is_there(data, place, end, tokens, token, size))
+        data[offset] == first
+        and offset + size <= end
+        and data[offset + size - 1] == last
+        and (size <= 2 or is_there(data, offset, end, tokens, token, size))
     )
 
 
 @inner
-def is_there(data: Octets, place: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the token tokens[token:token + size] begins at a place and ends before ``end``."""
-    if place + size > end:
+def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
+    """Return whether the token tokens[token:token + size] begins at an offset and ends before ``end``."""
+    if offset + size > end:
         return False
     for at in range(size):
-        if data[place + at] != tokens[token + at]:
+        if data[offset + at] != tokens[token + at]:
             return False
     return True
 
 
 @inner
-def delimiter(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return which delimiter begins at a place; of two the longer one."""
+def delimiter(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
+    """Return the type of the delimiter that begins at an offset. If both do, the longer one counts."""
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
-    is_field = is_there(data, place, end, tokens, bounds[FIELD], field_size)
+    is_field = is_there(data, offset, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
         return FIELD_DELIMITER
-    if is_there(data, place, end, tokens, bounds[LINE], line_size):
+    if is_there(data, offset, end, tokens, bounds[LINE], line_size):
         return LINE_DELIMITER
     return FIELD_DELIMITER if is_field else NO_DELIMITER
 
 
 @inner
-def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return the length of the escape of a delimiter that begins at a place, 0 for none."""
+def escape(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
+    """Return the length of the escaped delimiter that begins at an offset, or 0."""
     for row in range(OTHERS, len(bounds) - 1):
         size = bounds[row + 1] - bounds[row]
-        if is_there(data, place, end, tokens, bounds[row], size):
+        if is_there(data, offset, end, tokens, bounds[row], size):
             return size
     return 0
 
 
 @inner
 def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
-    """Return a bit for each of the 64 bytes from ``base`` that is one of those wanted; the data has 64 bytes or more."""
+    """Return a bit for each of the 64 bytes from ``base`` on that is in ``wanted``. The data have at least 64 bytes."""
+    # Near the end of the data, compare its last 64 bytes and shift out those before ``base``.
     beyond = max(0, base + 64 - len(data))
-    place = base - beyond
-    found = marks64(data, place, wanted[0]) | marks64(data, place, wanted[len(wanted) - 1])
+    start = base - beyond
+    result = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
     for which in range(1, len(wanted) - 1):
-        found |= marks64(data, place, wanted[which])
-    return found >> np.uint64(beyond)
+        result |= marks64(data, start, wanted[which])
+    return result >> np.uint64(beyond)
 
 
 @kernel(writes=("offsets", "begins", "nulls", "seen"))
@@ -292,7 +311,7 @@ def measure_fields(
     ends: Offsets,
     flags: Octets,
     first: Longs,
-    places: Longs,
+    columns: Longs,
     quote: Octets,
     escaped: Octets,
     null: Octets,
@@ -301,29 +320,32 @@ def measure_fields(
     nulls: Mask,
     seen: Octets,
 ) -> int:
-    """Write Arrow's offsets of the fields first[row] + place, without quotes and escapes: a column a place.
+    """Write the Arrow offsets of the fields first[row] + column without quotes and escapes, for each of some columns.
 
-    ``offsets`` has all of the first column, then all of the second; so has ``begins``: where each value begins after its quote, as ~place
-    where it has escapes, and ``nulls``, which is empty, or all False and gets
-    the unquoted fields that are the text ``null``. ``seen`` has the flags
-    of each column ored. Some rows of all columns come after each other, so that what is known of their fields stays in cache.
-    Returns how many are null, -1 for a field that does not exist.
+    ``offsets`` has the offsets of the first column, then of the second, and so on. So has
+    ``begins``: where each value begins after its quote, or ~offset (negative) if it has escapes.
+    ``nulls`` is empty, or all False and gets the unquoted fields that are the text ``null``.
+    ``seen`` gets the flags of each column combined. A block of rows is done for all columns before
+    the next one, so that what is known of its fields stays in cache. Returns the number of nulls,
+    or -1 for a field that does not exist.
     """
+    # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
+    # ``begins`` has 3 per column, so the second column's begin at 3.
     count = 0
     rows, nullable = len(first), len(nulls) > 0
-    for number in range(len(places)):
+    for number in range(len(columns)):
         offsets[number * (rows + 1)] = 0
     for block in range(0, rows, BLOCK):
         records = first[block : block + BLOCK]
-        for number in range(len(places)):
+        for number in range(len(columns)):
             slot, value = number * (rows + 1) + block, number * rows + block
-            found, every = measure_part(
+            null_count, every = measure_part(
                 data,
                 starts,
                 ends,
                 flags,
                 records,
-                places[number],
+                columns[number],
                 quote,
                 escaped,
                 null,
@@ -331,9 +353,9 @@ def measure_fields(
                 begins[value : value + len(records)],
                 nulls[value : value + len(records)] if nullable else nulls,
             )
-            if found < 0:
+            if null_count < 0:
                 return -1
-            count += found
+            count += null_count
             seen[number] |= every
     return count
 
@@ -345,7 +367,7 @@ def measure_part(
     ends: Offsets,
     flags: Octets,
     first: Longs,
-    place: int,
+    column: int,
     quote: Octets,
     escaped: Octets,
     null: Octets,
@@ -353,15 +375,19 @@ def measure_part(
     begins: Offsets,
     nulls: Mask,
 ) -> tuple[int, np.uint8]:
-    """Write offsets after the first one, begins and nulls of some records; return how many are null, and the flags ored.
+    """Write the offsets, begins and nulls of one column for some records.
 
-    Arrays are parts of a column, with an item a record: numba need not look whether an index counts from the end, which takes as long as the rest.
+    Returns the number of nulls and the combined flags, or -1 for a field that does not exist. The
+    arrays are slices with one item per record (``offsets`` has one more, and its first item is
+    set).
     """
+    # Example: the fields AB and "C""D" have the begins 0 and ~4 (after the quote, with an escape), the
+    # sizes 2 and 3, and the offsets 0, 2, 5.
     count = 0
     around, nullable = len(quote), len(nulls) > 0
     total, every = np.int64(offsets[0]), np.uint8(0)
     for row in range(len(first)):
-        field = first[row] + place
+        field = first[row] + column
         if field < 0 or field >= len(starts):
             return -1, every
         begin, flag = np.int64(starts[field]), flags[field]
@@ -392,7 +418,7 @@ def copy_fields(
     data: Octets,
     ends: Offsets,
     first: Longs,
-    places: Longs,
+    columns: Longs,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
@@ -400,20 +426,21 @@ def copy_fields(
     bases: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values of fields that ``measure_fields`` found, each column from its base in ``out``.
+    """Copy the values that ``measure_fields`` has measured, each column from its base in ``out`` on.
 
-    After each column there are ``SPARE`` bytes.
+    ``SPARE`` bytes follow each column.
     """
+    # ``offsets`` has rows + 1 items per column, and ``begins`` has rows, as in ``measure_fields``.
     rows = len(first)
     for block in range(0, rows, BLOCK):
         records = first[block : block + BLOCK]
-        for number in range(len(places)):
+        for number in range(len(columns)):
             slot, value = number * (rows + 1) + block, number * rows + block
             copy_part(
                 data,
                 ends,
                 records,
-                places[number],
+                columns[number],
                 quote,
                 escaped,
                 offsets[slot : slot + len(records) + 1],
@@ -427,14 +454,16 @@ def copy_part(
     data: Octets,
     ends: Offsets,
     first: Longs,
-    place: int,
+    column: int,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
     begins: Offsets,
     out: Octets,
 ) -> None:
-    """Copy the values of some records to their offsets; arrays are as those of ``measure_part``."""
+    """Copy the values of one column for some records. The arrays are like those of ``measure_part``."""
+    # Copies write 32 bytes at a time and so overwrite later values, which are copied afterwards. The rows
+    # that cannot be copied this way are counted in ``left``, and ``copy_rest`` writes them last.
     at, limit, left = np.int64(offsets[0]), len(data) - SPARE, 0
     for row in range(len(begins)):
         end, begin = np.int64(offsets[row + 1]), np.int64(begins[row])
@@ -446,7 +475,7 @@ def copy_part(
             left += 1
         at = end
     if left:
-        copy_rest(data, ends, first, place, quote, escaped, offsets, begins, out)
+        copy_rest(data, ends, first, column, quote, escaped, offsets, begins, out)
 
 
 @inner
@@ -454,18 +483,18 @@ def copy_rest(
     data: Octets,
     ends: Offsets,
     first: Longs,
-    place: int,
+    column: int,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
     begins: Offsets,
     out: Octets,
 ) -> None:
-    """Copy the values of some records that have escapes, or are too near the end of the data for words, byte by byte."""
+    """Copy, byte by byte, the values that have escapes or are too near the end of the data for words."""
     for row in range(len(first)):
         at, end, begin = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(begins[row])
         if begin < 0:
-            stop = ends[first[row] + place] - len(quote)
+            stop = ends[first[row] + column] - len(quote)
             unescape(data, ~begin, stop, quote, escaped, out, at)
         elif begin > len(data) - SPARE - (end - at):
             for byte in range(end - at):
@@ -474,7 +503,7 @@ def copy_rest(
 
 @inner
 def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
-    """Return the length of a value with its escaped quotes undone."""
+    """Return the length of a value after unescaping its quotes."""
     size, begins = end - start, escaped[0]
     while start < end:
         if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
@@ -489,7 +518,7 @@ def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: O
 def unescape(
     data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
 ) -> None:
-    """Write a value with its escaped quotes undone."""
+    """Write a value with its quotes unescaped."""
     begins = escaped[0]
     while start < end:
         if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
@@ -509,24 +538,28 @@ def code_fields(
     starts: Offsets,
     ends: Offsets,
     first: Longs,
-    place: int,
+    column: int,
     codes: Longs,
     known: Longs,
     recent: Longs,
     recent_words: Words,
     recent_sizes: Longs,
 ) -> int:
-    """Write a number for each different text of the fields first[row] + place, in order of occurrence.
+    """Write a code for the text of each field first[row] + column: distinct texts are numbered in order of appearance.
 
-    ``known`` gets a row of each. ``recent`` has ``RECENT`` items, -1 at first: the number of the last text whose first bytes chose the item. So have
-    ``recent_words`` and ``recent_sizes``: its first eight bytes and its length, which are all of most strings.
-    Returns how many there are; ``FULL`` for more than ``known`` has room for, ``OUTSIDE`` for a field that does not exist.
+    ``known`` gets one row of each text. ``recent`` has ``RECENT`` items, all -1 at first: the code
+    of the last text whose first bytes selected that item. ``recent_words`` and ``recent_sizes`` are
+    the first eight bytes and the length of that text, which suffice to compare most strings.
+    Returns the number of texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a
+    field that does not exist.
     """
+    # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
+    # code through ``recent``, if no other text has the same hash; otherwise all known texts are compared.
     count = 0
     if min(len(recent), len(recent_words), len(recent_sizes)) < RECENT:
         return OUTSIDE
     for row in range(len(first)):
-        field = first[row] + place
+        field = first[row] + column
         if field < 0 or field >= len(starts):
             return OUTSIDE
         begin = np.int64(starts[field])
@@ -538,11 +571,11 @@ def code_fields(
             code < 0
             or recent_words[choice] != word
             or recent_sizes[choice] != size
-            or (size > 8 and not same_text(data, starts, ends, field, first[known[code]] + place))
+            or (size > 8 and not same_text(data, starts, ends, field, first[known[code]] + column))
         ):
             code = 0
             while code < count and not same_text(
-                data, starts, ends, field, first[known[code]] + place
+                data, starts, ends, field, first[known[code]] + column
             ):
                 code += 1
             if code == count:
@@ -557,7 +590,7 @@ def code_fields(
 
 @inner
 def first_word(data: Octets, begin: int, size: int) -> np.uint64:
-    """Return the first eight bytes of a text, zeros after fewer."""
+    """Return the first eight bytes of a text, padded with zeros."""
     if begin + 8 <= len(data):
         word = load8(data, begin)
         if size < 8:
@@ -571,7 +604,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 
 @inner
 def chosen(word: np.uint64) -> int:
-    """Return a number less than ``RECENT`` that differs for most short strings."""
+    """Return a hash below ``RECENT`` of the first eight bytes of a text."""
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)
@@ -598,31 +631,33 @@ def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: i
 
 @kernel(writes=("places",))
 def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
-    """Write where a token occurs in the first ``size`` bytes, from left to right without overlaps.
+    """Write the offsets of a token in the first ``size`` bytes, from left to right without overlaps.
 
-    Returns how often, ``FULL`` for more than there is room for, ``OUTSIDE`` where the bytes are fewer than ``size`` or a ``WINDOW``.
+    Returns their number, ``FULL`` if there is no room for them, or ``OUTSIDE`` if the data have
+    fewer bytes than ``size`` or than a ``WINDOW``.
     """
     if len(data) < max(size, WINDOW):
         return OUTSIDE
     count = 0
-    place = 0
+    offset = 0
     begins = token[:1]
-    while place + len(token) <= size:
-        left = marks(data, place, begins)
-        base, free = place, place
+    while offset + len(token) <= size:
+        # ``free`` is the end of the last match; marks before it would overlap with it.
+        left = marks(data, offset, begins)
+        base, free = offset, offset
         while left != 0:
-            place = base + first_mark(left)
+            offset = base + first_mark(left)
             left &= left - np.uint64(1)
-            if place < free or place + len(token) > size:
+            if offset < free or offset + len(token) > size:
                 continue
             same = True
             for at in range(1, len(token)):
-                same = same and data[place + at] == token[at]
+                same = same and data[offset + at] == token[at]
             if same:
                 if count == len(places):
                     return FULL
-                places[count] = place
+                places[count] = offset
                 count += 1
-                free = place + len(token)
-        place = max(base + WINDOW, free)
+                free = offset + len(token)
+        offset = max(base + WINDOW, free)
     return count

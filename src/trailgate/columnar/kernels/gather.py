@@ -1,4 +1,4 @@
-"""Values scattered in a buffer, copied into Arrow's offsets and data."""
+"""The loops that copy values scattered in a buffer into the offsets and data of an Arrow column."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TOO_MANY: Final = -2
 
 @kernel(writes=("offsets",))
 def measure(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: Offsets) -> int:
-    """Write Arrow's offsets of the values [start, end) of ``size`` bytes; return the sum of their lengths.
+    """Write the Arrow offsets of the values [start, end) in ``size`` bytes. Return the sum of their lengths.
 
-    ``nulls`` is empty or has an item a row; the places of a null row are not looked at. Returns
-    ``OUTSIDE`` for a value that is not within the bytes, ``TOO_MANY`` for more than int32 counts.
+    ``nulls`` is empty or has one item per row; the span of a null row is ignored. Returns
+    ``OUTSIDE`` if a value is not within the bytes, and ``TOO_MANY`` if the sum exceeds int32.
     """
     total = 0
     offsets[0] = 0
@@ -38,7 +38,7 @@ def measure(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: Offsets
 
 @kernel()
 def longest(offsets: Offsets) -> int:
-    """Return the bytes of the longest value, 0 for none."""
+    """Return the size of the longest value, or 0 if there are none."""
     most = np.int32(0)
     for row in range(len(offsets) - 1):
         most = max(most, offsets[row + 1] - offsets[row])
@@ -47,10 +47,10 @@ def longest(offsets: Offsets) -> int:
 
 @kernel(writes=("out",))
 def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
-    """Copy the values that ``measure`` found within the data; return whether all bytes are ASCII.
+    """Copy the values that ``measure`` has checked. Return whether all bytes are ASCII.
 
-    ``out`` has ``SPARE`` bytes more than the values: copies run over the end of a value, and the next value
-    overwrites what is too much. Bytes after the data are never read.
+    ``out`` has ``SPARE`` more bytes than the values: a copy may write beyond its value, and the
+    copy of the next value overwrites that. Bytes after the data are never read.
     """
     for row in range(len(starts)):
         at, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
@@ -60,7 +60,10 @@ def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
 
 @kernel(writes=("taken",))
 def measure_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> int:
-    """Write the offsets of rows of a column of ``size`` bytes; return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``."""
+    """Write the offsets for a selection of rows. Return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``.
+
+    ``size`` is the number of data bytes of the column.
+    """
     total = 0
     taken[0] = 0
     for at in range(len(rows)):
@@ -79,7 +82,7 @@ def measure_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> in
 
 @kernel(writes=("out",))
 def copy_rows(data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: Octets) -> None:
-    """Copy the rows that ``measure_rows`` found within the data; ``out`` has ``SPARE`` bytes more than they."""
+    """Copy the rows that ``measure_rows`` has checked. ``out`` has ``SPARE`` more bytes than their values."""
     for at in range(len(rows)):
         to = np.int64(taken[at])
         copy_value(data, np.int64(offsets[rows[at]]), np.int64(taken[at + 1]) - to, out, to)
@@ -87,15 +90,15 @@ def copy_rows(data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: 
 
 @kernel()
 def unmarked(data: Octets, offsets: Offsets, width: int, mark: int) -> int:
-    """Return the first row in which the first byte ``mark`` is not at ``width``, or -1."""
+    """Return the first row in which the first ``mark`` is not at offset ``width``, or -1."""
     for row in range(len(offsets) - 1):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if start < 0 or end > len(data) or end - start <= width or data[start + width] != mark:
             return row
-        found = 0
+        earlier = 0
         for at in range(start, start + width):
-            found += data[at] == mark
-        if found:
+            earlier += data[at] == mark
+        if earlier:
             return row
     return -1
 
@@ -110,10 +113,11 @@ def pair_values(
     placed: Offsets,
     out: Octets,
 ) -> int:
-    """Copy the values of two columns, row by row, with a byte between; return the sum of their lengths, or ``OUTSIDE``.
+    """Join the values of two columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
 
-    ``placed`` has an item more than rows; ``out`` has ``SPARE`` bytes more than all.
+    ``placed`` has one item more than rows. ``out`` has ``SPARE`` more bytes than the result.
     """
+    # Example: (a, b) and (1, 2) with ":" become a:1 b:2 with the offsets 0, 3, 6.
     to = np.int64(0)
     placed[0] = 0
     for row in range(len(placed) - 1):
@@ -138,11 +142,13 @@ def pair_values(
 def interleave(
     data: Octets, offsets: Offsets, columns: int, kept: Mask, placed: Offsets, out: Octets
 ) -> int:
-    """Copy the values of columns, which follow one another, row by row; return the sum of their lengths, or ``OUTSIDE``.
+    """Copy the values of several columns row by row. Return the total size, or ``OUTSIDE``.
 
-    ``kept`` is empty, or states of each value, row by row, whether it is copied. ``placed`` becomes Arrow's offsets
-    and has one item more than values are copied; ``out`` has ``SPARE`` bytes more than all values.
+    The columns are concatenated: value ``column * rows + row``. ``kept`` is empty, or states for
+    each value, row by row, whether it is copied. ``placed`` becomes the Arrow offsets, with one
+    item more than copied values. ``out`` has ``SPARE`` more bytes than all values.
     """
+    # Example: the columns (a, b) and (1, 2) are stored as a b 1 2 and written as a 1 b 2.
     rows = (len(offsets) - 1) // columns
     to = np.int64(0)
     at = 0

@@ -1,7 +1,14 @@
-"""Delimited text of the usual dialects to the places of its fields, 64 bytes at once.
+"""Find the fields of delimited text in the usual dialects, 64 bytes at a time and without a branch per byte.
 
-Delimiters and quotes are one byte each, but a line may end with two. A quote within a quoted value is doubled, or an escape byte is
-before it. Text in which a quote is elsewhere, or is not closed, is left to ``delimited.scan``, which knows what is data and what an error.
+Delimiters and quotes are one byte each, except that a line may end with two. A quote within a
+quoted value is doubled or preceded by an escape byte. Text in which a quote is at any other
+position, or is not closed, is left to ``delimited.scan``, which decides whether it is data or an
+error.
+
+Each window of 64 bytes becomes words with one bit per byte: its delimiters, its quotes. A byte is
+within quotes if an odd number of quotes precede it, which is a prefix XOR of the quote bits. Bit
+operations then remove the delimiters within quotes, and check that quotes are only where they may
+be.
 """
 
 from __future__ import annotations
@@ -37,16 +44,26 @@ def scan_regular(
     first: Longs,
     body: Longs,
 ) -> tuple[int, int]:
-    """Write the fields of the bodies as ``delimited.scan`` does; return how many fields and records.
+    """Write the fields of the bodies like ``delimited.scan``. Return the number of fields and of records.
 
-    ``line_end`` is the second byte of a line delimiter, ``quote`` the one byte of quotes, -1 where there are none. ``escape`` is the byte before a quote that
-    is data: the quote itself where quotes are doubled.
-    Returns ``FULL`` fields where the arrays are too short, ``OUTSIDE`` as ``delimited.scan`` does, ``IRREGULAR`` for other text.
+    ``line_end`` is the second byte of a line delimiter and ``quote`` the byte of quotes, or -1 if
+    there is none. ``escape`` is the byte before a quote that is data: the quote itself if quotes
+    are doubled.
+
+    Instead of the number of fields, returns ``FULL`` if the arrays are too short, ``OUTSIDE`` like
+    ``delimited.scan``, or ``IRREGULAR`` for text that this loop cannot scan.
     """
-    # Unsigned: numba need not look whether an index counts from the end.
+    # Example: the text a,"b,c"\n with the first byte at bit 0 (bits are written from left to right):
+    #   text                a , " b , c " \n
+    #   quotes              0 0 1 0 0 0 1 0
+    #   quoting             0 0 1 1 1 1 0 0   prefix XOR: the opening quote and what is quoted
+    #   delimiters          0 1 0 0 0 0 0 1   the comma at 4 is within quotes
+    #   opening, closing    bit 2, bit 6
+    #   after               0 0 0 0 0 0 0 1   the bit after a closing quote: must be a delimiter
+    # Unsigned counters save numba's test whether an index counts from the end.
     fields = records = np.uint64(0)
     last = 0
-    # For more fields or records than this no window fits.
+    # A window adds at most 64 fields, so another one fits as long as no more than ``room`` are used.
     room, records_room = len(starts) - WINDOW - 2, len(first) - WINDOW - 2
     quoted, doubled = quote >= 0, escape == quote
     line_size = 2 if line_end >= 0 else 1
@@ -59,10 +76,11 @@ def scan_regular(
             return OUTSIDE, 0
         last = end
         begin = fields
-        # Of the bytes before a window, in the bits of its first bytes: fields begin there, a quote was closed, the escape byte was.
+        # Carried over from the previous window into the lowest bits: a field begins here; the last byte
+        # closed a quote; the last byte was the escape byte.
         begins, closed, escaping = ONE, np.uint64(0), np.uint64(0)
-        inside = np.uint64(0)  # all bits are set where a window begins within quotes
-        escaped = False  # a quote of the field is data
+        inside = np.uint64(0)  # all bits are set if the window begins within quotes
+        escaped = False  # the current field has an escaped quote
         for base in range(at, end, WINDOW):
             if np.int64(fields) > room or np.int64(records) > records_room:
                 return FULL, 0
@@ -92,6 +110,8 @@ def scan_regular(
                     escapes = opening & after
                 else:
                     escapes &= quoting
+                # A quote may open at the start of a field (``begins``, after a delimiter, after a line) or
+                # be the second one of a doubled quote.
                 misplaced = opening & ~(begins | others << ONE | lines << long | escapes)
                 if (misplaced | after & ~(delimiters | escapes)) & within:
                     return IRREGULAR, 0
@@ -99,12 +119,14 @@ def scan_regular(
                 closed = closing >> LAST
             while delimiters:
                 bit = first_mark(delimiters)
-                flag = after >> np.uint64(bit) & ONE  # QUOTED where a closing quote is before it
+                flag = (
+                    after >> np.uint64(bit) & ONE
+                )  # QUOTED (1) if the delimiter follows a closing quote
                 if escaped or escapes:
-                    mine = escapes & first_bits(bit)
-                    if escaped or mine:
+                    escapes_before = escapes & first_bits(bit)
+                    if escaped or escapes_before:
                         flag |= np.uint64(ESCAPES)
-                        escapes ^= mine
+                        escapes ^= escapes_before
                         escaped = False
                 starts[fields], ends[fields], flags[fields] = at, base + bit, flag
                 fields += ONE
@@ -132,7 +154,7 @@ def scan_regular(
 
 @inner
 def first_bits(count: int) -> np.uint64:
-    """Return a word in which the first ``count`` bits are set, all of them for 64 and more."""
+    """Return a word with the lowest ``count`` bits set, or all of them for 64 and more."""
     if count >= WINDOW:
         return ~np.uint64(0)
     return (ONE << np.uint64(count)) - ONE
@@ -140,14 +162,18 @@ def first_bits(count: int) -> np.uint64:
 
 @inner
 def marks_from(data: Octets, base: int, byte: int) -> np.uint64:
-    """Return a bit for each of the 64 bytes from ``base`` that is the one wanted; the data has 64 bytes or more."""
+    """Return a bit for each of the 64 bytes from ``base`` on that equals ``byte``. The data have at least 64 bytes."""
     beyond = max(0, base + WINDOW - len(data))
     return marks64(data, base - beyond, np.uint8(byte)) >> np.uint64(beyond)
 
 
 @inner
 def parity_of_lower(bits: np.uint64) -> np.uint64:
-    """Return a word in which each bit is set where an odd number of bits up to it is."""
+    """Return the prefix XOR of the bits: a bit is set if an odd number of bits at or below it are set.
+
+    For example 0b0100_0100 becomes 0b0011_1100: the bytes from an opening quote up to its closing
+    quote.
+    """
     for shift in (1, 2, 4, 8, 16, 32):
         bits ^= bits << np.uint64(shift)
     return bits

@@ -1,4 +1,7 @@
-"""Loops over the strings of columns: compared with one another, grouped by equal keys without sorting, hashed the same on every machine."""
+"""The loops over strings and keys: compare strings, group rows by equal keys without sorting, hash strings.
+
+Hashes are the same on every machine and in every release of Python.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,15 @@ from typing import Final
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
+FULL: Final = -1
+
+PRIME = 2147483647  # 2^31 - 1, so that products with FACTOR stay within 64 bits
+FACTOR = 16777619
+
 
 @kernel()
 def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
-    """Return the first row whose text is not that of the row it is compared with, or -1."""
+    """Return the first row whose text differs from that of row ``rows[row]``, or -1."""
     for row in range(len(rows)):
         other = rows[row]
         if other != row and not alike(offsets, data, row, offsets, data, other):
@@ -28,7 +36,10 @@ def mark_differing(
     other_valid: Octets,
     differ: Mask,
 ) -> None:
-    """Mark the rows where two columns differ, also in which are null; bits of validity may be left out where all are valid."""
+    """Mark the rows in which two columns differ; a null differs from every value, but not from a null.
+
+    The validity bits may be empty if all values are valid.
+    """
     for row in range(len(differ)):
         null, other_null = is_null(valid, row), is_null(other_valid, row)
         if null or other_null:
@@ -47,7 +58,7 @@ def is_null(valid: Octets, row: int) -> bool:
 def alike(
     offsets: Offsets, data: Octets, row: int, other_offsets: Offsets, other_data: Octets, other: int
 ) -> bool:
-    """Return whether the strings of two rows are the same."""
+    """Return whether the strings of two rows are equal."""
     start, size = offsets[row], offsets[row + 1] - offsets[row]
     other_start = other_offsets[other]
     if other_offsets[other + 1] - other_start != size:
@@ -58,14 +69,11 @@ def alike(
     return True
 
 
-FULL: Final = -1
-
-
 @kernel(writes=("codes", "known", "sizes"))
 def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
-    """Write a number for each different key, in order of occurrence, and count its rows.
+    """Write a code for each row's key: distinct keys are numbered in order of appearance. Count the rows of each.
 
-    Returns how many there are, ``FULL`` for more than ``known`` has room for.
+    Returns the number of distinct keys, or ``FULL`` if ``known`` has no room for them.
     """
     count = code = 0
     for row in range(len(keys)):
@@ -85,24 +93,20 @@ def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
 
 @kernel(writes=("rows", "next_place"))
 def order_rows(codes: Longs, next_place: Longs, rows: Longs) -> None:
-    """Write the rows by their codes; ``next_place`` is where the rows of each code begin."""
+    """Write the rows sorted by their codes. ``next_place`` is the index at which the rows of each code begin."""
     for row in range(len(codes)):
         code = codes[row]
         rows[next_place[code]] = row
         next_place[code] += 1
 
 
-PRIME = 2147483647  # all products below stay within 64 bits
-FACTOR = 16777619
-
-
 @kernel(writes=("found",))
 def hash_strings(data: Octets, offsets: Offsets, found: Longs) -> int:
-    """Write a number from 0 to ``PRIME`` - 1 for each text; return how many there are."""
+    """Write a hash from 0 to ``PRIME`` - 1 for each string. Return the number of strings."""
     count = len(found)
     for row in range(count):
         number = 1
-        for place in range(offsets[row], offsets[row + 1]):
-            number = (number * FACTOR + int(data[place]) + 1) % PRIME
+        for at in range(offsets[row], offsets[row + 1]):
+            number = (number * FACTOR + int(data[at]) + 1) % PRIME
         found[row] = number
     return count

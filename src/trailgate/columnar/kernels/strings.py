@@ -1,4 +1,4 @@
-"""Loops that make text: of bytes of a code page, positions as digits, times since 1970, strings laid out in lines of a width."""
+"""The loops that build text: from code pages, positions, times and numbers, and in lines of a given width."""
 
 from __future__ import annotations
 
@@ -17,10 +17,28 @@ _BYTE: Final = np.uint64(0xFF)
 _BYTES: Final = np.uint64(0x0101010101010101)
 _NOT_ASCII: Final = np.uint64(0x8080808080808080)
 _ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
-ONE_BYTE: Final = 1 << 32  # in a table of characters, times the bytes of one
-_MOST: Final = 4  # bytes of a character
+ONE_BYTE: Final = 1 << 32  # in ``characters``: multiplied by the number of a character's bytes
+_MOST: Final = 4  # bytes of a character in UTF-8
 NO_CHARACTER, NO_ROOM = -1, -2
-JOINED, SPACED, BROKEN = 0, 1, 2  # what is before a text: nothing, a gap, or a line break
+JOINED, SPACED, BROKEN = 0, 1, 2  # before a string: nothing, a gap, or a line break
+
+HALF: Final = (
+    5  # digits per half of a number: 32-bit divisions are several times as fast as 64-bit ones
+)
+DIGITS: Final = 2 * HALF
+LIMIT: Final = 10**HALF
+ZERO: Final = ord("0")
+POINT: Final = ord(".")
+OUTSIDE: Final = -1
+MOST: Final = 2**31 - 1  # Arrow's string offsets are int32
+TEN: Final = np.uint32(10)
+
+SECOND: Final = 1_000_000
+DAY: Final = 86_400 * SECOND
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+WHOLE: Final = 19  # characters up to the seconds
+LONGEST: Final = 26  # with a point and six digits
+DATE, CLOCK = 7, 12  # characters of YYYYDDD and HHMMSSffffff
 
 
 @kernel(writes=("offsets", "out"))
@@ -36,11 +54,17 @@ def translate_rows(
     offsets: Offsets,
     out: Octets,
 ) -> int:
-    """Write the text of each row in UTF-8, without blanks at its left or right; return how many bytes it is.
+    """Write the text of each row in UTF-8, trimmed on the left or right. Return its size in bytes.
 
-    Row i is the ``size`` bytes from ``i * step`` on. ``ascii_of`` has for each byte its ASCII character, 128 or more for none, ``characters`` the bytes of its character, the first one lowest, and ``ONE_BYTE`` times their number, 0 for a byte without a
-    character; ``blank`` is a byte whose character is a blank. Returns NO_CHARACTER where a byte has none, and NO_ROOM where ``out`` may be too short.
+    Row i is the ``size`` bytes from ``i * step`` on. ``ascii_of`` has the ASCII character of each
+    byte, or 128 and more if it has none. ``characters`` has for each byte the UTF-8 bytes of its
+    character, the first one lowest, plus ``ONE_BYTE`` times their number; 0 means that the byte has
+    no character. ``blank`` is the byte of a blank. Returns NO_CHARACTER if a byte has no character,
+    and NO_ROOM if ``out`` may be too short.
     """
+    # Example: the EBCDIC row C1 C2 40 40, trimmed on the right. Its last eight bytes, XORed with blanks (40),
+    # are 0 in the last two, so ``end`` becomes 2. Then up to eight bytes are translated at once; if all of
+    # them are ASCII, they are one store ("AB"), otherwise each character is written with its bytes.
     spare, room, done = len(data) - _WORD, len(out) - SPARE, 0
     blanks = np.uint64(blank) * _BYTES
     offsets[0] = 0
@@ -48,7 +72,7 @@ def translate_rows(
         begin, end = row * step, row * step + size
         if right:
             while end > begin and end >= _WORD:
-                # The last eight bytes of the row, or fewer: what is before its begin counts as blank.
+                # The last eight bytes of the row. Bytes before its beginning are shifted out: they count as blank.
                 before = np.uint64(8 * max(_WORD - (end - begin), 0))
                 others = (load8(data, end - _WORD) ^ blanks) >> before << before
                 if others:
@@ -67,6 +91,7 @@ def translate_rows(
             if at <= spare:
                 word, text = load8(data, at), np.uint64(0)
                 if count < _WORD:
+                    # Replace the bytes after the row with blanks, so that they do not count as non-ASCII.
                     others = _ALL << np.uint64(8 * count)
                     word = word & ~others | blanks & others
                 for byte in range(_WORD):
@@ -90,7 +115,7 @@ def translate_rows(
 
 @kernel(writes=("sizes",))
 def measure_ascii(data: Octets, offsets: Offsets, sizes: Longs) -> int:
-    """Write how many columns each text takes, -1 where it is not printable ASCII; return how many those are."""
+    """Write the width of each text in columns, or -1 if it is not printable ASCII. Return the number of those."""
     others = 0
     for row in range(len(sizes)):
         size = offsets[row + 1] - offsets[row]
@@ -113,10 +138,14 @@ def flow_strings(
     trimmed: Octets,
     fits: Octets,
 ) -> int:
-    """Write what is before each text of each row, and which text ends its row's first line; return how many rows do not fit.
+    """Lay out each row's strings in lines of ``width``. Return the number of rows that do not fit.
 
-    A row does not fit where a text is longer than a line, or has no size.
+    ``before`` gets what precedes each string (``JOINED``, ``SPACED`` or ``BROKEN``), and
+    ``trimmed`` marks the string that ends a row's first line. A row does not fit if a string is
+    longer than a line or has no size.
     """
+    # Example: strings of 4, 5 and 6 columns, width 12, no indent: the second one is SPACED (4 + 2 + 5 = 11),
+    # the third one BROKEN (11 + 2 + 6 exceeds 12), so the second one ends the first line.
     wrong = 0
     for row in range(len(fits)):
         used = indent
@@ -146,16 +175,6 @@ def flow_strings(
     return wrong
 
 
-HALF: Final = 5  # digits: 32 bit division is several times faster than 64 bit
-DIGITS: Final = 2 * HALF
-LIMIT: Final = 10**HALF
-ZERO: Final = ord("0")
-POINT: Final = ord(".")
-OUTSIDE: Final = -1
-MOST: Final = 2**31 - 1  # Arrow counts the bytes of strings in int32
-TEN: Final = np.uint32(10)
-
-
 @inner
 def _write_number(number: int, strings: Octets, place: int) -> None:
     """Write a number as ten digits."""
@@ -172,7 +191,7 @@ def _write_number(number: int, strings: Octets, place: int) -> None:
 
 @kernel(writes=("strings",))
 def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
-    """Write number and offset as ten digits each; return the first row in which one is not of ten digits, or -1."""
+    """Write number and offset as ten digits each. Return the first row in which one has more digits, or -1."""
     for row in range(len(numbers)):
         number, offset = numbers[row], offsets[row]
         if min(number, offset) < 0 or max(number, offset) >= LIMIT * LIMIT:
@@ -191,9 +210,10 @@ def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
 def append_numbers(
     data: Octets, offsets: Offsets, numbers: Longs, placed: Offsets, out: Octets
 ) -> int:
-    """Copy each text of a column, and after it a point and a number of ten digits; return the bytes, or ``OUTSIDE``.
+    """Copy each string, and append a point and a number of ten digits. Return the total size, or ``OUTSIDE``.
 
-    ``placed`` becomes the offsets, with an item more than strings; ``out`` has ``SPARE`` bytes more than all.
+    ``placed`` becomes the offsets, with one item more than strings. ``out`` has ``SPARE`` more
+    bytes than the result.
     """
     to = np.int64(0)
     placed[0] = 0
@@ -211,20 +231,12 @@ def append_numbers(
     return int(to)
 
 
-SECOND: Final = 1_000_000
-DAY: Final = 86_400 * SECOND
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-WHOLE: Final = 19  # characters up to the seconds
-LONGEST: Final = 26  # with a point and six digits
-DATE, CLOCK = 7, 12  # characters of YYYYDDD and HHMMSSffffff
-
-
 @kernel(writes=("offsets", "out"))
 def write_times(micros: Longs, marks: Octets, trimmed: bool, offsets: Offsets, out: Octets) -> int:
-    """Write YYYY-MM-DD?HH?MI?SS?ffffff of each time; return the first row that is not in the years 1 to 9999, or -1.
+    """Write YYYY-MM-DD?HH?MI?SS?ffffff for each time. Return the first row outside the years 1 to 9999, or -1.
 
-    ``marks`` are what is before hours, minutes, seconds and the fraction. With ``trimmed`` a fraction of zeros is left out. ``out`` has
-    ``LONGEST`` bytes a row.
+    ``marks`` are the characters before hours, minutes, seconds and the fraction. With ``trimmed``,
+    a fraction of zeros is omitted. ``out`` has ``LONGEST`` bytes per row.
     """
     to = np.int64(0)
     offsets[0] = 0
@@ -245,9 +257,9 @@ def write_times(micros: Longs, marks: Octets, trimmed: bool, offsets: Offsets, o
 
 @kernel(writes=("dates", "clocks"))
 def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
-    """Write YYYYDDD and HHMMSSffffff of each time; return the first row that is not in the years 1 to 9999, or -1.
+    """Write YYYYDDD and HHMMSSffffff for each time. Return the first row outside the years 1 to 9999, or -1.
 
-    ``dates`` has ``DATE`` bytes a row, ``clocks`` has ``CLOCK``.
+    ``dates`` has ``DATE`` bytes per row, and ``clocks`` has ``CLOCK``.
     """
     for row in range(len(micros)):
         value = micros[row]
@@ -275,7 +287,7 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
 
 @inner
 def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
-    """Write one time; return how many bytes."""
+    """Write one time. Return its size."""
     days = value // DAY
     rest = value - days * DAY
     seconds = rest // SECOND
@@ -301,17 +313,17 @@ def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -
 
 @inner
 def digits(number: int, out: Octets, to: int, width: int) -> None:
-    """Write a number in that many digits."""
+    """Write a number with ``width`` digits."""
     rest = np.uint32(number)
     for place in range(width - 1, -1, -1):
-        whole = rest // np.uint32(10)
-        out[to + place] = ZERO + rest - whole * np.uint32(10)
-        rest = whole
+        quotient = rest // np.uint32(10)
+        out[to + place] = ZERO + rest - quotient * np.uint32(10)
+        rest = quotient
 
 
 @inner
 def civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of the proleptic Gregorian calendar, for days since 1970."""
+    """Return year, month and day of the proleptic Gregorian calendar for days since 1970."""
     # Years begin in March, so that the leap day is their last; an era has 400 of them.
     shifted = days + 719_468
     era = shifted // 146_097
@@ -326,7 +338,7 @@ def civil(days: int) -> tuple[int, int, int]:
 
 @inner
 def since_march(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 of a date, as ``civil`` reads them."""
+    """Return the days since 1970 of a date; the inverse of ``civil``."""
     past = 1 if month <= 2 else 0
     years = year - past
     days = 365 * years + years // 4 - years // 100 + years // 400

@@ -1,7 +1,8 @@
-"""Loops that write rows of text from literals and columns: the sizes of all rows first, then their bytes.
+"""The loops that write rows of text from literals and columns: first the sizes of all rows, then their bytes.
 
-A row is pieces in turn, each in one of its forms: a literal, or a literal, a value and another literal. ``states`` say which form a row has of a piece. As an example, the
-pieces (``[`` value ``]`` | ``none``) and ``;`` make of the values a, NULL the rows ``[a];`` and ``none;``.
+A row is a sequence of pieces, each in one of its forms: a literal alone, or a literal, a value and
+another literal. ``states`` select the form of each row. For example the piece (``[`` value ``]`` |
+``none``) and the piece ``;`` turn the values a and NULL into the rows ``[a];`` and ``none;``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, escape_marks, first_mark, move32
 
-BLOCK: Final = 1024  # rows
-WINDOW: Final = 32
+BLOCK: Final = 1024  # rows measured for all pieces before the next ones
+WINDOW: Final = 32  # bytes compared at once
 OUTSIDE: Final = -1
-REFUSED: Final = -2  # less: that, minus the piece and the row
-# What a byte's size of its replacement can be otherwise: none; refused; refused if it begins U+FFFE or U+FFFF.
+REFUSED: Final = -2  # minus piece * rows + row
+# Special values of ``grown``: no replacement; refused; refused if the byte begins U+FFFE or U+FFFF.
 PLAIN: Final = 0
 FORBIDDEN: Final = 255
 PERHAPS: Final = 254
@@ -40,22 +41,31 @@ def measure_rows(
     grown: Octets,
     sizes: Longs,
 ) -> int:
-    """Write how many bytes each row has; return 0, ``OUTSIDE`` for a value that is not within the data, or less for one with a byte that is refused.
+    """Write the size of each row. Return 0, or a negative number for a bad value.
 
-    Form f is before a value the bytes literals[2 * f]:literals[2 * f + 1] of the literals, and after it those up to literals[2 * f + 2]. Piece p has the form
-    first_form[p] + states[states_at[p] + row], the first one where ``states_at`` is -1, and the value data[offsets[p * (rows + 1) + row]:...]. ``grown`` is the size
-    of each byte's replacement where a piece is ``escaped``, and ``special`` are the bytes that have one, beside controls. Data have 32 bytes more.
+    Form f writes the literal bytes literals[2 * f] to literals[2 * f + 1] before a value, and those
+    up to literals[2 * f + 2] after it. In row r, piece p has the form first_form[p] +
+    states[states_at[p] + r], or its first form if ``states_at`` is -1, and the value that begins at
+    data[offsets[p * (rows + 1) + r]]. ``grown`` is the size of each byte's replacement in pieces
+    that are ``escaped``; ``special`` are the bytes with a replacement other than controls. The data
+    have 32 more bytes.
+
+    Returns ``OUTSIDE`` for a value that is not within the data. For a value with a refused byte,
+    returns ``REFUSED`` - (piece * rows + row).
     """
+    # Example: the pieces of the module's example have the literals "[", "]", "none", "", ";", "" and so the
+    # bounds literals = 0 1 2 6 6 7 7. The rows with the values a and NULL have the states 0 and 1 for the
+    # first piece: sizes 1 + 1 + 1 + 1 = 4 and 4 + 1 = 5.
     rows = len(sizes)
     sizes[:] = 0
     for block in range(0, rows, BLOCK):
         stop = min(block + BLOCK, rows)
         for piece in range(len(first_form)):
-            base, own = piece * (rows + 1), states_at[piece]
+            base, first_state = piece * (rows + 1), states_at[piece]
             for row in range(block, stop):
                 form = first_form[piece]
-                if own >= 0:
-                    form += states[own + row]
+                if first_state >= 0:
+                    form += states[first_state + row]
                 sizes[row] += literals[2 * form + 1] - literals[2 * form]
                 if not has_value[form]:
                     continue
@@ -91,10 +101,14 @@ def write_rows(
     to: Longs,
     out: Octets,
 ) -> int:
-    """Write each row from ``to``, as ``measure_rows`` has measured it; return 0, or ``OUTSIDE`` where it has not so many bytes.
+    """Write each row at its offset in ``to``, as ``measure_rows`` has measured it. Return 0 or ``OUTSIDE``.
 
-    ``strings`` are the literals' bytes, and 32 more; the replacement of a byte is replacements[replacement_at[byte]:...]. No byte beyond a row is written: rows may be anywhere in ``out``.
+    ``strings`` are the bytes of the literals and 32 more. The replacement of a byte begins at
+    replacement_at[byte] in ``replacements``. No byte beyond a row is written, so rows may be
+    anywhere in ``out``. Returns ``OUTSIDE`` if a row does not have exactly the measured size.
     """
+    # Example: with sizes 4 and 5 and to = 10, 20, the rows "[a];" and "none;" are written to [10, 14) and
+    # [20, 25). Every copy checks ``limit``, since values may have changed after they were measured.
     rows = len(sizes)
     for row in range(rows):
         at, limit = to[row], to[row] + sizes[row]
@@ -136,7 +150,7 @@ def write_rows(
 
 @kernel()
 def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool:
-    """Return whether any of the first ``size`` bytes has a replacement, or is refused; 32 bytes follow them."""
+    """Return whether any of the first ``size`` bytes has a replacement or is refused. 32 bytes follow them."""
     for at in range(0, size, WINDOW):
         marks = marks_of(data, at, size, special)
         while marks:
@@ -157,17 +171,17 @@ def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
 
 @inner
 def growth(data: Octets, start: int, end: int, special: Octets, grown: Octets) -> int:
-    """Return how many bytes more a value has with its replacements, -1 where a byte is refused."""
+    """Return by how many bytes replacements lengthen a value, or -1 if a byte is refused."""
     more = 0
     for at in range(start, end, WINDOW):
         marks = marks_of(data, at, end, special)
         while marks:
-            place = at + first_mark(marks)
-            size = np.int64(grown[data[place]])
+            offset = at + first_mark(marks)
+            size = np.int64(grown[data[offset]])
             if size == FORBIDDEN:
                 return -1
             if size == PERHAPS:
-                if place + 2 < end and data[place + 1] == 0xBF and data[place + 2] >= 0xBE:
+                if offset + 2 < end and data[offset + 1] == 0xBF and data[offset + 2] >= 0xBE:
                     return -1
             elif size != PLAIN:
                 more += size - 1
@@ -188,7 +202,9 @@ def write_escaped(
     at: int,
     limit: int,
 ) -> int:
-    """Write a value with its replacements; return where it ends, ``OUTSIDE`` beyond the limit."""
+    """Write a value with its replacements. Return its end, or ``OUTSIDE`` if that is beyond the limit."""
+    # Example: a"b in JSON. The first mark is at the quote: copy "a", write its replacement \", and continue
+    # after it with "b". A marked byte without a replacement (such as a tab in XML) is copied as it is.
     while start < end:
         marks = marks_of(data, start, end, special)
         size = min(WINDOW, end - start)
@@ -218,7 +234,7 @@ def write_escaped(
 
 @inner
 def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
-    """Copy bytes that have 32 more after them; writes more, but not beyond the limit."""
+    """Copy bytes that are followed by 32 more. May write more bytes, but not beyond the limit."""
     if at + size + SPARE <= limit:
         for done in range(0, size, WINDOW):
             move32(out, at + done, data, start + done)

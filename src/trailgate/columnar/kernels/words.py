@@ -1,15 +1,16 @@
-"""Many bytes at once: loops that are few instructions where they are compiled (``instructions``).
+"""Process many bytes at once: functions that are only a few machine instructions when compiled (see ``compiler``).
 
-- ``load8`` and ``store8`` read and write eight bytes at any place, ``store4`` and ``store2`` write fewer, ``move32`` copies 32. Gathering short values is four to eight
-  times as fast as byte by byte.
-- ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit, ``last_mark`` of the highest.
-  Finding delimiters is three to five times as fast as byte by byte.
-- ``text_marks`` and its like look for the bytes that matter to XML, each in its place; ``string_marks`` for those that end JSON strings.
+- ``load8`` and ``store8`` read and write eight bytes at any offset, ``store4`` and ``store2`` write
+  fewer, and ``move32`` copies 32. Gathering short values is four to eight times as fast as byte by
+  byte.
+- ``marks64`` compares 64 bytes with one byte and returns a word with one bit per byte. For "a,b,c"
+  and a comma it is 0b01010. ``first_mark`` is the index of its lowest bit, ``last_mark`` of its
+  highest. Finding delimiters is three to five times as fast as byte by byte.
+- ``text_marks`` and similar functions find the bytes that matter in XML, and ``string_marks`` those
+  that end JSON strings.
 
-The instructions check nothing: the caller proves that the bytes are within the array. With NUMBA_BOUNDSCHECK the loops are compiled
-as they are written here, so that bounds are checked.
-
-numba's cache does not see changes of this file: clear the cache after one.
+The instructions check nothing: the caller guarantees that the bytes are within the array. With
+NUMBA_BOUNDSCHECK the loops are compiled as they are written here, so that bounds are checked.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.columnar.kernels.compiled import inner, instruction
 
-SPARE: Final = 32  # bytes by which copies in words may run over the end of what they write
+SPARE: Final = 32  # copies in words may write up to this many bytes after the value
 
 
 @instruction
 def load8(data: Any, at: int) -> Any:
-    """Return the eight bytes at a place, the first one lowest."""
+    """Return the eight bytes at an offset as a little-endian word."""
     word = np.uint64(0)
     for byte in range(8):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
@@ -35,7 +36,7 @@ def load8(data: Any, at: int) -> Any:
 
 @instruction
 def store8(data: Any, at: int, word: Any) -> None:
-    """Write eight bytes, the lowest first."""
+    """Write a word as eight bytes, the lowest first."""
     for byte in range(8):
         data[at + byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(0xFF))
 
@@ -63,119 +64,128 @@ def move32(out: Any, to: int, data: Any, at: int) -> None:
 
 @instruction
 def marks64(data: Any, at: int, byte: int) -> Any:
-    """Return a bit for each of the 64 bytes at a place that is the one wanted."""
-    found = np.uint64(0)
-    for place in range(64):
-        if data[at + place] == byte:
-            found |= np.uint64(1) << np.uint64(place)
-    return found
+    """Return a bit for each of the 64 bytes at an offset that equals ``byte``."""
+    marks = np.uint64(0)
+    for index in range(64):
+        if data[at + index] == byte:
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks
 
 
 @instruction
 def first_mark(word: Any) -> int:
-    """Return the place of the lowest bit; there must be one."""
-    place = 0
-    while not (word >> np.uint64(place)) & np.uint64(1):
-        place += 1
-    return place
+    """Return the index of the lowest bit that is set. There must be one."""
+    index = 0
+    while not (word >> np.uint64(index)) & np.uint64(1):
+        index += 1
+    return index
 
 
 @instruction
 def last_mark(word: Any) -> int:
-    """Return the place of the highest bit; there must be one."""
-    place = 63
-    while not (word >> np.uint64(place)) & np.uint64(1):
-        place -= 1
-    return place
+    """Return the index of the highest bit that is set. There must be one."""
+    index = 63
+    while not (word >> np.uint64(index)) & np.uint64(1):
+        index -= 1
+    return index
 
 
 @instruction
 def text_marks(data: Any, at: int) -> Any:
-    """Return two bits for each of 32 bytes of XML text: the lower ones are of ``<``, the upper ones of ``&``, ``>`` and CR."""
-    found = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    """Return two bits for each of 32 bytes of XML text.
+
+    The lower 32 bits mark ``<``, the upper 32 bits ``&``, ``>`` and CR.
+    """
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
         if byte == 0x3C:
-            found |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
         if byte == 0x26 or byte == 0x3E or byte == 0x0D:
-            found |= np.uint64(1) << np.uint64(32 + place)
-    return found
+            marks |= np.uint64(1) << np.uint64(32 + index)
+    return marks
 
 
 @instruction
 def value_marks(data: Any, at: int, quote: Any) -> Any:
-    """Return two bits for each of 32 bytes of an attribute: the lower ones are of the quote, the upper ones of ``&``, ``<`` and controls."""
-    found = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    """Return two bits for each of 32 bytes of an XML attribute.
+
+    The lower 32 bits mark the quote, the upper 32 bits ``&``, ``<`` and controls.
+    """
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
         if byte == quote:
-            found |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
         if byte == 0x26 or byte == 0x3C or byte < 0x20:
-            found |= np.uint64(1) << np.uint64(32 + place)
-    return found
+            marks |= np.uint64(1) << np.uint64(32 + index)
+    return marks
 
 
 @instruction
 def name_end_marks(data: Any, at: int) -> Any:
     """Return a bit for each of 16 bytes that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
-    found = np.uint64(0)
-    for place in range(16):
-        byte = data[at + place]
+    marks = np.uint64(0)
+    for index in range(16):
+        byte = data[at + index]
         if byte == 0x2F or byte == 0x3E or byte == 0x3D or byte <= 0x20:
-            found |= np.uint64(1) << np.uint64(place)
-    return found
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks
 
 
 @instruction
 def control_marks64(data: Any, at: int) -> Any:
     """Return a bit for each of 64 bytes that is a control other than tab, LF and CR."""
-    found = np.uint64(0)
-    for place in range(64):
-        byte = data[at + place]
+    marks = np.uint64(0)
+    for index in range(64):
+        byte = data[at + index]
         if byte < 0x20 and byte != 0x09 and byte != 0x0A and byte != 0x0D:
-            found |= np.uint64(1) << np.uint64(place)
-    return found
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks
 
 
 @instruction
 def high_marks64(data: Any, at: int) -> Any:
     """Return a bit for each of 64 bytes that is not ASCII."""
-    found = np.uint64(0)
-    for place in range(64):
-        if data[at + place] >= 0x80:
-            found |= np.uint64(1) << np.uint64(place)
-    return found
+    marks = np.uint64(0)
+    for index in range(64):
+        if data[at + index] >= 0x80:
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks
 
 
 @instruction
 def string_marks(data: Any, at: int) -> Any:
-    """Return two bits for each of 32 bytes of a JSON string: the lower ones are of the quote, the upper ones of the backslash and controls."""
-    found = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    """Return two bits for each of 32 bytes of a JSON string.
+
+    The lower 32 bits mark the quote, the upper 32 bits the backslash and controls.
+    """
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
         if byte == 0x22:
-            found |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
         if byte == 0x5C or byte < 0x20:
-            found |= np.uint64(1) << np.uint64(32 + place)
-    return found
+            marks |= np.uint64(1) << np.uint64(32 + index)
+    return marks
 
 
 @instruction
 def escape_marks(
     data: Any, at: int, first: Any, second: Any, third: Any, fourth: Any, fifth: Any
 ) -> Any:
-    """Return a bit for each of 32 bytes that is a control, or one of five bytes."""
-    found = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    """Return a bit for each of 32 bytes that is a control or one of five bytes."""
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
         if byte < 0x20 or byte in (first, second, third, fourth, fifth):
-            found |= np.uint64(1) << np.uint64(place)
-    return found
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks
 
 
 @inner
 def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> None:
-    """Copy ``size`` bytes from within the data; writes at most ``SPARE`` bytes too many."""
+    """Copy ``size`` bytes of the data. Writes at most ``SPARE`` bytes more."""
     if start + size <= len(data) - SPARE:
         move32(out, at, data, start)
         for done in range(32, size, 32):
@@ -187,7 +197,7 @@ def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> Non
 
 @inner
 def high_bits(data: Octets, size: int) -> int:
-    """Return the first ``size`` bytes ored: under 128 where all are ASCII."""
+    """Return the bitwise OR of the first ``size`` bytes: below 128 if all are ASCII."""
     every = np.uint8(0)
     for at in range(size):
         every |= data[at]

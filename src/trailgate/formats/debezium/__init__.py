@@ -1,1 +1,1 @@
-"""Debezium's change events."""
+"""Debezium change events: reading them, inferring their tables, and writing them."""

@@ -1,6 +1,7 @@
-"""Debezium's bits (``io.debezium.data.Bits``): base64 of bytes in little-endian order, of which the schema has the number of bits.
+"""Debezium's bit type (`io.debezium.data.Bits`): base64 of bytes in little-endian order.
 
-Seven bits 0001011 are the byte 0B, ``"Cw=="``: the text ``0001011``, or the number 11.
+The schema has the number of bits. Example: the seven bits 0001011 are the byte 0B, in base64
+`"Cw=="`. They become the text `0001011`, or the number 11.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from trailgate.columnar.rows import over_nulls, row_error, strings_of, text_view
 from trailgate.formats.json.images import Values, from_base64
 from trailgate.formats.json.scan_kernels import STRING
 
-_WORD: Final = 8  # bytes of a number that 64 bits hold
-# PostgreSQL's bit varying without a length has 2^31 - 1 bits in its schema: then a value has as many as its bytes.
+_WORD: Final = 8  # bytes of a 64-bit number
+# PostgreSQL's bit varying without a length has 2^31 - 1 bits in its schema. The bits of such a value
+# are all bits of its bytes.
 MOST_BITS: Final = 65535
 
 
 def bit_bytes(values: Values) -> pa.Array:
-    """Return the bytes as they are, as hexadecimal digits."""
+    """Return the bytes in their order, as hex digits."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def bit_numbers(values: Values) -> pa.Array:
-    """Return the digits of the numbers that the bits are."""
+    """Return the bits as decimal numbers."""
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -45,9 +47,9 @@ def bit_numbers(values: Values) -> pa.Array:
 
 
 def bit_strings(length: int) -> Callable[[Values], pa.Array]:
-    """Return a decoder to text of ``length`` digits 0 and 1, the most significant first.
+    """Create a decoder to text of `length` digits 0 and 1, the most significant bit first.
 
-    With a length of 0, or more than a column has room for, a value has all the bits of its bytes.
+    If the length is 0 or longer than a column can be, a value has all bits of its bytes.
     """
 
     def decode(values: Values) -> pa.Array:
@@ -61,22 +63,23 @@ def bit_strings(length: int) -> Callable[[Values], pa.Array]:
             sizes = np.diff(text_view(dense)[0])
             strings = [row[: 8 * size][::-1] for row, size in zip(digits, sizes, strict=True)]
             return pa.array(["".join(map(str, row.tolist())) for row in strings], pa.string())
+        # Bits above the declared length must be zero.
         beyond = digits[:, length:].any(axis=1)
         if beyond.any():
             problem = f"more bits than the {length} of the column's type"
             raise row_error(problem, dense, int(np.argmax(beyond)))
-        whole = np.zeros((len(digits), length), np.uint8)
-        whole[:, : min(length, digits.shape[1])] = digits[:, :length]
-        return strings_of(whole[:, ::-1] + ord("0"))
+        padded = np.zeros((len(digits), length), np.uint8)
+        padded[:, : min(length, digits.shape[1])] = digits[:, :length]
+        return strings_of(padded[:, ::-1] + ord("0"))
 
     return decode
 
 
 def _matrix(values: pa.BinaryArray) -> Octets:
-    """Return the bytes of each value as a row, with zeros after those of shorter values."""
+    """Return a matrix with the bytes of each value in a row, padded with zeros."""
     offsets, data = text_view(values)
     sizes = np.diff(offsets)
     raw = np.zeros((len(values), int(sizes.max(initial=0))), np.uint8)
-    mine = np.arange(raw.shape[1]) < sizes[:, None]
-    raw[mine] = data[offsets[0] : offsets[-1]]
+    used = np.arange(raw.shape[1]) < sizes[:, None]
+    raw[used] = data[offsets[0] : offsets[-1]]
     return raw

@@ -1,4 +1,7 @@
-"""Decimals of change events: unscaled two's complement numbers, big-endian, and a scale."""
+"""Decimals of change events: an unscaled big-endian two's complement number, and a scale.
+
+Example: the bytes `01 2C` with a scale of 2 are 3.00.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,13 @@ from trailgate.formats.json.images import Values, from_base64
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
 
-MOST_SCALE: Final = 1000  # more digits than any database holds
-_MOST_BYTES: Final = 1000  # of an unscaled number: some 2,400 digits
+MOST_SCALE: Final = 1000  # more digits than any database supports
+_MOST_BYTES: Final = 1000  # bytes of an unscaled number: some 2,400 digits
 _WORD: Final = 8
 
 
 def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
-    """Return the digits of unscaled numbers, with ``scale`` of them after the point; null stays null."""
+    """Format unscaled numbers as decimals with `scale` digits after the point; null stays null."""
 
     def convert(dense: pa.Array) -> pa.Array:
         numbers = _small(dense)
@@ -39,20 +42,24 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Return the numbers of at most eight bytes each; None where one has more, or none."""
+    """Read numbers of one to eight bytes. None if a value has more bytes, or no bytes."""
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     sizes = np.diff(offsets)
     if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
         return None
     data = np.frombuffer(values.buffers()[2], np.uint8)
-    found = (data[offsets[:-1]].astype(np.int8)).astype(np.int64)
+    # Start with the sign-extended first byte, then append the others: FF 38 is -1, then -1 << 8 |
+    # 0x38 = -200.
+    numbers = (data[offsets[:-1]].astype(np.int8)).astype(np.int64)
     for place in range(1, int(sizes.max())):
         more = sizes > place
-        found[more] = found[more] << 8 | data[offsets[:-1][more] + place]
-    return found
+        numbers[more] = numbers[more] << 8 | data[offsets[:-1][more] + place]
+    return numbers
 
 
 def _scale(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
+    # A decimal128 is two 64-bit words, low word first. The high word is the sign: number >> 63 is 0
+    # or -1.
     pairs = np.empty((len(numbers), 2), np.int64)
     pairs[:, 0], pairs[:, 1] = numbers, numbers >> 63
     kind = pa.decimal128(19, scale)
@@ -68,9 +75,11 @@ def _text(raw: bytes, scale: int) -> str:
 
 
 def variable_decimals(values: Values) -> pa.Array:
-    """Return the digits of numbers that have their scale beside them: ``{"scale": 2, "value": "BAA="}``; other values stay as they are.
+    """Format numbers that carry their own scale, such as `{"scale": 2, "value": "BAA="}`.
 
-    Raises DecodeError, with the row as its record, for other objects.
+    Other values are unchanged.
+
+    Raises DecodeError, with the row as its record, if an object is not such a number.
     """
     nodes, kinds = values.nodes, values.kinds
     objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)
@@ -84,9 +93,11 @@ def variable_decimals(values: Values) -> pa.Array:
         row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
         raise row_error("not a scale", values.strings, row)
     numbers = from_base64(nodes.strings(value))
-    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
+    decimals = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
+    # One pass per distinct scale: numbers of other scales are null in it, and coalesce merges the
+    # passes.
     for each in pc.unique(scales.drop_null()).to_pylist():
         mine = pc.fill_null(pc.equal(scales, each), False)
-        own = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
-        found = pc.coalesce(found, decimal_strings(own, each))
-    return found
+        unscaled = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
+        decimals = pc.coalesce(decimals, decimal_strings(unscaled, each))
+    return decimals

@@ -1,7 +1,4 @@
-"""The options of Debezium's change events: the ``debezium.*`` properties, typed and checked together.
-
-The options of change events that are written.
-"""
+"""The options of Debezium change events: `debezium.*` properties for reading, and options for publishing."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ from trailgate.messages.publishing import ROW, PublishOptions
 from trailgate.model.tables import Definitions
 
 PARSER: Final = "debezium"
-# Debezium, change events: r is a row of a snapshot, which exists already.
+# Debezium, change events: "r" (read) is a row of a snapshot.
 OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
 
 _UNDEFINED: Final = (
-    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none where events are "
+    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none if events are "
     "written with their schemas (value.converter.schemas.enable=true)"
 )
 
@@ -44,12 +41,19 @@ ROW_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
+# Debezium, connector properties: a placeholder that begins with "hex:" is written in hex digits.
+_HEX: Final = "hex:"
+PLACEHOLDER: Final = "placeholder"
+ERROR: Final = "error"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumOptions(MetadataOptions):
-    """How change events are read; see ``docs/properties.md`` for each property.
+    """How change events are read. `docs/properties.md` describes each property.
 
-    ``times``, ``decimals`` and ``binary`` are what values are where messages have no schema; empty: that is not known. With ``rows``
-    messages are rows of the transformation ExtractNewRecordState, whose members with the ``prefix`` are not columns.
+    `times`, `decimals` and `binary` are the connector's notations of values, for messages without a
+    schema; empty if unknown. With `rows`, messages are rows made by the transformation
+    ExtractNewRecordState. Members whose names begin with `prefix` are then metadata, not columns.
     """
 
     times: str
@@ -61,29 +65,29 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Return whether events of one transaction id that follow one another are a transaction."""
+        """Whether consecutive events with the same transaction id are one transaction."""
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
     def has_tombstones(self) -> bool:
-        """Return that a message without a body is the tombstone after a delete."""
+        """Always true: a message without a body is the tombstone that Kafka needs after a delete."""
         return True
 
     @property
     def names_operations(self) -> bool:
-        """Return that they do not: the letters of events are Debezium's."""
+        """Always false: Debezium defines the letters of operations."""
         return False
 
     @property
     def operation_ids(self) -> bool:
-        """Return that each operation has a sequence id of its own."""
+        """Always true: each operation has a sequence id of its own."""
         return True
 
 
 def debezium_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DebeziumOptions, Definitions]:
-    """Return the options, and the tables of the files and properties; none where events may describe theirs."""
+    """Read the options and the tables. No tables are needed if events may describe them."""
     definitions = PropertyReader(properties, PARSER).definitions(files, needed=False)
     options = debezium_options(properties)
     if not len(definitions):
@@ -92,26 +96,29 @@ def debezium_setup(
 
 
 def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Return the tables that the properties define; raises OptionError where they define none."""
+    """Read the tables. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files, hint=_UNDEFINED)
 
 
 def debezium_options(properties: Properties) -> DebeziumOptions:
-    """Return the options of the Debezium parser; raises OptionError that names line and property."""
+    """Read the options of the Debezium parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, PARSER, MemberPaths(place="the event's members"))
     rows, prefix = read.text("model").casefold() == "row", read.text("add.fields.prefix")
 
     def source(name: str) -> ValueSource | None:
-        """Return where a value comes from: in rows, without a property, from the member that the transformation adds."""
+        """Return a value's source.
+
+        Without a property, a value of rows comes from the member added by the transformation.
+        """
         if rows and read.entry(name) is None and name in ROW_MEMBERS:
             members = (f"{prefix}{member}" for member in ROW_MEMBERS[name])
             return ValueSource(SourceKind.FIELD, ALTERNATIVES.join(members))
         return read.source(name)
 
     def needed(name: str) -> ValueSource:
-        found = source(name)
-        assert found is not None, "its row has a default"
-        return found
+        value_source = source(name)
+        assert value_source is not None, "its row has a default"
+        return value_source
 
     return DebeziumOptions(
         seqid=read.needed_source("seqid"),
@@ -137,12 +144,8 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     )
 
 
-# Debezium, connector properties: the rest of a value that begins with hex: is the octets in hexadecimal digits.
-_HEX: Final = "hex:"
-
-
 def _placeholder(read: PropertyReader) -> bytes:
-    """Return the bytes of the value of columns that were not logged."""
+    """Return the bytes of the placeholder for columns that were not logged."""
     text = read.text("unavailable.value.placeholder")
     if not text.casefold().startswith(_HEX):
         return text.encode()
@@ -150,18 +153,12 @@ def _placeholder(read: PropertyReader) -> bytes:
         return bytes.fromhex(text[len(_HEX) :])
     except ValueError:
         name = "unavailable.value.placeholder"
-        raise read.error(
-            f"debezium.{name} is {text}, whose digits are not hexadecimal", name
-        ) from None
-
-
-PLACEHOLDER: Final = "placeholder"
-ERROR: Final = "error"
+        raise read.error(f"debezium.{name} is {text}, which is not hexadecimal", name) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumPublishOptions(PublishOptions):
-    """How change events are written, each with one operation."""
+    """How change events are written, one per operation."""
 
     content: Annotated[Literal["row"], "an event holds one operation"] = ROW
     prefix: Annotated[str, "the name of the source, which topics begin with"] = "trailgate"

@@ -1,13 +1,15 @@
-"""The value that Debezium writes for a column that was not logged (``unavailable.value.placeholder``), in every form it takes.
+"""Find the value that Debezium writes for a column that was not logged (`unavailable.value.placeholder`).
 
-A connector writes the placeholder in the type of the column, here for the placeholder ``none``:
+A connector writes the placeholder in the type of the column. The forms of the placeholder `none`:
 
-    text                ``"none"``
-    bytes               its bytes by ``binary.handling.mode``: ``"bm9uZQ=="`` or ``"6e6f6e65"``
-    arrays of texts     ``["none"]``; of bytes ``["bm9uZQ=="]``; of uuid, the UUID of its MD5 hash
-    arrays of numbers   its bytes: ``[110, 111, 110, 101]``
-    hstore              ``{"none": "none"}``, or that object as text (``hstore.handling.mode=json``)
-    geometry            a point that lies far outside of all coordinates
+    text                "none"
+    bytes               by binary.handling.mode: "bm9uZQ==" or "6e6f6e65"
+    arrays of text      ["none"]
+    arrays of bytes     ["bm9uZQ=="]
+    arrays of uuid      the UUID of its MD5 hash
+    arrays of numbers   its bytes: [110, 111, 110, 101]
+    hstore              {"none": "none"}, or that object as text (hstore.handling.mode=json)
+    geometry            a point far outside of all coordinates
 """
 
 from __future__ import annotations
@@ -31,10 +33,11 @@ from trailgate.formats.json.images import Values, to_base64
 from trailgate.formats.json.scan_kernels import OBJECT, STRING
 from trailgate.model.types import Family
 
-# A shorter placeholder may be the value of a text column when it is encoded: the hexadecimal digits of "0" are "30".
+# An encoded placeholder shorter than this may be a normal value of a text column: "0" is "30" in hex.
 _UNMISTAKABLE: Final = 12
-# The well-known binary of the points that stand for missing geometries: EWKB of POINT(-99999999 -99999999) and of POINT(179.999999 89.999999)
-# with the SRID 4326 (geometry, geography), and the first of them without an SRID (point).
+# The points that stand for missing geometries, in well-known binary: POINT(-99999999 -99999999) and
+# POINT(179.999999 89.999999) with the SRID 4326 (geometry, geography), and the first one without an
+# SRID (point).
 _POINTS: Final = (
     "0101000020E6100000000000FC83D797C1000000FC83D797C1",
     "0101000020E61000000C21E7FDFF7F66401842CEFBFF7F5640",
@@ -44,12 +47,12 @@ _BLANKS: Final = r"[ \t\r\n]+"  # between the tokens of JSON
 
 
 def _base64(raw: bytes) -> str:
-    found: str = to_base64(pa.array([raw], pa.binary()))[0].as_py()
-    return found
+    encoded: str = to_base64(pa.array([raw], pa.binary()))[0].as_py()
+    return encoded
 
 
 def _encodings(raw: bytes) -> dict[str, list[str]]:
-    """Return the strings of the placeholder's bytes by ``binary.handling.mode``."""
+    """Return the encoded forms of the placeholder's bytes, by `binary.handling.mode`."""
     base64 = _base64(raw)
     digits: str = to_hex(pa.array([raw], pa.binary()))[0].as_py()
     return {
@@ -63,8 +66,9 @@ def _encodings(raw: bytes) -> dict[str, list[str]]:
 class Placeholder:
     """Finds the values of one column that were not logged.
 
-    ``raw`` is the placeholder's bytes, ``family`` that of the column. ``schema_type`` is the column's type in the event's schema, empty without a schema, and ``binary`` the
-    ``binary.handling.mode`` if it is known: both say in which form bytes are written.
+    `raw` is the placeholder's bytes, `family` the column's type family. `schema_type` is the
+    column's type in the event's schema ("" without a schema), and `binary` the
+    `binary.handling.mode` if it is known. Both limit the forms in which bytes may be written.
     """
 
     def __init__(self, raw: bytes, family: Family, schema_type: str, binary: str) -> None:
@@ -84,7 +88,7 @@ class Placeholder:
         self._nested = pa.array(_nested_forms(raw, [plain, *every]), pa.string())
 
     def find(self, values: Values) -> Mask | None:
-        """Return a mask of the values that are the placeholder, or None if there is none."""
+        """Return the mask of values that are the placeholder, or None if there are none."""
         strings = self._find_strings(values)
         nested = self._find_nested(values) if values.nested else None
         if strings is None or nested is None:
@@ -92,14 +96,14 @@ class Placeholder:
         return strings | nested
 
     def _find_strings(self, values: Values) -> Mask | None:
-        # Most columns have no value with the length of a placeholder: comparing lengths is all that they cost.
+        # Most columns have no value as long as a placeholder: then only lengths are compared.
         sizes = np.diff(text_view(values.strings)[0])
         if sizes.max(initial=0) < self._lengths[0] or not np.isin(sizes, self._lengths).any():
             return None
-        found = pc.is_in(values.strings, self._strings)
-        if not pc.any(found).as_py():
+        matches = pc.is_in(values.strings, self._strings)
+        if not pc.any(matches).as_py():
             return None
-        mask: Mask = np.asarray(found) & (values.kinds == STRING)
+        mask: Mask = np.asarray(matches) & (values.kinds == STRING)
         return mask if mask.any() else None
 
     def _find_nested(self, values: Values) -> Mask | None:
@@ -107,8 +111,8 @@ class Placeholder:
         nested = np.isin(kinds, CONTAINERS)
         if not nested.any():
             return None
-        own = pc.if_else(pa.array(nested), values.strings, pa.scalar(None, pa.string()))
-        compact = pc.replace_substring_regex(own, _BLANKS, "")
+        containers = pc.if_else(pa.array(nested), values.strings, pa.scalar(None, pa.string()))
+        compact = pc.replace_substring_regex(containers, _BLANKS, "")
         mask: Mask = np.asarray(pc.is_in(compact, self._nested, skip_nulls=True))
         objects = kinds == OBJECT
         if objects.any():
@@ -118,7 +122,7 @@ class Placeholder:
 
 
 def _map_strings(plain: str) -> list[str]:
-    """Return an hstore's placeholder as JSON text."""
+    """Return the placeholder of an hstore column that is written as JSON text."""
     pairs = {plain: plain}
     return [_compact(pairs), json.dumps(pairs, ensure_ascii=False)]
 
@@ -126,7 +130,8 @@ def _map_strings(plain: str) -> list[str]:
 def _nested_forms(raw: bytes, strings: Iterable[str]) -> list[str]:
     """Return the arrays and objects that stand for a missing value, without blanks.
 
-    A map is an object, or an array of pairs if Connect's converter does not take its keys for names.
+    A map is an object, or an array of pairs if Connect's converter does not write its keys as
+    member names.
     """
     plain = raw.decode(errors="replace")
     uuid = str(UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3))

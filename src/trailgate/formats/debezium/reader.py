@@ -1,7 +1,13 @@
-"""Debezium's change events to records and images, a batch at a time.
+"""Read Debezium change events, a batch at a time.
 
-An event is ``{"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": {...}}``, as it is or as the payload next to its schema.
-``InferredTables`` finds the tables that the schemas of events describe, before anything is captured.
+An event is an object, either alone or as the payload beside its schema:
+
+    {"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": {...}}
+
+Rows that the transformation ExtractNewRecordState made of events are read too: their columns are
+members of the message, and metadata are members such as `__op`. `InferredTables` infers tables from
+the schemas of events before anything is captured. Tombstones, BEGIN and END events, and messages of
+logical decoding are skipped with a note.
 """
 
 from __future__ import annotations
@@ -39,29 +45,40 @@ from trailgate.messages.records import MessageErrors, errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.tables import Column, Definitions, Table
 
-# The members with the commit time: in microseconds, and in milliseconds.
+# The members with the commit time: in microseconds and in milliseconds.
 _EVENT_TIMES: Final = ("source.ts_us", "source.ts_ms")
 _ROW_TIMES: Final = ("source_ts_us|{0}ts_us", "source_ts_ms|{0}ts_ms")
 ROW_TOMBSTONES: Final = (
-    "tombstones have no row and were passed over. In a topic of flattened rows they may be all that there is of deletes: let the transformation write these as rows "
+    "tombstones have no row and were skipped. In a topic of flattened rows they may be the only trace of deletes: let the transformation write deletes as rows "
     "(delete.tombstone.handling.mode=rewrite)"
 )
 TOMBSTONES: Final = (
-    "tombstones, which delete a key in a topic, are not operations: they were passed over"
+    "tombstones, which delete a key in a topic, are not operations: they were skipped"
 )
 BEFORE_HINT: Final = (
     "PostgreSQL logs no before values of a table without a key: ALTER TABLE ... REPLICA IDENTITY FULL. "
-    "In MySQL, binlog_row_image is to be FULL"
+    "In MySQL, set binlog_row_image=FULL"
 )
 _MILLI: Final = 1000  # microseconds
 _MONGODB: Final = "an event of a MongoDB collection: its rows are documents, which have no columns"
-LOGICAL: Final = "messages of logical decoding (op m) change no table: they were passed over"
+LOGICAL: Final = "messages of logical decoding (op m) change no table: they were skipped"
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
+
+
+ROW_HINT: Final = (
+    "Rows of ExtractNewRecordState have only the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
+    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
+)
+_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
+_LEVELS: Final = 4  # payload, its members, columns in images, and members of numbers with a scale
+_SCHEMA: Final = "schema"
+_KEPT: Final = 256  # schemas that are remembered
+_NO_SCHEMA: Final = b""
 
 
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
-    """Events as records. ``schema`` is the node of each one's schema, ``NO_NODE`` where a message has none."""
+    """Events as records. `schema` is the node of each event's schema, or `NO_NODE`."""
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
@@ -69,10 +86,11 @@ class DebeziumRecords(JsonRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what was passed over."""
+        """Warnings about skipped messages."""
         return self.passed_over
 
     def _text(self, name: str) -> pa.Array:
+        # `a|b` means the first of the members that is present.
         first, *others = name.split(ALTERNATIVES)
         values = JsonRecords._text(self, first)  # noqa: SLF001  super() does not work in classes with slots
         for other in others:
@@ -92,13 +110,19 @@ class DebeziumRecords(JsonRecords):
         return source.kind is SourceKind.FIELD and source.name == name
 
     def _transactions(self, ids: pa.Array) -> pa.Array:
-        """Return transaction ids; rows of a snapshot, and events without an id, are each a transaction of their own."""
+        """Return the transaction ids of events.
+
+        Rows of a snapshot and events without an id are transactions of their own: their id is their
+        position.
+        """
         assert self.options is not None
         member, prefix = "source.snapshot", self.options.prefix
         if self.options.rows:
             member = f"{prefix}snapshot|{prefix}source_snapshot"
         snapshot = self.text(member)
         alone = ids.is_null()
+        # source.snapshot is "false" or missing for changes, and "true", "first", "last" ... for
+        # snapshots.
         if snapshot.null_count < len(snapshot):
             changed = pc.is_in(snapshot.fill_null("false"), pa.array(["false"]))
             alone = pc.or_(alone, pc.invert(changed))
@@ -108,18 +132,21 @@ class DebeziumRecords(JsonRecords):
         own = format_positions(batch.files[self.message], batch.offsets[self.message] + self.offset)
         return pc.if_else(alone, own, ids)
 
-    def lacking(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem of an event without a member that is needed, and a hint."""
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem and the hint for an event that lacks a required member."""
         if what == "table" and self.text("source.collection").null_count < len(self.message):
             return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
         assert self.options is not None
         if self.options.rows:
-            problem = JsonRecords.lacking(self, name, what)[0]
+            problem = JsonRecords.missing_problem(self, name, what)[0]
             return problem, ROW_HINT.format(self.options.prefix)
-        return JsonRecords.lacking(self, name, what)
+        return JsonRecords.missing_problem(self, name, what)
 
     def times(self) -> Longs | None:
-        """Return each event's commit time in microseconds since 1970 UTC, or None where another member has it."""
+        """Return each event's commit time in microseconds since 1970 UTC.
+
+        None if another member has it.
+        """
         assert self.options is not None
         source, members, prefix = self.options.timestamp, _EVENT_TIMES, self.options.prefix
         if self.options.rows:
@@ -127,10 +154,11 @@ class DebeziumRecords(JsonRecords):
             members = exact_name, rough_name
         if source.kind is not SourceKind.FIELD or source.name != members[1]:
             return None
+        # Microseconds if the event has them, otherwise milliseconds.
         exact, rough = map(self.text, members)
         if len(exact) and not exact.null_count:
             return self._micros(exact, 1)
-        if rough.null_count:  # an error, as of any value that is needed
+        if rough.null_count:  # the caller reports the missing value
             return None
         return np.where(
             np.asarray(exact.is_valid()),
@@ -139,9 +167,12 @@ class DebeziumRecords(JsonRecords):
         ).astype(np.int64)
 
     def _micros(self, values: pa.Array, units: int) -> Longs:
-        """Return times of which each is so many microseconds; 0 is the beginning of 1970. Raises BadMessagesError."""
-        found = self._integers(values)
-        bad = (found < YEAR_1 // units) | (found >= YEAR_10000 // units)
+        """Convert times to microseconds; `units` is the number of microseconds in one unit.
+
+        Raises BadMessagesError if a time is outside the years 1 to 9999.
+        """
+        numbers = self._integers(values)
+        bad = (numbers < YEAR_1 // units) | (numbers >= YEAR_10000 // units)
         if bad.any():
 
             def error(row: int) -> DecodeError:
@@ -149,12 +180,12 @@ class DebeziumRecords(JsonRecords):
                 return self.error(row, problem, field="source")
 
             self.refuse(np.flatnonzero(bad), error)
-        return found * units
+        return numbers * units
 
     def _integers(self, values: pa.Array) -> Longs:
-        """Return numbers of strings; raises BadMessagesError."""
+        """Parse integers. Raises BadMessagesError."""
         try:
-            found: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
+            integers: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
             errors = errors_by_row(
                 lambda part: parse_integers(part, 0, 8, signed=True), values, error
@@ -165,31 +196,26 @@ class DebeziumRecords(JsonRecords):
                 return self.error(row, problem, field="source")
 
             self.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
-        return found
+        return integers
 
 
-ROW_HINT: Final = (
-    "Rows of ExtractNewRecordState have the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
-    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
-)
-
-
-def row_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Return the rows among documents; raises BadMessagesError for documents that are not objects."""
-    nodes = found.nodes
-    payload, schema = nodes.members(found.document, ["payload", "schema"])
+def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
+    """Find the rows among documents. Raises BadMessagesError if a document is not an object."""
+    nodes = documents.nodes
+    payload, schema = nodes.members(documents.document, ["payload", "schema"])
     wrapped = (payload >= 0) & (schema >= 0)  # by Connect's converter, with schemas.enable
-    holder = np.where(wrapped, payload, found.document)
+    holder = np.where(wrapped, payload, documents.document)
     kinds = nodes.kinds(holder)
-    empty = found.messages.starts == found.messages.ends
+    empty = documents.messages.starts == documents.messages.ends
+    # A JSON null is a tombstone written by a converter.
     rows = np.flatnonzero(kinds != NULL)
     tombstones = bool(empty.any()) or len(rows) < len(kinds)
     records = DebeziumRecords(
-        found.messages,
-        found.message[rows],
-        found.offset[rows],
+        documents.messages,
+        documents.message[rows],
+        documents.offset[rows],
         nodes,
-        document=found.document[rows],
+        document=documents.document[rows],
         holder=holder[rows],
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
@@ -199,31 +225,33 @@ def row_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecords
     return records
 
 
-_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
+def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
+    """Find the change events among documents. BEGIN and END events and tombstones are skipped.
 
-
-def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Return the change events among documents; raises BadMessagesError for documents that are neither these nor what goes with them."""
-    nodes = found.nodes
-    payload, schema = nodes.members(found.document, ["payload", "schema"])
-    holder = np.where(payload >= 0, payload, found.document)
+    Raises BadMessagesError if a document is something else.
+    """
+    nodes = documents.nodes
+    payload, schema = nodes.members(documents.document, ["payload", "schema"])
+    holder = np.where(payload >= 0, payload, documents.document)
     kinds = nodes.kinds(holder)
     op, status, identifier = nodes.members(holder, ["op", "status", "id"])
+    # BEGIN and END events have the members status and id instead of op.
     is_event = (kinds == OBJECT) & (op >= 0)
     boundary = ~is_event & (status >= 0) & (identifier >= 0)
     boundary &= np.asarray(pc.is_in(nodes.strings(status), pa.array(["BEGIN", "END"])))
     odd = ~is_event & ~boundary & (kinds != NULL)
     if odd.any():
         hint = (
-            "An event has the member op; schema changes and heartbeats are in topics of their own. "
-            "Rows that ExtractNewRecordState has made of events are read with debezium.model=row"
+            "An event has the member op; schema changes and heartbeats have separate topics. "
+            "Rows made by ExtractNewRecordState are read with debezium.model=row"
         )
         if not _FLATTENED.isdisjoint(nodes.names):
-            hint = "It is a row, as ExtractNewRecordState makes it: set debezium.model=row"
-        found.refuse(
-            np.flatnonzero(odd), lambda row: found.error(row, "this is not a change event", hint)
+            hint = "It is a row made by ExtractNewRecordState: set debezium.model=row"
+        documents.refuse(
+            np.flatnonzero(odd),
+            lambda row: documents.error(row, "this is not a change event", hint),
         )
-    empty = found.messages.starts == found.messages.ends  # Kafka's null values
+    empty = documents.messages.starts == documents.messages.ends  # Kafka's null values
     tombstones = bool(empty.any() or (kinds == NULL).any())
     notes = {
         note for note, some in ((TOMBSTONES, tombstones), (BOUNDARIES, boundary.any())) if some
@@ -235,11 +263,11 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
         notes.add(LOGICAL)
     rows = np.flatnonzero(is_event & ~logical)
     return DebeziumRecords(
-        found.messages,
-        found.message[rows],
-        found.offset[rows],
+        documents.messages,
+        documents.message[rows],
+        documents.offset[rows],
         nodes,
-        document=found.document[rows],
+        document=documents.document[rows],
         holder=holder[rows],
         options=options,
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
@@ -247,14 +275,8 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
     )
 
 
-_LEVELS: Final = 4  # payload, its members, those of its images, and those of numbers with a scale
-_SCHEMA: Final = "schema"
-_KEPT: Final = 256  # schemas, of which some make the next ones likely
-_NO_SCHEMA: Final = b""
-
-
 class DebeziumFormat(MessageFormat[DebeziumRecords]):
-    """Reads change events by one set of options; what these and a schema decide is made once and kept."""
+    """Reads change events with one set of options. Schemas and converters are remembered."""
 
     def __init__(self, options: DebeziumOptions) -> None:
         self.options = options
@@ -263,11 +285,11 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         self._converters: dict[tuple[str, bytes], tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> DebeziumRecords:
-        """Return the change events of the messages; raises BadMessagesError."""
-        found = document_records(messages, self._scanner.scan(messages))
+        """Find the change events of the messages. Raises BadMessagesError."""
+        documents = document_records(messages, self._scanner.scan(messages))
         if self.options.rows:
-            return row_records(found, self.options)
-        return event_records(found, self.options)
+            return row_records(documents, self.options)
+        return event_records(documents, self.options)
 
     def layouts(
         self,
@@ -275,7 +297,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return the number of each event's schema, 0 where it has none."""
+        """Return the number of each event's schema, 0 if it has none."""
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
         has = schema >= 0
@@ -284,6 +306,8 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         starts = np.where(has, nodes.start[schema], 0)
         lengths = np.where(has, nodes.length[schema], -1)
         codes, known = np.empty(len(schema), np.int64), np.empty(_KEPT, np.int64)
+        # Few distinct schemas are compared as bytes. If there are more than _KEPT, Arrow's
+        # dictionary takes over.
         if code_strings(nodes.text, starts, lengths, codes, known) != MANY:
             return codes
         strings = nodes.strings(schema).dictionary_encode("encode")
@@ -293,7 +317,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
     def images(
         self, records: DebeziumRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike events; what is wrong is added to the errors."""
+        """Read the before and after images of events with the same table, type and schema.
+
+        Errors are added to `errors`.
+        """
         absent = (ABSENT,) * len(table.columns)
         group = JsonImages(records, table, rows, errors)
         try:
@@ -324,7 +351,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         return images[0], images[1]
 
     def others(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the members of rows that are not columns: those with the prefix, and those that properties name."""
+        """Return the members of rows that are not columns: those with the prefix, and those named in properties."""
         options = self.options
         sources = (options.timestamp, options.txid, options.optype, options.schema, *options.table)
         sources += (options.seqid, options.txowner, options.txname)
@@ -338,25 +365,31 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
     def _converters_of(
         self, records: DebeziumRecords, table: Table, row: int
     ) -> tuple[ConvertValues, ...]:
-        """Return what makes values of a table's columns by the schema of a record; raises DecodeError for one that cannot be read."""
+        """Return the converters of a table's columns, for the schema of a record.
+
+        Raises DecodeError if the schema cannot be read.
+        """
         assert records.schema is not None
         node = int(records.schema[row])
         raw = records.nodes.raw(node) if node >= 0 else _NO_SCHEMA
         raw = _NO_SCHEMA if raw == b"null" else raw
-        found = self._converters.get((table.name, raw))
-        if found is None:
+        converters = self._converters.get((table.name, raw))
+        if converters is None:
             if len(self._schemas) > _KEPT:
                 self._schemas, self._converters = {_NO_SCHEMA: None}, {}
             if raw not in self._schemas:
                 self._schemas[raw] = read_schema(raw, rows=self.options.rows)
             schema, options = self._schemas[raw], self.options
-            found = tuple(converter_for(column, schema, options) for column in table.columns)
-            self._converters[table.name, raw] = found
-        return found
+            converters = tuple(converter_for(column, schema, options) for column in table.columns)
+            self._converters[table.name, raw] = converters
+        return converters
 
 
 class InferredTables:
-    """The tables that events' schemas describe. Schemas have no keys: no column is marked."""
+    """Infers tables from events' schemas.
+
+    Schemas do not contain keys, so no column is marked as key.
+    """
 
     def __init__(self, options: DebeziumOptions) -> None:
         self._options, self._format = options, DebeziumFormat(options)
@@ -364,9 +397,9 @@ class InferredTables:
         self._columns: dict[bytes, tuple[Column, ...]] = {}
 
     def add(self, messages: MessageBatch) -> None:
-        """Learn from messages; those that cannot be read are for the capture to report.
+        """Read the tables of a batch. Unreadable messages are ignored; the capture reports them.
 
-        Raises DefinitionError for a table of which a column is described in two ways.
+        Raises DefinitionError if a column is described in two ways.
         """
         found = read_of(messages, self._name)
         if found is None:
@@ -377,6 +410,8 @@ class InferredTables:
         if not len(rows):
             return
         layouts = self._format.layouts(records, (), codes)
+        # The first record of each combination of table and schema describes it; the others repeat
+        # it.
         pairs = np.stack([codes[rows], layouts[rows]])
         firsts = np.sort(np.unique(pairs, axis=1, return_index=True)[1])
         for row in rows[firsts].tolist():
@@ -386,16 +421,16 @@ class InferredTables:
                 self._tables[table.name] = unite(self._tables, table)
 
     def definitions(self) -> Definitions:
-        """Return the tables in the order of their names."""
+        """Return the tables, sorted by name."""
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
     def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
-        """Return the events, and which table each one belongs to; raises BadMessagesError."""
+        """Return the events and their table names. Raises BadMessagesError."""
         records = self._format.records(messages)
         return records, MetadataValues(self._options, records, 0).table_names()
 
     def _columns_of(self, schema: bytes) -> tuple[Column, ...]:
-        """Return the columns that a schema has; none where it cannot be read."""
+        """Return the columns of a schema, or () if it cannot be read."""
         if schema not in self._columns:
             try:
                 types = tuple(read_schema(schema, rows=self._options.rows).values())

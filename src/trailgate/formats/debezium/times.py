@@ -1,4 +1,8 @@
-"""Dates and times of change events: numbers since 1970 or midnight, and ISO text, made ISO text without a zone."""
+"""Convert dates and times of change events to ISO text without a zone.
+
+They come as numbers since 1970 or since midnight, in units from days to nanoseconds, or as ISO
+text.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +27,31 @@ Decode = Callable[[Values], pa.Array]
 DAY: Final = 86_400_000_000  # microseconds
 
 
+_HOUR: Final = 3_600_000  # milliseconds
+# MySQL's TIME may be a span from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
+_MOST_HOURS: Final = 838
+_RANGE: Final = "The range is -838:59:59 to 838:59:59, that of MySQL's TIME"
+
+# The zone offset at the end of an ISO time written by Java: +05:30, -11:00, +01:02:03.
+_OFFSET: Final = (
+    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
+)
+_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
+_MOST_OFFSET: Final = 18 * 3600  # seconds: the largest offset in Java
+_SECOND: Final = 1_000_000
+
+
 def dates(values: Values) -> pa.Array:
-    """Return ISO dates of days since 1970."""
+    """Convert days since 1970 to ISO dates."""
     values.refuse_others(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
 
 
 def timestamps(units: int) -> Decode:
-    """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
+    """Create a decoder of times since 1970 to ISO date times.
+
+    `units` is the number of units per millisecond: 1, 1000 or 1,000,000.
+    """
 
     def decode(values: Values) -> pa.Array:
         values.refuse_others(NUMBER)
@@ -44,12 +65,15 @@ def timestamps(units: int) -> Decode:
 def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        # The product may overflow 64 bits; `numbers` itself is checked against the range too.
         with np.errstate(over="ignore"):
-            found = micros(numbers)
-        bad = (found < YEAR_1) | (found >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
+            microseconds = micros(numbers)
+        bad = (
+            (microseconds < YEAR_1) | (microseconds >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
+        )
         if bad.any():
             raise row_error("not a time in the years 1 to 9999", dense, int(np.argmax(bad)))
-        text = pc.cast(pa.array(found).view(pa.timestamp("us")), pa.string())
+        text = pc.cast(pa.array(microseconds).view(pa.timestamp("us")), pa.string())
         return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
 
     return over_nulls(convert, values.strings)
@@ -63,16 +87,12 @@ def _nanoseconds(values: Values) -> pa.Array:
     return over_nulls(convert, values.strings)
 
 
-_HOUR: Final = 3_600_000  # milliseconds
-# MySQL's TIME is a span too: from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
-_MOST_HOURS: Final = 838
-_RANGE: Final = "It is from -838:59:59 to 838:59:59, as MySQL's TIME"
-
-
 def times_of_day(units: int) -> Decode:
-    """Return a decoder to HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``.
+    """Create a decoder of times since midnight to HH:MI:SS.ffffff.
 
-    A time of MySQL may be negative or longer than a day: ``-01:30:00.000000``, ``25:00:00.000000``.
+    `units` is the number of units per millisecond.
+
+    MySQL's times may be negative or longer than a day: `-01:30:00.000000`, `25:00:00.000000`.
     """
 
     def decode(values: Values) -> pa.Array:
@@ -92,6 +112,7 @@ def times_of_day(units: int) -> Decode:
         size = np.abs(numbers)
         hours = pc.utf8_lpad(pc.cast(pa.array(size // hour), pa.string()), 2, "0")
         signs = pc.if_else(pa.array(numbers < 0), "-", "")
+        # Replace the two digits of the hour, as `_clock` formats only the time within the hour.
         rest = pc.utf8_slice_codeunits(_clock(size % hour, units), 2)
         return pc.binary_join_element_wise(signs, hours, rest, "")
 
@@ -99,23 +120,14 @@ def times_of_day(units: int) -> Decode:
 
 
 def _clock(numbers: Longs, units: int) -> pa.Array:
-    """Return HH:MI:SS.ffffff of times within a day, with nine digits of fraction for nanoseconds."""
+    """Format times within a day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")
     scaled = numbers if units >= 1000 else numbers * (1000 // units)
     return pc.cast(pa.array(scaled).view(kind), pa.string())
 
 
-# The offset of a zone at the end of an ISO time, as Java writes it: Z, +05:30, -11:00, +01:02:03.
-_OFFSET: Final = (
-    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
-)
-_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
-_MOST_OFFSET: Final = 18 * 3600  # seconds: Java has none beyond
-_SECOND: Final = 1_000_000
-
-
 def iso_strings(values: Values) -> pa.Array:
-    """Return ISO strings in UTC without the letter of their zone; a time of another zone is converted."""
+    """Convert ISO times to UTC, without the final Z. Times with another offset are converted."""
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -134,9 +146,9 @@ def iso_strings(values: Values) -> pa.Array:
 
 
 def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
-    """Return the times of these rows, which have an offset, in UTC.
+    """Convert the times of the given rows, which all have an offset, to UTC.
 
-    The fraction stays as it is written: offsets are whole seconds.
+    The fraction is copied as it is, because offsets are whole seconds.
     """
     part = pc.extract_regex(values.take(pa.array(rows)), _ZONED)
     hours, minutes, seconds = (
@@ -153,11 +165,11 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
     bad = (offset > _MOST_OFFSET) | (minutes > 59) | (seconds > 59)
     bad |= (micros < YEAR_1) | (micros >= YEAR_10000)
     if bad.any():
-        problem = "not a time with the offset of a zone, in the years 1 to 9999"
+        problem = "not a time with a zone offset in the years 1 to 9999"
         raise row_error(problem, values, int(rows[np.argmax(bad)]))
-    whole = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
+    shifted = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
     return pc.binary_join_element_wise(
-        pc.utf8_slice_codeunits(whole, 0, 19), part.field("fraction"), ""
+        pc.utf8_slice_codeunits(shifted, 0, 19), part.field("fraction"), ""
     )
 
 
@@ -166,7 +178,7 @@ def _or_zero(values: pa.StringArray) -> pa.StringArray:
 
 
 def zoned_strings(values: Values) -> pa.Array:
-    """Return ISO strings with a blank before the time and before the zone: ``2020-01-02 03:04:05.5 -11:00``."""
+    """Format ISO times with blanks before time and zone: `2020-01-02 03:04:05.5 -11:00`."""
     values.refuse_others(STRING)
     spaced = pc.replace_substring_regex(values.strings, r"^(.{10})T", r"\1 ")
     named = pc.replace_substring_regex(spaced, "Z$", "+00:00")
@@ -174,12 +186,13 @@ def zoned_strings(values: Values) -> pa.Array:
 
 
 def _without_letter(values: pa.Array) -> pa.Array | None:
-    """Return times without their last letter, a Z or none; None where other zones may be among them."""
+    """Remove the final Z of times. None if times with other zones may be among them."""
     offsets, data = text_view(values)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    own = data[offsets[0] : offsets[-1]]
-    if (ends == starts).any() or (own == ord("+")).any():
+    used = data[offsets[0] : offsets[-1]]
+    if (ends == starts).any() or (used == ord("+")).any():
         return None
-    if np.count_nonzero(own == ord("-")) > 2 * len(values):  # those of dates
+    # Each date has two hyphens; more of them means a negative offset (or a negative year).
+    if np.count_nonzero(used == ord("-")) > 2 * len(values):  # those of dates
         return None
     return gather(data, starts, ends - (data[ends - 1] == ord("Z")), text=True, checked=True)

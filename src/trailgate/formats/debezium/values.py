@@ -1,7 +1,10 @@
-"""Values of columns in change events: by the schema that Kafka Connect's JSON converter puts before them, else by the properties.
+"""Convert the column values of change events, by the event's schema or else by properties.
 
-What Debezium makes of values is undone by one row a type, by the name of its meaning (Debezium, data type mappings). Each makes text, from which the
-column's own type is read as from any message, and has the column that a table gets that nothing defines. Decimals are unscaled two's complement numbers, big-endian, and a scale.
+Kafka Connect's JSON converter writes a schema beside each event. It has for each column a Connect
+type such as `int64`, and often a semantic name such as `io.debezium.time.MicroTimestamp`. `TYPES`
+has one row per name (Debezium, data type mappings): a function that converts the JSON values to
+text, and the column for tables that are inferred. The column's own parser then reads the text, as
+for any format. Without a schema, `BARE` and the `debezium.*.mode` properties decide.
 """
 
 from __future__ import annotations
@@ -39,9 +42,33 @@ from trailgate.model.values import parser_for
 Members = Mapping[str, Any]
 
 
+CONNECT: Final = "org.apache.kafka.connect.data."
+TIME: Final = "io.debezium.time."
+DATA: Final = "io.debezium.data."
+_MOST: Final = 65535  # the largest length in the two length bytes of a text column
+_INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
+_DIGITS: Final = 50  # characters of a number of unknown precision, as in Defgen
+_SIGN_AND_POINT: Final = 2
+_TIME_OF_DAY: Final = 18
+_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
+_DAY_WIDTH: Final = 10  # of a date
+_SECONDS: Final = 19  # of a date time without a fraction
+_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
+_SCHEMA_HINT: Final = (
+    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
+)
+_SCALE_HINT: Final = (
+    "Without a schema, text of decimal.handling.mode=precise needs it. Write the messages with their schemas "
+    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """A column's type: Connect's, and the name of its meaning if it has one. ``column`` is the column's own name."""
+    """A column's type in the schema: Connect's type and the semantic name, if any.
+
+    `column` is the column's name.
+    """
 
     type: str
     name: str = ""
@@ -53,17 +80,19 @@ Schema = Mapping[str, FieldType]
 
 
 def read_schema(text: bytes, *, rows: bool = False) -> Schema:
-    """Return the types of columns, in their order, by their names in lower case; raises DecodeError if there are none.
+    """Parse a schema. Return the column types by lower-case name, in the order of the columns.
 
-    The schema is that of an event, or of flattened ``rows``.
+    The schema is that of an event, or with `rows` of a flattened row. Raises DecodeError if it has
+    no columns.
     """
     try:
-        whole = json.loads(text)
+        schema = json.loads(text)
     except ValueError as error:  # a number of thousands of digits
         raise DecodeError(f"the schema of the event cannot be read: {error}") from None
     if rows:
-        return {kind.column.casefold(): kind for kind in map(_type, _fields(whole))}
-    for row in _fields(whole):
+        return {kind.column.casefold(): kind for kind in map(_type, _fields(schema))}
+    # An envelope's schema describes both images by the same columns; the first one found is enough.
+    for row in _fields(schema):
         if row.get("field") in ("after", "before"):
             types = map(_type, _fields(row))
             return {kind.column.casefold(): kind for kind in types}
@@ -86,18 +115,17 @@ Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType, Column], Decode]
 MakeColumn = Callable[[FieldType], Column]
 
-CONNECT: Final = "org.apache.kafka.connect.data."
-TIME: Final = "io.debezium.time."
-DATA: Final = "io.debezium.data."
-
 
 def as_text(values: Values) -> pa.Array:
-    """Return strings, digits of numbers, and the letters of true and false, as they are."""
+    """Return the values as they are: strings, digits of numbers, true and false."""
     return values.strings
 
 
 def _strings(*kinds: int) -> Encoding:
-    """Return what takes values of these JSON kinds as they are; without kinds all but objects and arrays."""
+    """Create a decoder that accepts values of these JSON types as they are.
+
+    Without types, it accepts all except objects and arrays.
+    """
 
     def decode(values: Values) -> pa.Array:
         if kinds:
@@ -110,20 +138,20 @@ def _strings(*kinds: int) -> Encoding:
 
 
 def base64_bytes(values: Values) -> pa.Array:
-    """Return bytes as hexadecimal digits."""
+    """Convert base64 to hex digits."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def url_safe_bytes(values: Values) -> pa.Array:
-    """Return bytes, written with the letters of file names, as hexadecimal digits."""
+    """Convert URL-safe base64 to hex digits."""
     values.refuse_others(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.strings, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
 
 def precise_decimals(scale: int) -> Decode:
-    """Return what makes digits of unscaled numbers, as bytes in base64; a JSON number is the number itself.
+    """Create a decoder of decimals: base64 of the unscaled number, or a JSON number.
 
     Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
     """
@@ -139,22 +167,28 @@ def precise_decimals(scale: int) -> Decode:
 
 
 def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
-    """Return what decoders make of the values of each kind, in the place of ``others``."""
-    kinds, found = values.kinds, others
+    """Decode the values of each JSON type by its decoder.
+
+    Values of other types are taken from `others`.
+    """
+    kinds, result = values.kinds, others
     for kind, decode in decoders.items():
-        mine = kinds == kind
-        if not mine.any():
+        of_kind = kinds == kind
+        if not of_kind.any():
             continue
-        own = values.strings
-        if not mine.all():
-            own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
-        made = decode(Values(values.nodes, own, values.cells, values.nested))
-        found = made if mine.all() else pc.if_else(pa.array(mine), made, found)
-    return found
+        strings = values.strings
+        if not of_kind.all():
+            strings = pc.if_else(pa.array(of_kind), strings, pa.scalar(None, pa.string()))
+        made = decode(Values(values.nodes, strings, values.cells, values.nested))
+        result = made if of_kind.all() else pc.if_else(pa.array(of_kind), made, result)
+    return result
 
 
 def _decimals(kind: FieldType, _: Column) -> Decode:
-    """Return what makes digits of numbers with the scale of their schema; raises DecodeError for one without a scale."""
+    """Create a decoder of decimals with the scale in their schema.
+
+    Raises DecodeError if it has no valid scale.
+    """
     scale = _parameter(kind, "scale", MOST_SCALE + 1)
     if abs(scale) > MOST_SCALE:
         text = kind.parameters.get("scale", "")
@@ -174,7 +208,7 @@ def _always(decode: Decode) -> Encoding:
 
 
 def _bits(kind: FieldType, column: Column) -> Decode:
-    """Return the number in a column of numbers, the bytes in one of bytes, else digits 0 and 1."""
+    """Choose a decoder of bits: to numbers, to bytes, or to digits 0 and 1, by the column's type."""
     if column.family in _NUMBERS:
         return bit_numbers
     if column.family is Family.BYTES:
@@ -183,18 +217,21 @@ def _bits(kind: FieldType, column: Column) -> Decode:
 
 
 def _length(kind: FieldType) -> int:
-    """Return the number of bits, or 0 if a text column has no room for them: those of bit varying without a length."""
+    """Return the number of bits, or 0 if a text column is too short for them (bit varying without a length)."""
     text = kind.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
     return length if length <= MOST_BITS else 0
 
 
 def _structures(kind: FieldType, column: Column) -> Decode:
-    """Return the JSON text of objects and arrays in a column of text; other columns have no such values."""
+    """Return a decoder of objects and arrays to JSON text.
+
+    Only text columns can have such values.
+    """
     if column.family is Family.TEXT:
         return _take_structures
     return _refusing(
-        f"a value of the type {kind.name or kind.type} is an object or an array, and only a column of text holds one",
+        f"a value of the type {kind.name or kind.type} is an object or an array, which only a text column can store",
         "Define the column as text: its value is the JSON text",
     )
 
@@ -205,20 +242,14 @@ def _take_structures(values: Values) -> pa.Array:
 
 
 def _iso(_: FieldType, column: Column) -> Decode:
-    """Return times in UTC, or with their zone for a column that has room for one."""
+    """Choose a decoder of times: to UTC, or with the zone if the column has room for it."""
     return zoned_strings if column.zoned else iso_strings
 
 
 _TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
 _REAL, _DOUBLE, _DATETIME = 142, 143, 192
 _NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
-_MOST: Final = 65535  # what the two length bytes of a column of text hold
-_INTEGER_DIGITS: Final = 18  # that 64 bits hold
-_DIGITS: Final = 50  # characters of a number whose precision is not known, as Defgen has it
-_SIGN_AND_POINT: Final = 2
 _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
-_TIME_OF_DAY: Final = 18
-_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
 
 
 def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
@@ -227,7 +258,7 @@ def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
 
 
 def _decimal_column(kind: FieldType) -> Column:
-    """Return an integer with a scale where 64 bits hold all digits, else text."""
+    """Return an integer column with a scale if 64 bits are enough, otherwise a number as text."""
     scale = _parameter(kind, "scale")
     precision = _parameter(kind, "connect.decimal.precision")
     if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
@@ -241,13 +272,16 @@ def _bits_column(kind: FieldType) -> Column:
 
 
 def _parameter(kind: FieldType, name: str, default: int = 0) -> int:
-    """Return a number of a type's parameters."""
+    """Return a numeric parameter of a type."""
     text = kind.parameters.get(name, "")
     return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
 
 
 class TypeRow(NamedTuple):
-    """One type: what makes text of its values, and the column that takes all of them; None: that of Connect's type."""
+    """One type: how its values become text, and the column that can store all of them.
+
+    If `column` is None, the column is that of the Connect type.
+    """
 
     encoding: Encoding
     column: MakeColumn | None = None
@@ -261,7 +295,7 @@ _UTC: Final = TypeRow(_iso, _column(_DATETIME, _NANOS))
 _STRUCTURE: Final = TypeRow(_structures)
 _OF_DAY: Final = _column(_TEXT, _TIME_OF_DAY)
 _IN_MILLIS: Final = TypeRow(_always(timestamps(1)), _column(_DATETIME, _MILLIS))
-# By the name of the meaning, or, without one, Connect's type.
+# By semantic name, or by Connect's type if there is none.
 TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
     {
         **dict.fromkeys(("int8", "int16"), TypeRow(_NUMBER, _column(_BIN16, 2))),
@@ -323,28 +357,16 @@ TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
 
 
 def column_of(kind: FieldType) -> Column:
-    """Return the column that takes all values of a type; of one that is not known it is text."""
-    own = TYPES.get(kind.name)
-    make = None if own is None else own.column
-    if make is None and (own is not None or not kind.name) and kind.type in TYPES:
+    """Return the column that can store all values of a type. Unknown types get a text column."""
+    type_row = TYPES.get(kind.name)
+    make = None if type_row is None else type_row.column
+    if make is None and (type_row is not None or not kind.name) and kind.type in TYPES:
         make = TYPES[kind.type].column
     return replace((make or _TEXT_COLUMN)(kind), name=kind.column)
 
 
-_DAY_WIDTH: Final = 10  # of a date
-_SECONDS: Final = 19  # of a date time without a fraction
-_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
-_SCHEMA_HINT: Final = (
-    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
-)
-_SCALE_HINT: Final = (
-    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
-    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
-)
-
-
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
-    """Return what makes values of a column from members."""
+    """Create the converter of a column's values, including the detection of the placeholder."""
     kind = None if schema is None else schema.get(column.name.casefold())
     parse, decode = parser_for(column), _decoder(column, schema, kind, options)
     written = "" if kind is None else kind.type
@@ -368,23 +390,24 @@ def _decoder(
         return as_text if bare is None else bare(column, options)
     if kind is None:
         return _refusing("the schema of the event does not have this column", "")
-    found = TYPES.get(kind.name or kind.type)
-    if found is None:
+    type_row = TYPES.get(kind.name or kind.type)
+    if type_row is None:
         return _unknown(column, kind)
-    decode = found.encoding(kind, column)
+    decode = type_row.encoding(kind, column)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
 def _unknown(column: Column, kind: FieldType) -> Decode:
-    """Return a decoder for a type that is not Debezium's or Connect's, as a custom converter writes it.
+    """Return a decoder for a type that neither Debezium nor Connect defines, as a custom converter may write it.
 
-    Its text, or the JSON text of its structure, is the value of a column of text. What else it means is not known.
+    A text column gets its text, or the JSON text of its structure. For other columns its meaning is
+    unknown.
     """
     if column.family is Family.TEXT and kind.type in ("string", "struct", "array", "map"):
         return TYPES[kind.type].encoding(kind, column)
     named = kind.name or kind.type
     return _refusing(
-        f"it is not known how values of the type {named} are written, in JSON {kind.type}",
+        f"the notation of the type {named} is unknown (in JSON {kind.type})",
         "Debezium and Kafka Connect do not document it. Let the connector write one of their types, or text",
     )
 
@@ -400,7 +423,7 @@ def _refusing(problem: str, hint: str) -> Decode:
 
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
-    """Return what takes strings for ISO times, and numbers as ``time.precision.mode`` has them."""
+    """Create a decoder of times without a schema: strings are ISO times, numbers follow `time.precision.mode`."""
     numbers = _bare_numbers(column, options.times)
 
     def decode(values: Values) -> pa.Array:
@@ -414,21 +437,24 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
 def _bare_numbers(column: Column, mode: str) -> Decode:
     fraction = column.external_length - _SECONDS - 1
     units = {"connect": 1, "microseconds": 1000, "nanoseconds": 1_000_000}.get(mode)
+    # Adaptive modes choose the unit by the column's fraction: milliseconds up to 3 digits,
+    # microseconds up to 6, then nanoseconds.
     if mode.startswith("adaptive"):
         units = 1 if fraction <= 3 else 1000 if fraction <= 6 else 1_000_000
     if not mode or mode == "isostring":
         hint = f"{_SCHEMA_HINT}time.precision.mode"
-        return _refusing("it is not known what a number in a column of times is", hint)
+        return _refusing("the unit of numbers in a time column is unknown", hint)
     assert units is not None
     return dates if column.external_length <= _DAY_WIDTH else timestamps(units)
 
 
 def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
-    """Return what takes numbers as they are, and strings as ``decimal.handling.mode`` has them."""
+    """Create a decoder of numbers without a schema: numbers as they are, strings by `decimal.handling.mode`."""
     strings = _refusing(
-        "it is not known what text in a column of numbers is",
+        "the meaning of text in a number column is unknown",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
+    # Unscaled bytes mean nothing without a scale.
     if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
         strings = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
     elif options.decimals == "precise":
@@ -443,14 +469,14 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
 
 
 def _with_truth(decode: Decode) -> Decode:
-    """Return a decoder for which true and false are 1 and 0."""
+    """Wrap a decoder so that true and false become 1 and 0."""
 
     def numeric(values: Values) -> pa.Array:
-        found, kinds = decode(values), values.kinds
+        decoded, kinds = decode(values), values.kinds
         for kind, digit in ((TRUE, "1"), (FALSE, "0")):
             if (kinds == kind).any():
-                found = pc.if_else(pa.array(kinds == kind), digit, found)
-        return found
+                decoded = pc.if_else(pa.array(kinds == kind), digit, decoded)
+        return decoded
 
     return numeric
 
@@ -468,10 +494,10 @@ _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
 def _bare_bytes(_: Column, options: DebeziumOptions) -> Decode:
     if options.binary:
         return _BINARY[options.binary]
-    return _refusing("it is not known how bytes are written", f"{_SCHEMA_HINT}binary.handling.mode")
+    return _refusing("the notation of bytes is unknown", f"{_SCHEMA_HINT}binary.handling.mode")
 
 
-# What values without a schema are, by the family of their column.
+# Decoders of values without a schema, by the type family of the column.
 BARE: Final[Mapping[Family, Callable[[Column, DebeziumOptions], Decode]]] = MappingProxyType(
     {
         Family.DATETIME: _bare_time,

@@ -1,8 +1,9 @@
-"""Operations to Debezium's change events: the mirror of ``reader``.
+"""Write operations as Debezium change events: the reverse of `reader.py`.
 
-Columns are written as with decimal.handling.mode=string, time.precision.mode=isostring and binary.handling.mode=bytes. Events have the
-numbers of operations in their transactions, events of the transactions' bounds come with them, and keys are the values of a table's key, so that a partitioned log
-keeps the order of a row's events.
+Columns are written like a connector with decimal.handling.mode=string,
+time.precision.mode=isostring and binary.handling.mode=bytes. Each event has its ordinal in its
+transaction and in its table. BEGIN and END events are written around each transaction. The message
+key is the table's key, so that a partitioned log keeps the events of a row in order.
 """
 
 from __future__ import annotations
@@ -61,16 +62,31 @@ from trailgate.model.types import Family
 _MILLI: Final = 1000  # microseconds
 
 
+_DATE: Final = 10  # characters
+_TIME: Final = "io.debezium.time."
+# Connect's integer types by size in bytes; an unsigned number needs the next larger one.
+_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
+_UNSIGNED: Final = {2: "int32", 4: "int64"}
+LETTERS: Final[Mapping[int, str]] = MappingProxyType(
+    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
+)
+
+
 @dataclass(slots=True)
 class OpenTransaction:
-    """How many operations a transaction has so far, by table."""
+    """The number of operations of the open transaction so far, by table."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of the operations of a batch: which begin and end a transaction, and the places in it, in all and in its table, from 1 on."""
+    """The transactions of a batch's operations.
+
+    `begins` and `ends` mark the operations that begin and end a transaction. `total` and `of_table`
+    are each operation's ordinal, from 1, in its transaction and among the transaction's operations
+    of its table.
+    """
 
     begins: Mask
     ends: Mask
@@ -78,26 +94,32 @@ class Bounds:
     of_table: Longs
     tx_id: pa.Array
     times: Longs
-    counts: tuple[Longs, Longs, pa.Array]  # transaction, number and table, of ended ones
+    counts: tuple[Longs, Longs, pa.Array]  # of ended ones: transaction, number of operations, table
 
 
 def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
-    """Return the bounds of a batch's transactions; ``open_one`` becomes what is open after it."""
+    """Find the transactions of a batch.
+
+    Afterwards `open_one` is the transaction still open at its end.
+    """
     marks = batch.tx_indicators()
     begins, ends = begins_of(marks), ends_of(marks)
     number = np.cumsum(begins, dtype=np.int64)  # 0 is the transaction that was open before
     rows = np.arange(batch.rows)
+    # The row of the last begin up to each row; 0 for the transaction that was open before.
     first = np.maximum.accumulate(np.where(begins, rows, 0))
     total = rows - first + 1 + np.where(number == 0, sum(open_one.counts.values()), 0)
     times = np.empty(batch.rows, np.int64)
     for block in batch.blocks:
         times[block.order] = block.op_ts
     names, of_table, every = _count_tables(batch, number, open_one)
+    # Transactions whose last operation is in this batch.
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
         pairs = zip(left[1].tolist(), left[2].tolist(), strict=True)
         open_one.counts = {names[table]: count for table, count in pairs}
+    # The columns of `every` are (transaction, table, count). Keep those of ended transactions.
     every = every[:, ended]
     numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
@@ -108,35 +130,40 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
 def _count_tables(
     batch: ChangeBatch, number: Longs, open_one: OpenTransaction
 ) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
-    """Return the tables, each operation's place in its transaction's table, and how many each transaction has of each table.
+    """Count operations by transaction and table.
 
-    The last are lines of transactions, tables and counts, with what was there before the batch.
+    Return the table names, each operation's ordinal in its transaction and table, and a matrix
+    whose columns are (transaction, table, count). Operations before the batch are included.
     """
     names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
     of_table = np.empty(batch.rows, np.int64)
     before = np.zeros(len(names), np.int64)
     if batch.rows and number[0] == 0:
         before[:] = [open_one.counts.get(name, 0) for name in names]
-    found = []
+    parts = []
     for table, name in enumerate(names):
         mine = [block.order for block in batch.blocks if block.table.name == name]
         order = np.sort(np.concatenate(mine)) if mine else np.zeros(0, np.int64)
-        own = number[order]
-        fresh = np.ones(len(own), bool)
-        fresh[1:] = own[1:] != own[:-1]
-        begin = np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0))
-        counted = np.arange(len(own)) - begin + 1 + np.where(own == 0, before[table], 0)
+        transactions = number[order]
+        fresh = np.ones(len(transactions), bool)
+        fresh[1:] = transactions[1:] != transactions[:-1]
+        # Positions in `order`, the rows of one table. Example: transactions 1, 1, 2, 2, 2 give
+        # begin = 0, 0, 2, 2, 2 and ordinals 1, 2, 1, 2, 3.
+        begin = np.maximum.accumulate(np.where(fresh, np.arange(len(transactions)), 0))
+        counted = (
+            np.arange(len(transactions)) - begin + 1 + np.where(transactions == 0, before[table], 0)
+        )
         of_table[order] = counted
-        last = np.append(fresh[1:], [True] * bool(len(own))).astype(bool)
-        found.append(np.stack([own[last], np.full(int(last.sum()), table), counted[last]]))
-        if before[table] and (not len(own) or own[0] > 0):
-            found.append(np.array([[0], [table], [before[table]]]))
-    every = np.concatenate([np.zeros((3, 0), np.int64), *found], axis=1)
+        last = np.append(fresh[1:], [True] * bool(len(transactions))).astype(bool)
+        parts.append(np.stack([transactions[last], np.full(int(last.sum()), table), counted[last]]))
+        if before[table] and (not len(transactions) or transactions[0] > 0):
+            parts.append(np.array([[0], [table], [before[table]]]))
+    every = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
     return names, of_table, every[:, np.lexsort((every[1], every[0]))]
 
 
 def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
-    """Return the operations that the BEGIN events are before, and the events."""
+    """Return the rows of operations that a BEGIN event precedes, and these events."""
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
@@ -146,7 +173,7 @@ def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
 
 
 def end_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
-    """Return the operations that the END events are after, and the events."""
+    """Return the rows of operations that an END event follows, and these events."""
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
     entries = [
@@ -168,7 +195,7 @@ def end_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
 
 
 def _has_ids(bounds: Bounds) -> Mask:
-    """Return which operations have a transaction id."""
+    """Return the mask of operations that have a transaction id."""
     if not bounds.tx_id.null_count:
         return np.ones(len(bounds.begins), bool)
     valid: Mask = np.asarray(bounds.tx_id.is_valid())
@@ -187,15 +214,8 @@ def _digits(numbers: Longs) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
 
 
-_DATE: Final = 10  # characters
-_TIME: Final = "io.debezium.time."
-# Connect's types of whole numbers by their bytes; an unsigned number needs one more.
-_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
-_UNSIGNED: Final = {2: "int32", 4: "int64"}
-
-
 class EventColumn(NamedTuple):
-    """A column of events: how it is written, and its field in the schema."""
+    """A column of events: how its values are written, and its field in the schema."""
 
     written: WrittenColumn
     field: dict[str, Any]
@@ -237,13 +257,13 @@ def _base64(values: pa.Array) -> pa.Array:
 
 
 def _iso(values: pa.Array) -> pa.Array:
-    """Return ISO times in UTC (assumed: as Debezium's IsoDate and IsoTimestamp are)."""
+    """Format ISO times in UTC (assumed: that is how Debezium writes IsoDate and IsoTimestamp)."""
     return pc.binary_join_element_wise(with_marks(values, ISO_T[:1]), "Z", "")
 
 
 @lru_cache(TABLES)
 def event_schema(table: Table, prefix: str) -> bytes:
-    """Return the schema of a table's events, as Connect's JSON converter writes it."""
+    """Return the schema of a table's events, in the notation of Connect's JSON converter."""
     name = f"{prefix}.{table.name}"
     columns = [column.field for column in event_columns(table)]
     row = {"type": "struct", "fields": columns, "optional": True, "name": f"{name}.Value"}
@@ -278,9 +298,9 @@ def event_schema(table: Table, prefix: str) -> bytes:
 
 
 def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRows | None:
-    """Return the keys of alike operations: those after, of deletes before. None for truncates and tables without a key.
+    """Return the message keys of operations of one table and type: the after values, or the before values of deletes.
 
-    Raises EncodeError for an operation without a value of the key.
+    None for truncates and tables without a key. Raises EncodeError if a key value is missing.
     """
     numbers = block.table.marked_keys
     if not numbers or block.op_type[0] == TRUNCATE:
@@ -293,14 +313,14 @@ def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRow
 
 
 def transaction_keys(bounds: Bounds, rows: Longs) -> MeasuredRows:
-    """Return the keys of BEGIN or END events at these operations."""
+    """Return the message keys of the BEGIN or END events at these operations."""
     ids = bounds.tx_id.take(pa.array(rows))
     return measure([Member(b'{"id":', ids, STRING), Member(b"}")], len(rows))
 
 
 @lru_cache(TABLES)
 def key_schema(table: Table, prefix: str) -> bytes:
-    """Return the schema of the keys of a table's events, as Connect's JSON converter writes it."""
+    """Return the schema of the keys of a table's events, in the notation of Connect's JSON converter."""
     columns = event_columns(table)
     fields = [columns[key].field | {"optional": False} for key in table.marked_keys]
     name = f"{prefix}.{table.name}.Key"
@@ -308,7 +328,10 @@ def key_schema(table: Table, prefix: str) -> bytes:
 
 
 def _member(block: ChangeBlock, number: int) -> Member:
-    """Return a column of the key; one that is missing after is as it was before."""
+    """Return a key column as a member.
+
+    A value missing in the after image did not change: the before value is used.
+    """
     images = block.before[number], block.after[number]
     first, other = images if block.op_type[0] == DELETE else images[::-1]
     missing, values = first.is_missing(len(block)), first.values
@@ -316,7 +339,7 @@ def _member(block: ChangeBlock, number: int) -> Member:
         lost = missing & other.is_missing(len(block))
         if lost.any():
             name = block.table.columns[number].name
-            problem = f"key column {name} is missing, and an event has a key"
+            problem = f"key column {name} is missing, but an event needs its key"
             raise operation_error(block, int(np.argmax(lost)), problem).with_place(field=name)
         assert other.values is not None
         values = (
@@ -326,20 +349,18 @@ def _member(block: ChangeBlock, number: int) -> Member:
     return Member(written.literal, written.format(values), written.kind)
 
 
-LETTERS: Final[Mapping[int, str]] = MappingProxyType(
-    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
-)
-
-
 class DebeziumWriter:
-    """Writes change events, one an operation, with the events of transactions' bounds between them."""
+    """Writes change events, one per operation, with BEGIN and END events around transactions."""
 
     def __init__(self, options: DebeziumPublishOptions) -> None:
         self.options = options
         self._open = OpenTransaction()
 
     def write(self, batch: ChangeBatch) -> Messages:
-        """Return the events of all operations; raises EncodeError for what they cannot hold."""
+        """Return the events of all operations.
+
+        Raises EncodeError for values that events cannot express.
+        """
         if not batch.rows:
             return NO_MESSAGES
         bounds = bounds_of(batch, self._open) if self.options.transactions else None
@@ -350,29 +371,32 @@ class DebeziumWriter:
         if bounds is not None:
             begins, opening = begin_events(bounds)
             ends, closing = end_events(bounds)
-        own = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
+        # The slot of each operation's event among all events: its row, plus the BEGIN events up to
+        # it, plus the END events before it. Example: two transactions of one operation each have
+        # the slots BEGIN 0, event 1, END 2, BEGIN 3, event 4, END 5.
+        slot_of = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
         most = self.options.max_message_bytes
-        for alike, objects in measured_alike(batch, partial(self._measure, bounds=bounds), most):
-            measured.append((own[alike.order], objects))
-            own_keys = event_keys(alike, self.options.prefix, schemas=self.options.schemas)
+        for part, objects in measured_alike(batch, partial(self._measure, bounds=bounds), most):
+            measured.append((slot_of[part.order], objects))
+            own_keys = event_keys(part, self.options.prefix, schemas=self.options.schemas)
             if own_keys is not None:
-                keys.append((own[alike.order], own_keys))
+                keys.append((slot_of[part.order], own_keys))
         if bounds is not None:
-            measured += [(own[begins] - 1, opening), (own[ends] + 1, closing)]
-            for rows_of, slots in ((begins, own[begins] - 1), (ends, own[ends] + 1)):
+            measured += [(slot_of[begins] - 1, opening), (slot_of[ends] + 1, closing)]
+            for rows_of, slots in ((begins, slot_of[begins] - 1), (ends, slot_of[ends] + 1)):
                 keys.append((slots, transaction_keys(bounds, rows_of)))
         count = batch.rows + len(begins) + len(ends)
         order = np.empty(count, np.int64)
-        order[own], order[own[begins] - 1], order[own[ends] + 1] = rows, begins, ends
-        topics = self._topics(batch, own, count)
+        order[slot_of], order[slot_of[begins] - 1], order[slot_of[ends] + 1] = rows, begins, ends
+        topics = self._topics(batch, slot_of, count)
         return Messages(written(measured, count), order, {"topic": topics}, written(keys, count))
 
     def finish(self) -> Messages:
-        """Return no event: none is held back."""
+        """Return no messages, because none are held back."""
         return NO_MESSAGES
 
     def _topics(self, batch: ChangeBatch, own: Longs, count: int) -> pa.Array:
-        """Return the topic of each event, as Debezium names them."""
+        """Return the topic of each event, in Debezium's naming."""
         prefix = self.options.prefix
         names = [f"{prefix}.transaction", *(f"{prefix}.{b.table.name}" for b in batch.blocks)]
         codes = np.zeros(count, np.int64)
@@ -380,10 +404,10 @@ class DebeziumWriter:
         return pa.array(names, pa.string()).take(pa.array(codes))
 
     def _measure(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredRows:
-        """Return the events of operations of one type, measured."""
+        """Measure the events of operations of one table and type."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
-            problem = "the key changes, which in change events is a delete and an insert"
+            problem = "the key changes, which change events express as a delete and an insert"
             hint = "Give the option key_updates=update to write an update with both keys"
             raise operation_error(block, 0, problem, hint)
         pieces = [
@@ -401,11 +425,16 @@ class DebeziumWriter:
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
     ) -> Iterator[Member]:
-        """Yield the pieces of an image; an update without any before value has none."""
+        """Yield the members of an image.
+
+        An update without any before value has `null` as its before image.
+        """
         rows = len(block)
         if not wanted:
             refuse_image(block, image, name.decode())
         missing = [state.is_missing(rows) for state in image]
+        # Rows whose image is written as null: all rows if the type has no such image, or updates in
+        # which every before value is missing.
         nothing: Mask = np.ones(rows, bool)
         if wanted:
             nothing = np.logical_and.reduce(missing) if missing else nothing
@@ -432,10 +461,13 @@ class DebeziumWriter:
     def _without_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
     ) -> StateColumn:
-        """Return a column in which what is missing is written as is set; raises EncodeError."""
+        """Replace missing values as the option `missing` demands.
+
+        Raises EncodeError if it is "error".
+        """
         column = block.table.columns[at]
         if self.options.missing == ERROR:
-            problem = f"column {column.name} is missing, and an event has all columns of a row"
+            problem = f"column {column.name} is missing, but an event has all columns of a row"
             hint = (
                 "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or "
                 "give the option missing=omit, or missing=placeholder"
@@ -445,7 +477,9 @@ class DebeziumWriter:
         if self.options.missing != PLACEHOLDER:
             return state
         if column.family is not Family.TEXT:
-            problem = f"column {column.name} is missing, and a placeholder is a value of text columns alone"
+            problem = (
+                f"column {column.name} is missing, and only text columns can have a placeholder"
+            )
             error = operation_error(block, int(np.argmax(missing)), problem, "Set missing=omit")
             raise error.with_place(field=column.name)
         values = pa.nulls(len(block), pa.string()) if state.values is None else state.values
@@ -479,18 +513,21 @@ class DebeziumWriter:
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
-    """Return the database, schema and name of a table; raises EncodeError where there is no schema."""
+    """Return the database, schema and name of a table.
+
+    Raises EncodeError if the table has no schema.
+    """
     parts = list(map(unquote, name_parts(block.table.name)))
     if not 2 <= len(parts) <= 3:
-        problem = f"the table {block.table.name} has no schema, which an event names"
+        problem = f"the table {block.table.name} has no schema, but an event must name one"
         raise operation_error(block, 0, problem)
     return (parts[0] if len(parts) == 3 else None), parts[-2], parts[-1]
 
 
 def _times(micros: Longs) -> list[Member]:
-    """Return the pieces of a time in milliseconds, microseconds and nanoseconds."""
+    """Return the members of a time in milliseconds, microseconds and nanoseconds."""
     digits = _digits(micros)
-    # As text: years after 2262 have more nanoseconds than 64 bits hold.
+    # Nanoseconds are microseconds with "000" after them: after the year 2262 they exceed 64 bits.
     nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None
     return [
         Member(b',"ts_ms":', _digits(micros // _MILLI), BARE),

@@ -1,1 +1,1 @@
-"""Delimited messages (capture properties §6)."""
+"""Delimited messages, such as CSV (capture properties §6)."""

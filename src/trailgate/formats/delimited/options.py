@@ -1,4 +1,4 @@
-"""The options of the delimited parser: the ``delim.*`` properties, typed and checked together."""
+"""The options of the delimited parser: the `delim.*` properties, typed and checked against each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PART: Final = re.compile(r'"[^"]+"|[^."]+')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelimitedOptions(MetadataOptions):
-    """How delimited messages are read; see ``docs/properties.md`` for each property."""
+    """How delimited messages are read. `docs/properties.md` describes each property."""
 
     sourcedefs: str
     header: tuple[str, ...]
@@ -50,9 +50,10 @@ class DelimitedOptions(MetadataOptions):
 
 
 def delimited_options(properties: Properties) -> DelimitedOptions:
-    """Return the options of the delimited parser; raises OptionError that names line and property."""
+    """Read the options of the delimited parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, "delim")
     names = read.given("header", parse_names)
+    # From here on, metadata properties may name the header's fields.
     read = replace(read, header=HeaderFields(names, "delim.header"))
     rest: dict[str, Any] = {**metadata(read), **_tokens(read), **_switches(read)}
     table = read.source("table")
@@ -77,7 +78,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
 def delimited_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DelimitedOptions, Definitions]:
-    """Return the options, and the tables of the files and properties."""
+    """Read the options, and the tables of the definitions file and the properties."""
     options = delimited_options(properties)
     return options, PropertyReader(properties, "delim").definitions(files, needed=False)
 
@@ -97,6 +98,7 @@ def _sourcedefs(read: PropertyReader) -> str:
     entry = read.entry("sourcedefs")
     if entry is not None:
         return entry.value
+    # One of the two must define the tables.
     if read.entry("userdefs.tables") is None:
         hint = "Or define the tables here: delim.userdefs.tables"
         raise read.error("delim.sourcedefs is required", "sourcedefs", hint)
@@ -127,11 +129,12 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
 def _date_formats(
     properties: Properties,
 ) -> tuple[Lookup[str, DateFormat], Lookup[tuple[str, str], DateFormat]]:
-    """Return the formats of tables, and those of columns by table and column."""
+    """Return the date formats of tables, and those of columns by (table, column)."""
     prefix = _DATE_FORMAT + "."
     tables, columns = [], []
     for entry in properties.entries:
         if entry.name.startswith(prefix):
+            # SCHEMA.TABLE or SCHEMA.TABLE.COLUMN; names may be quoted.
             parts = [part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])]
             form, table = configured_format(properties, entry), ".".join(parts[:2])
             if len(parts) == 2:

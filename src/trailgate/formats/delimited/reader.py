@@ -1,10 +1,15 @@
-r"""Delimited messages to records and images, a batch at a time (capture properties §6).
+r"""Read delimited messages, a batch at a time (capture properties §6).
 
-``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\n``: n header fields, then m columns, each
-with a value and, where configured, its name and before value, grouped in blocks or not.
+A record has n header fields, then for each column a value and, if configured, its name and its
+before value. They are grouped by kind (`isgrouped`) or by column:
 
-A compiled scan finds the spans of all fields. Header fields are read first; then records of one table, operation type and number of fields are read together: their
-fields are paired with columns, and each column's values are gathered: quotes off, escapes undone, nulls distinct from empty text.
+    METACOL 1..n [,COLNAME 1..m] [,COLBEFOREVAL 1..m] ,COLVALUE 1..m \n
+    I,GG.ORDERS,2024-05-01:10:00:00,,7,,new          header of 3; ID = NULL -> 7, STATE = NULL -> new
+
+A compiled scan (`columnar.fields`) finds the spans of all fields. Header fields are read first.
+Records of one table, operation type and number of fields are then read together: `ColumnPairing`
+knows which field belongs to which column, and `FieldValues` copies one column at a time, without
+quotes and with escapes undone. NULL and empty text stay distinct.
 """
 
 from __future__ import annotations
@@ -42,9 +47,12 @@ from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, parser_for
 
+INSERT: Final = ord("I")
+DELETE: Final = ord("D")
+
 
 class FieldValues:
-    """Copies the values of fields from a batch's bytes, a column at a time."""
+    """Copies field values out of a batch's bytes, a column at a time."""
 
     def __init__(self, data: Octets, fields: Fields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
@@ -59,9 +67,10 @@ class FieldValues:
         ]
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check once that all bodies are UTF-8; raises BadMessagesError where some are not.
+        """Check once that all bodies are UTF-8. Raises BadMessagesError if some are not.
 
-        Delimiters that are not ASCII may cut text: then each column is checked by itself.
+        Delimiters that are not ASCII may cut a character in two. In that case each column is
+        checked separately, later.
         """
         options = self.options
         quotes = (options.quote or b"") + (options.quote_escaped or b"")
@@ -71,22 +80,31 @@ class FieldValues:
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
-        """Return the text of the fields ``first + place``, quotes off and escapes undone."""
+        """Return one field of each record as text, without quotes and with escapes undone.
+
+        `first` is the number of each record's first field, and `place` the field's position in the
+        record.
+        """
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different strings of a field, and those strings."""
+        """Return a field as codes: for each record an index into the list of distinct strings."""
         codes, known = self.spans(first, place, 1)
         if known is None:
             return distinct(self.text(first, place))
         strings = self.text(first[known], place).to_pylist()
         numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
-        if len(numbers) < len(known):  # one text, in quotes and without
+        # `numbers` maps each text to its code; map the codes of byte strings through it.
+        if len(numbers) < len(known):  # the same text, once quoted and once not
             codes = np.array([numbers[text] for text in strings])[codes]
         return codes, list(numbers)
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
-        """Return each record's number among the different bytes of ``count`` fields, and a row of each; None for too many."""
+        """Find the distinct byte strings of `count` adjacent fields.
+
+        Return for each record the number of its string, and one row with each string. The rows are
+        None if there are too many distinct strings.
+        """
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
         recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
@@ -99,13 +117,14 @@ class FieldValues:
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Return a text column for each place in the records, null where a field is NULL.
+        """Return a text column for each field position in `places`, null if a field is NULL.
 
-        Raises DecodeError, with the row as its record and the place as its column, for a value that
-        is not UTF-8.
+        Raises DecodeError, with the row as its record and the field position as its column, if a
+        value is not UTF-8.
         """
         fields, options, rows = self.fields, self.options, len(first)
         quote = options.quote or b""
+        # Without an escaped form, a quote inside a quoted value is doubled.
         escaped = options.quote_escaped or quote * 2
         offsets = np.empty((len(places), rows + 1), np.int32)
         begins = np.empty(len(places) * rows, np.int32)
@@ -118,6 +137,8 @@ class FieldValues:
             self.data, fields.starts, fields.ends, fields.flags, *which, null, *written
         )
         assert count >= 0, "the caller counts the fields of its records"
+        # All columns share one output buffer: column c has `sizes[c]` bytes from `bases[c]` on.
+        # SPARE bytes follow each, because the copy kernel writes whole words.
         sizes = offsets[:, -1].astype(np.int64) + SPARE
         bases = np.cumsum(sizes) - sizes
         out = np.empty(int(sizes.sum()), np.uint8)
@@ -132,7 +153,10 @@ class FieldValues:
         return columns
 
     def _text(self, values: pa.Array, place: int) -> pa.Array:
-        """Return text that is checked; raises DecodeError with the row as its record and the place as its column."""
+        """Check that a column is UTF-8.
+
+        Raises DecodeError with the row as its record and the field position as its column.
+        """
         try:
             check_text(values, np.arange(len(values)))
         except DecodeError as error:
@@ -141,10 +165,10 @@ class FieldValues:
         return values
 
     def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
-        """Return the values of the fields ``first + place`` with the escapes undone (decision 0026).
+        """Undo the escapes in the fields `first + place` (decision 0026).
 
-        capture properties §6.3: escapes are removed "only in quoted values"; its examples without a quote
-        property have them everywhere.
+        capture properties §6.3: escapes are removed "only in quoted values". Its examples without a
+        quote property have them in all values.
         """
         options = self.options
         if options.quote and not seen & kernels.QUOTED:
@@ -155,6 +179,7 @@ class FieldValues:
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(plain, options.nullindicator_escaped.decode())
             plain = pc.if_else(literal, options.nullindicator.decode(), plain)
+        # With a quote property, only quoted values have escapes: keep the others as they were.
         if plain is values or not options.quote:
             return plain
         quoted = self.fields.flags[first + place] & kernels.QUOTED > 0
@@ -172,7 +197,7 @@ FieldNumber = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPairing:
-    """The fields of column i's name, before and after value, counted from a record's first field."""
+    """The field numbers of column i's name, before and after value, counted from a record's first field."""
 
     columns: int
     name: FieldNumber | None
@@ -181,7 +206,7 @@ class ColumnPairing:
 
     @staticmethod
     def of(options: DelimitedOptions, columns: int) -> ColumnPairing:
-        """Return the pairing of records with that many columns."""
+        """Return the pairing of records with this number of columns."""
         parts = ["name"] if options.hasnames else []
         values = ["before", "after"] if options.hasbefores else ["after"]
         parts += values[::-1] if options.afterfirst else values
@@ -201,62 +226,58 @@ class ColumnPairing:
         )
 
     def column_of(self, place: int) -> int:
-        """Return the column whose before or after is at a place."""
+        """Return the column whose before or after value is at a field number."""
         places = [place for place in (self.before, self.after) if place]
         return next(i for i in range(self.columns) for of in places if of(i) == place)
 
 
 @dataclass(frozen=True, slots=True)
 class DelimitedRecords(Records):
-    """Records of fields, of which the first ones are the header's."""
+    """Records made of fields. The first fields are the header."""
 
     fields: Fields
     values: FieldValues
 
     def text(self, name: str) -> pa.Array:
-        """Return each record's text of a header field."""
+        """Return a header field as text, one value per record."""
         place = self.values.options.header.index(name)
         return self.values.text(self.fields.first, place)
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different strings of a header field, and those strings."""
+        """Return a header field as codes: for each record an index into the list of distinct strings."""
         place = self.values.options.header.index(name)
         return self.values.codes(self.fields.first, place)
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run notes once about such records."""
+        """Warnings that a run reports once about such records."""
         return frozenset({RETURNS} if self.fields.returned else ())
 
     def raw(self, row: int) -> bytes:
-        """Return a record's bytes."""
+        """Return the bytes of a record."""
         begin = int(self.fields.starts[self.fields.first[row]])
         last = int(self.fields.bounds[row + 1]) - 1
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
 
     def field_place(self, row: int, name: str) -> Where:
-        """Return the offset and the bytes of a record's header field."""
+        """Return the offset and bytes of a header field in a record."""
         field = int(self.fields.first[row]) + self.values.options.header.index(name)
         begin, end = int(self.fields.starts[field]), int(self.fields.ends[field])
         offset = begin - int(self.messages.starts[self.message[row]])
         return Where(offset=offset, raw=self.values.data[begin:end].tobytes())
 
     def field_error(self, row: int, place: int, error: DecodeError) -> DecodeError:
-        """Return the error of a value, placed at the field so far from its record's first one."""
+        """Locate an error at the field `place`, counted from the record's first field."""
         field = int(self.fields.first[row]) + place
         begin = int(self.fields.starts[field] - self.messages.starts[self.message[row]])
         where = replace(error.where, record=self.number(row), column=None, offset=begin)
         return DecodeError(error.problem, where=where, hint=error.hint)
 
 
-INSERT: Final = ord("I")
-DELETE: Final = ord("D")
-
-
 class ImageReader:
-    """Reads images by one set of options; what a table's columns decide is made once and kept.
+    """Reads the images of delimited records. Converters are created once per table.
 
-    A record may end after any column unless records are ``whole``: then each has all columns of its table.
+    A record may end after any column. With `whole` it must have all columns of its table.
     """
 
     def __init__(self, options: DelimitedOptions, *, whole: bool = False) -> None:
@@ -266,7 +287,10 @@ class ImageReader:
     def images(
         self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors."""
+        """Read the before and after images of records of one table, type and number of fields.
+
+        Errors are added to `errors`.
+        """
         absent = (ABSENT,) * len(table.columns)
         if kind == TRUNCATE:
             return absent, absent
@@ -278,6 +302,7 @@ class ImageReader:
         _check_names(group, pairing)
 
         converters = self._converters_of(table)[: pairing.columns]
+        # An insert has no before image. A delete's only value may be written as its after value.
         wanted = [pairing.before, pairing.after]
         if kind == INSERT:
             wanted[0] = None
@@ -298,27 +323,33 @@ class ImageReader:
         return image(wanted[0]), image(wanted[1])
 
     def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
-        """Return how the columns lie in these records; None, with errors, where they do not."""
+        """Return the pairing of columns with fields.
+
+        If the number of fields does not fit, add errors and return None.
+        """
         options, table = self.options, group.table
         bounds, row = group.records.fields.bounds, group.rows[0]
         given = int(bounds[row + 1] - bounds[row]) - len(options.header)
+        # The fields of one column: its value, and if configured its name and before value.
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:
-            group.refuse(f"{given} column fields do not make whole columns of {parts} fields each")
+            group.refuse(
+                f"{given} column fields do not make complete columns of {parts} fields each"
+            )
             return None
         if columns > len(table.columns) or (self.whole and columns < len(table.columns)):
             group.refuse(
-                f"{columns} columns where the table has {len(table.columns)}",
-                "Is the definitions file the right one, or a delimiter not escaped?",
+                f"{columns} columns, but the table has {len(table.columns)}",
+                "Is this the right definitions file, or is a delimiter not escaped?",
             )
             return None
         for number in table.keys:
             if number >= columns:
                 name = table.columns[number].name
-                hint = "Only columns without key may be missing at the end of a record"
+                hint = "Only columns that are not keys may be missing at the end of a record"
                 if not table.marked_keys:
-                    hint += "; the definitions mark no key of this table, so that all its columns are the key"
+                    hint += "; the definitions mark no key of this table, so all its columns are the key"
                 group.refuse(f"key column {name} is missing", hint, name)
                 return None
         return ColumnPairing.of(options, columns)
@@ -331,11 +362,11 @@ class ImageReader:
         return self._converters[table.name]
 
     def converter(self, table: Table, column: Column) -> Convert:
-        """Return the function that makes a column's values of their strings."""
+        """Return the function that converts a column's strings to values."""
         return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
-        """Return a column's date format: its own, its table's, the global one, or none."""
+        """Return a column's date format: its own, its table's, the global one, or None."""
         options = self.options
         return (
             options.column_date_formats.get((table.upper(), column.upper()))
@@ -345,18 +376,18 @@ class ImageReader:
 
 
 class _DelimitedGroup(RecordGroup[DelimitedRecords]):
-    """Records of as many fields each."""
+    """Records that all have the same number of fields."""
 
     pairing: ColumnPairing
 
     @cached_property
     def first(self) -> Longs:
-        """Return the number of each record's first field."""
+        """The number of each record's first field."""
         first = self.records.fields.first
         return first if len(self.rows) == len(first) else first[self.rows]
 
     def strings(self, places: list[int]) -> list[pa.Array]:
-        """Return a text column for each place in the records."""
+        """Return a text column for each field number."""
         try:
             return self.records.values.columns(self.first, places)
         except DecodeError as error:
@@ -365,7 +396,7 @@ class _DelimitedGroup(RecordGroup[DelimitedRecords]):
             raise self._place(error, int(self.rows[at]), column, place) from None
 
     def convert_values(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
-        """Return the values of column i, which is at a place in each record."""
+        """Convert the strings of column i, which is the field `place` of each record."""
         try:
             return StateColumn(convert(values))
         except DecodeError as error:
@@ -376,28 +407,30 @@ class _DelimitedGroup(RecordGroup[DelimitedRecords]):
         return ABSENT
 
     def _place(self, error: DecodeError, row: int, i: int, place: int) -> TrailgateError:
-        """Return the error of a value as that of its record, table and column."""
-        found = self.records.field_error(row, place, error)
-        return found.with_place(table=self.table.name, field=self.table.columns[i].name)
+        """Add the record, table and column to the error of a value."""
+        field_error = self.records.field_error(row, place, error)
+        return field_error.with_place(table=self.table.name, field=self.table.columns[i].name)
 
 
 def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
-    """Add a fault for each record that names a column otherwise than the table does."""
+    """Add an error to each record that names a column differently than the table."""
     if pairing.name is None:
         return
     for i in range(pairing.columns):
         column = group.table.columns[i]
-        codes, found = distinct(group.records.values.text(group.first, pairing.name(i)))
-        wrong = [name.casefold() != column.name.casefold() for name in found]
+        codes, names = distinct(group.records.values.text(group.first, pairing.name(i)))
+        wrong = [name.casefold() != column.name.casefold() for name in names]
         if any(wrong):
-            _add_names(group, i, codes, found, np.array(wrong))
+            _refuse_names(group, i, codes, names, np.array(wrong))
 
 
-def _add_names(group: _DelimitedGroup, i: int, codes: Longs, found: list[str], wrong: Mask) -> None:
+def _refuse_names(
+    group: _DelimitedGroup, i: int, codes: Longs, names: list[str], wrong: Mask
+) -> None:
     table = group.table
     column = table.columns[i].name
     bad = np.flatnonzero(wrong[codes])
-    named = {int(group.rows[at]): found[int(codes[at])] for at in bad}
+    named = {int(group.rows[at]): names[int(codes[at])] for at in bad}
 
     def error(row: int) -> TrailgateError:
         problem = f"column {i + 1} is named {named[row]!r}, not {column}"
@@ -410,9 +443,10 @@ MakeValues = Callable[[Octets, Fields, DelimitedOptions], FieldValues]
 
 
 class DelimitedFormat(MessageFormat[DelimitedRecords]):
-    """Reads records by one set of options; what these decide is made once and kept.
+    """Reads delimited records with one set of options.
 
-    ``values`` makes what copies values, and ``images`` reads images, where a kind of delimited messages has its own.
+    `values` and `images` replace the classes that copy values and read images, for formats that are
+    nearly delimited, such as event publishing.
     """
 
     def __init__(
@@ -422,7 +456,8 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         images: ImageReader | None = None,
     ) -> None:
         self.options, self._values = options, values
-        # In quotes delimiters are data anyway; outside an escape means nothing where there are quotes (decision 0026).
+        # With a quote property, escapes count only inside quotes, where delimiters are data anyway
+        # (decision 0026). So the scan looks for escaped delimiters only without one.
         escapes = () if options.quote else (options.fielddelim_escaped, options.linedelim_escaped)
         self.dialect = Dialect(
             options.fielddelim,
@@ -436,11 +471,11 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
 
     @property
     def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
+        """Whether records of updates may have before values."""
         return self.options.hasbefores
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
-        """Return the records of the messages, each with all header fields."""
+        """Find the records of the messages. Each has all header fields."""
         data, starts = octets(messages.data), messages.without_marks().starts
         try:
             fields = index_fields(data, starts, messages.ends, self.dialect)
@@ -461,11 +496,14 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         tables: Sequence[Table],  # noqa: ARG002  the number of fields decides
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return how many fields each record has."""
+        """Return the number of fields of each record."""
         return records.fields.count
 
     def images(
         self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors."""
+        """Read the before and after images of records of one table, type and number of fields.
+
+        Errors are added to `errors`.
+        """
         return self._images.images(records, table, kind, rows, errors)

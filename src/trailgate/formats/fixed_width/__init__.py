@@ -1,1 +1,1 @@
-"""Fixed-width messages (capture properties §5)."""
+"""Fixed-width messages, described by copybooks, definitions files or properties (capture properties §5)."""

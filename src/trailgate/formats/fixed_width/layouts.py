@@ -1,8 +1,9 @@
-"""Fixed-width records as columns with offsets, whichever notation defines them.
+"""The layouts of fixed-width records: columns with offsets, whatever defines them.
 
-The header and the records that ``fixed.*`` properties name come from a copybook, a definitions file, or the properties themselves. A copybook's columns follow
-the one rule of ``definitions/gendef.py``. Those of a definitions file lie at their Fetch Offset for their External Length (capture properties §5.3); those of a
-header, and of a table that the properties define, follow each other without gaps.
+The header and the records come from a copybook, from a definitions file, or from the properties. A
+copybook's columns follow the rules of `definitions/gendef.py`. A definitions file places columns at
+their Fetch Offset, with their External Length (capture properties §5.3). The columns of a header,
+and of a table defined in the properties, follow each other without gaps.
 """
 
 from __future__ import annotations
@@ -27,14 +28,21 @@ from trailgate.model.tables import Column, Database, Table
 from trailgate.model.types import Family
 
 _PLACES: Final = (
-    "A column is at its fetch offset (attribute 4) for its external length (attribute 3); "
+    "A column starts at its fetch offset (attribute 4) and has its external length (attribute 3); "
     "the record has the record length"
 )
 
 
+_SCHEMA_TYPE: Final = "schematype"
+_WIDEST: Final = (
+    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
+)
+_NO_DATABASE: Final = Database()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One column, and the field that holds its value, from ``offset`` on."""
+    """A column and the field with its value. The field starts at `offset` in the record."""
 
     column: Column
     field: Field
@@ -42,17 +50,17 @@ class Slot:
 
     @property
     def end(self) -> int:
-        """Return where the field ends."""
+        """The offset after the field."""
         return self.offset + self.field.size
 
     def move(self, by: int) -> Slot:
-        """Return the slot that many units further."""
+        """Return the slot moved by a number of units (bytes or characters)."""
         return replace(self, offset=self.offset + by)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """The columns of a record and its size; ``defined`` is the table of a definitions file."""
+    """The columns of a record and its size. `defined` is its table in the definitions file."""
 
     name: str
     slots: tuple[Slot, ...]
@@ -60,11 +68,11 @@ class RecordLayout:
     defined: Table | None = None
 
     def slot(self, name: str) -> Slot:
-        """Return the slot of a column, named as the layout names it."""
+        """Return the slot of a column. The name must be spelled as in the layout."""
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[Slot] = ()) -> Table:
-        """Return the table that the record is, with the carried columns of a header first."""
+        """Return the record's table. The carried columns of the header come first."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
@@ -72,10 +80,13 @@ class RecordLayout:
 
 
 def from_copybook(layout: Layout, name: str, *, redefines: bool, text_bytes: int) -> RecordLayout:
-    """Return a copybook's record; fields that redefine others are columns only if asked for.
+    """Create the layout of a copybook's record.
 
-    A text of n characters has room for n times ``text_bytes`` in the trail.
+    Redefining fields are columns only with `redefines`.
+
+    In the trail, a text of n characters has room for n times `text_bytes` bytes.
     """
+    # Removing a field does not move others: offsets are already computed.
     root = layout.root if redefines else _without_redefinitions(layout.root)
     flat = flat_columns(replace(layout, root=root))
     slots = tuple(Slot(_column(column, text_bytes), column.field, column.offset) for column in flat)
@@ -86,6 +97,7 @@ def _column(flat: FlatColumn, text_bytes: int) -> Column:
     column = column_of(flat)
     if flat.field.usage is not Usage.TEXT or column.family is not Family.TEXT or text_bytes == 1:
         return column
+    # Characters stay `external_length`, but need more bytes in the trail.
     return replace(column, internal_length=text_bytes * column.external_length)
 
 
@@ -95,24 +107,25 @@ def _without_redefinitions(field: Field) -> Field:
 
 
 def from_table(table: Table) -> RecordLayout:
-    """Return a table's record as its definition places the columns.
+    """Create a table's layout with the offsets of its definition.
 
-    Raises DefinitionError for a column that overlaps another one or ends after the record.
+    Raises DefinitionError if a column overlaps another one or extends past the record.
     """
     slots = tuple(_slot(column, column.fetch_offset) for column in table.columns)
     by_place = sorted(slots, key=lambda slot: slot.offset)
+    # Each column must end before the next one begins; `after` is None for the last column.
     for slot, after in zip_longest(by_place, by_place[1:]):
         limit = table.record_length if after is None else after.offset
         if slot.end > limit:
             begins = "the record ends" if after is None else f"column {after.column.name} begins"
-            problem = f"the column ends at {slot.end}, and {begins} at {limit}"
+            problem = f"the column ends at {slot.end}, but {begins} at {limit}"
             where = Where(table=table.name, field=slot.column.name)
             raise DefinitionError(problem, where=where, hint=_PLACES)
     return RecordLayout(table.name, slots, table.record_length, table)
 
 
 def placement_note(layout: RecordLayout) -> str | None:
-    """Return where a definitions file places columns otherwise than Defgen does, or None."""
+    """Return a warning if a definitions file places columns differently than Defgen would, or None."""
     fault = None if layout.defined is None else layout_fault(layout.defined)
     if layout.defined is None or fault is None:
         return None
@@ -120,13 +133,13 @@ def placement_note(layout: RecordLayout) -> str | None:
     if fault.column is not None:
         what = f"the offset of {layout.defined.columns[fault.column].name}"
     return (
-        f"{layout.name}: {what} is {fault.stated} in the definitions, where Defgen would have "
-        f"{fault.computed}; columns are taken where the definitions state them"
+        f"{layout.name}: {what} is {fault.stated} in the definitions, but Defgen would have "
+        f"{fault.computed}; columns are read where the definitions place them"
     )
 
 
 def in_a_row(table: Table) -> RecordLayout:
-    """Return a table's record whose columns follow each other without gaps."""
+    """Create the layout of a table whose columns follow each other without gaps."""
     ends = list(accumulate((c.external_length for c in table.columns), initial=0))
     slots = tuple(_slot(c, at) for c, at in zip(table.columns, ends, strict=False))
     return RecordLayout(table.name, slots, ends[-1], table)
@@ -137,16 +150,11 @@ def _slot(column: Column, offset: int) -> Slot:
     return Slot(column, field, offset)
 
 
-_SCHEMA_TYPE: Final = "schematype"
-_WIDEST: Final = 3  # of characters beyond single bytes, as in Shift-JIS or UTF-16
-_NO_DATABASE: Final = Database()
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What records look like: the header that each begins with, and what may follow.
+    """The layouts of a capture: the header that every record begins with, and the possible records.
 
-    ``binds`` means that a header field with the name of a metadata item is that item.
+    With `binds`, a header field with the name of a metadata item is that item.
     """
 
     header: RecordLayout
@@ -156,12 +164,12 @@ class Schema:
 
 
 def read_schema(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) -> Schema:
-    """Return the layouts of header and records; raises OptionError or DefinitionError."""
+    """Read the layouts of header and records. Raises OptionError or DefinitionError."""
     return _SCHEMAS[_kind(read)](read, files, dialect)
 
 
 def _kind(read: PropertyReader) -> str:
-    """Return the schema type: the one given, or the one whose file alone is named."""
+    """Return the schema type: the property, or the only type whose file is named."""
     given = read.text(_SCHEMA_TYPE).casefold()
     if given:
         return given
@@ -177,29 +185,30 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     entry = read.entry("copybook")
     if entry is None:
         raise read.missing_error("copybook")
-    found = _by_name(files.copybook(entry.value, dialect), entry.value)
-    own = {table.name: table for table in read.userdefs()}
-    name = _header(read, [*found, *own])
+    layouts = _by_name(files.copybook(entry.value, dialect), entry.value)
+    userdefs = {table.name: table for table in read.userdefs()}
+    name = _header(read, [*layouts, *userdefs])
     width = _text_bytes(read, dialect.code_page)
-    if name in own:
-        header = in_a_row(own[name])
+    if name in userdefs:
+        header = in_a_row(userdefs[name])
     else:
-        header = _from_copybook(read, found.pop(name), name, width)
-    if not found:
-        raise read.error(f"{entry.value} has no record beside the header", "copybook")
+        header = _from_copybook(read, layouts.pop(name), name, width)
+    if not layouts:
+        raise read.error(f"{entry.value} has no record besides the header", "copybook")
     schema = read.text("schema").strip('"')
+    # Tables are named SCHEMA.RECORD, the header only by its record.
     prefix = f"{schema}." if schema else ""
-    records = (_from_copybook(read, found[name], prefix + name, width) for name in found)
-    return Schema(header, tuple(records), binds=name in own)
+    records = (_from_copybook(read, layouts[name], prefix + name, width) for name in layouts)
+    return Schema(header, tuple(records), binds=name in userdefs)
 
 
 def _by_name(layouts: Iterable[Layout], source: str) -> dict[str, Layout]:
-    found: dict[str, Layout] = {}
+    by_name: dict[str, Layout] = {}
     for layout in layouts:
-        if found.setdefault(layout.name, layout) is not layout:
+        if by_name.setdefault(layout.name, layout) is not layout:
             where = Where(source=source)
             raise DefinitionError(f"two records are named {layout.name}", where=where)
-    return found
+    return by_name
 
 
 def _from_copybook(
@@ -212,22 +221,24 @@ def _from_copybook(
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
-    """Return how many bytes of UTF-8 a character may need: as given, or what the page's widest needs.
+    """Return the maximum UTF-8 bytes of a character: the property, or what the code page needs.
 
-    Messages in UTF-8 are taken for ASCII here, so that CHAR(n) stays n bytes.
+    For messages in UTF-8 it is 1, as if they were ASCII, so that CHAR(n) stays n bytes.
     """
     given, page = read.text("textbytes"), code_page(name)
     if given:
         return int(given)
     if page.name == "utf-8":
         return 1
+    # Decode each of the 256 bytes by itself: the longest result decides. In multi-byte pages none
+    # may be valid.
     characters = page.decode(np.arange(256, dtype=np.uint8)[:, None]).values
     widest: int | None = pc.max(pc.binary_length(characters)).as_py()
     return widest or _WIDEST
 
 
 def _check_depending(layout: Layout) -> None:
-    """Refuse fields after a varying one, since compilers differ in whether they move with it."""
+    """Refuse fields after a field of varying length, because compilers disagree on whether they move."""
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
         if varies and field.offset + field.extent < layout.size:
@@ -242,26 +253,26 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     entry = read.entry("sourcedefs")
     if entry is None and not userdefs:
         raise read.missing_error("sourcedefs")
-    found = read.definitions(files)
-    name = _header(read, [table.name for table in found])
-    header = in_a_row(found.table(name))
-    rest = [table for table in found if table.name != name]
+    definitions = read.definitions(files)
+    name = _header(read, [table.name for table in definitions])
+    header = in_a_row(definitions.table(name))
+    rest = [table for table in definitions if table.name != name]
     if not rest:
-        raise read.error("no table is defined beside the header", "header")
+        raise read.error("no table is defined besides the header", "header")
     try:
         records = tuple(_records(rest, userdefs))
     except DefinitionError as error:
         raise error.with_place(source=files.chosen("" if entry is None else entry.value)) from None
-    return Schema(header, records, found.database, binds=True)
+    return Schema(header, records, definitions.database, binds=True)
 
 
 def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[RecordLayout]:
-    own = {table.name for table in userdefs}
-    return (in_a_row(table) if table.name in own else from_table(table) for table in tables)
+    names = {table.name for table in userdefs}
+    return (in_a_row(table) if table.name in names else from_table(table) for table in tables)
 
 
 def _header(read: PropertyReader, names: list[str]) -> str:
-    """Return the name of the header among those of all records."""
+    """Return the name of the header, spelled as in the definitions."""
     wanted = read.given("header", str)
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:

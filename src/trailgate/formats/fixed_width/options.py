@@ -1,7 +1,7 @@
-"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name.
+"""The options of fixed-width messages: the `fixed.*` properties, and the layouts that they name.
 
-Layouts come first (``layouts``), since the header's fields are what the metadata's properties name. Header fields that are not metadata are carried: they lead the columns
-of every record's table.
+Layouts are read first (`layouts.py`), because metadata properties name fields of the header. Header
+fields that are not metadata are *carried*: they become the first columns of every record's table.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
 
 E = TypeVar("E", bound=Enum)
-_MOST_LENGTH: Final = 1 << 31  # more than a batch of messages has
+_MOST_LENGTH: Final = 1 << 31  # more bytes than a batch of messages can have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedWidthOptions(MetadataOptions):
-    """How fixed-width messages are read; see ``docs/properties.md`` for each property.
+    """How fixed-width messages are read. `docs/properties.md` describes each property.
 
-    ``carried`` are the header's fields that are not metadata: they lead the columns of every record.
-    Without a ``framing`` each message is one record.
+    `carried` are the header fields that are not metadata; they are the first columns of every
+    record. Without a `framing` each message is one record.
     """
 
     header: RecordLayout
@@ -69,17 +69,18 @@ class FixedWidthOptions(MetadataOptions):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run notes once about its definitions."""
+        """Warnings that a run reports once about its definitions."""
         return frozenset(note for layout in self.records if (note := placement_note(layout)))
 
 
 def fixed_width_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[FixedWidthOptions, Definitions]:
-    """Return the options with their layouts, and the tables that records become."""
+    """Read the options with their layouts, and the tables that the records become."""
     read = PropertyReader(properties, "fixed")
     values = _values(read)
     schema = read_schema(read, files, values.dialect)
+    # Fail for an unreadable field before the first message, not at it.
     for layout in (schema.header, *schema.records):
         _check_readable(layout, values)
     options = _options(read, schema, values)
@@ -91,22 +92,26 @@ def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> Fixe
     header = schema.header
     names = tuple(slot.column.name for slot in header.slots)
     fields = HeaderFields(names, f"the header {header.name}")
+    # Metadata properties name fields of the header, or bind to them by name.
     read = replace(read, header=fields, binding=schema.binds)
-    found = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
-    found |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
-    found["timestamp_format"] = _timestamp_format(found, header)
+    options = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
+    options |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
+    options["timestamp_format"] = _timestamp_format(options, header)
     return FixedWidthOptions(
         header=header,
-        carried=_carry(header, _map(found.values())),
+        carried=_carry(header, _map(options.values())),
         records=schema.records,
         framing=_framing(read),
         values=values,
-        **found,
+        **options,
     )
 
 
 def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
-    """Raise the error of a field whose values cannot be read, before there are messages."""
+    """Check before any message is read that every field of a layout can be read.
+
+    Raises the field's error.
+    """
     for slot in layout.slots:
         try:
             field_reader(slot, values)
@@ -145,16 +150,20 @@ def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:
 
 
 def _framing(read: PropertyReader) -> Framing | None:
-    """Return how messages are cut into records; raises OptionError where the properties contradict each other."""
+    """Return how messages are cut into records.
+
+    Raises OptionError if properties contradict each other.
+    """
     entry = read.entry("recordlength")
     length = 0 if entry is None else read.parse(entry, _length)
     kind = read.text("records").casefold() or ("length" if length else "line")
+    # Exactly one of both is set.
     if (kind == "length") != bool(length):
-        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        problem = "fixed.recordlength and fixed.records=length must be set together"
         raise read.error(problem, "records")
     delimiter = read.token("linedelim")
     if delimiter is not None and kind != "line":
-        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+        raise read.error("fixed.linedelim needs fixed.records=line", "linedelim")
     if kind == "message":
         return None
     if kind == "length":
@@ -169,8 +178,9 @@ def _length(value: str) -> int:
 
 
 def _code(read: PropertyReader, name: str, page: str) -> bytes:
-    r"""Return an operation code or indicator value as UTF-8; ``\xHH`` is a byte of the code page."""
+    r"""Return an operation code or indicator value as UTF-8. `\xHH` is a byte of the code page."""
     value, entry = read.needed_token(name), read.entry(name)
+    # Literal text is compared in UTF-8, but \xHH is in the code page of the messages.
     if entry is not None and "\\x" in entry.value:
         row = np.frombuffer(value, np.uint8)[None, :]
         text = code_page(page).decode(row).values[0].as_py()
@@ -179,7 +189,7 @@ def _code(read: PropertyReader, name: str, page: str) -> bytes:
 
 
 def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
-    """Return the sources whose strings together name a record's table."""
+    """Return the sources whose joined strings name a record's table."""
     entry = read.entry("table")
     if entry is None:
         return (read.needed_source("table", "schemaandtable"),)
@@ -195,13 +205,14 @@ def _schema(read: PropertyReader) -> ValueSource | None:
     return ValueSource(SourceKind.LITERAL, name) if name else None
 
 
-def _timestamp_format(found: dict[str, object], header: RecordLayout) -> DateFormat | None:
-    """Return the property's format, else that of the comment before the header's field."""
-    given, source = found["timestamp_format"], found["timestamp"]
+def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateFormat | None:
+    """Return the date format of the property, or else of the comment before the header's field in the copybook."""
+    given, source = options["timestamp_format"], options["timestamp"]
     assert given is None or isinstance(given, DateFormat)
     assert isinstance(source, ValueSource)
     if given or source.kind is not SourceKind.FIELD:
         return given
+    # A DATEFORMAT comment in the copybook.
     commented = header.slot(source.name).field.date_format
     if not commented:
         return None
@@ -210,7 +221,7 @@ def _timestamp_format(found: dict[str, object], header: RecordLayout) -> DateFor
 
 
 def _map(values: Iterable[object]) -> set[str]:
-    """Return the names of the header fields that options take values from."""
+    """Return the names of the header fields that are used as metadata."""
     names = set()
     for value in values:
         for source in value if isinstance(value, tuple) else (value,):
@@ -224,7 +235,10 @@ def _carry(header: RecordLayout, mapped: set[str]) -> tuple[Slot, ...]:
 
 
 def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> Table:
-    """Return a record's table; a header field that has the name of one of its own is qualified."""
+    """Return a record's table.
+
+    A carried header field with the name of a record field gets the header's name as prefix.
+    """
     own = {slot.column.name.casefold() for slot in record.slots}
 
     def qualify(slot: Slot) -> Slot:

@@ -1,7 +1,14 @@
-"""Fixed-width messages to records and images, a batch at a time (capture properties §5).
+"""Read fixed-width messages, a batch at a time (capture properties §5).
 
-A record is the header, then the columns of the table that the header names, each at its offset. It may end
-after any complete column, if no key column is left out; bytes between columns do not count.
+A record is the header, followed by the columns of the table that the header names, each at its
+offset. It may end after any complete column, unless a key column would be missing. Bytes between
+columns are ignored.
+
+For example, with a header of TABLE (6) and OP (1), then ID (4) and NAME (3):
+
+    ORDERSI0007Ada      all columns; ID is at offset 7, NAME at 11
+    ORDERSI0007         ends after ID: NAME is missing
+    ORDERSI0007Ad       an error: it ends within NAME
 """
 
 from __future__ import annotations
@@ -45,9 +52,16 @@ _RETURN: Final = ord("\r")
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 
+_CUT = "A shorter record ends after a complete column"
+_KEY = "Only columns that are not keys may be missing at the end of a record"
+_LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
+ASCII_BLANK: Final = ord(" ")
+_SHORT = "Is the header the right one, or is the record cut off?"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidthRecords(Records):
-    """Records in bytes or characters; each has its whole header."""
+    """Records measured in bytes or characters. Each has its complete header."""
 
     units: MessageUnits
     starts: Longs
@@ -57,18 +71,19 @@ class FixedWidthRecords(Records):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what a run notes once about such records."""
+        """Warnings that a run reports once about such records."""
         units = self.units.units
+        # A record may end at the very end of the data, where no byte follows.
         inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
         return frozenset({RETURNS} if (units[inside] == _RETURN).any() else ())
 
     @property
     def lengths(self) -> Longs:
-        """Return how many units each record has."""
+        """The number of units of each record."""
         return self.ends - self.starts
 
     def text(self, name: str) -> pa.Array:
-        """Return each record's text of a header field, without blanks around it."""
+        """Return a header field as text without surrounding blanks."""
         errors: dict[int, TrailgateError] = {}
 
         def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
@@ -81,19 +96,21 @@ class FixedWidthRecords(Records):
         return pc.utf8_trim(values, " ")
 
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
-        """Return the values of a field of some records; None where a conversion fails.
+        """Decode a field in the given records. None if values cannot be converted.
 
-        ``refuse`` gets the rows that are not values, and what makes the error of one.
+        `refuse` receives the rows of bad values, and a function that creates the error of a row.
         """
         slot = reader.slot
         values, bad, _ = reader.decode(
             self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
         )
+        # Bytes that are not a value, for example a packed number with a bad nibble.
         if bad is not None:
             refuse(rows[bad], lambda row: self._unreadable(row, reader))
         try:
             return reader.convert(values)
         except DecodeError as error:
+            # The values are valid, but do not fit the column.
             errors = errors_by_row(reader.convert, values, error)
         by_row = {int(rows[at]): errors[at] for at in errors}
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
@@ -109,7 +126,7 @@ class FixedWidthRecords(Records):
         return self._at_field(row, reader, problem, hint)
 
     def field_place(self, row: int, name: str) -> Where:
-        """Return the offset and the bytes of a record's header field."""
+        """Return the offset and bytes of a header field in a record."""
         return self._place(row, self.header[name])
 
     def _place(self, row: int, reader: FieldReader) -> Where:
@@ -124,26 +141,21 @@ class FixedWidthRecords(Records):
         return DecodeError(problem, where=where, hint=hint)
 
     def raw(self, row: int) -> bytes:
-        """Return a record's bytes."""
+        """Return the bytes of a record."""
         begin, end = self._bytes(row, 0, int(self.ends[row] - self.starts[row]))
         return self.units.data[begin:end].tobytes()
 
     def _bytes(self, row: int, begin: int, end: int) -> tuple[int, int]:
-        """Return where units of a record, counted from its begin, lie in the data."""
+        """Convert unit offsets in a record to byte offsets in the batch."""
         places = self.units.byte(self.starts[row] + np.array([begin, end]))
         return int(places[0]), int(places[1])
 
 
-_CUT = "A shorter record ends after a complete column"
-_KEY = "Only columns without key may be missing at the end of a record"
-_LONG = "Is it another table's record, or are several records taken for one (fixed.records)?"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """The readers of a table's columns: those carried by the header first, then those of the record.
+    """The field readers of a table's columns: first those carried by the header, then the record's own.
 
-    ``ends`` are where the record's columns end, or the columns before them if those end later.
+    `ends` is the smallest record length that contains the column and all columns before it.
     """
 
     readers: tuple[FieldReader, ...]
@@ -152,16 +164,18 @@ class RecordPlan:
     size: int
 
     def complete(self, lengths: Longs) -> Longs:
-        """Return how many of the columns are whole in records of these lengths."""
-        found: Longs = np.searchsorted(self.ends, lengths, side="right")
-        return found + self.carried
+        """Return the number of complete columns in records of these lengths."""
+        # `ends` ascend, so the number of ends up to the length is the number of complete columns.
+        counts: Longs = np.searchsorted(self.ends, lengths, side="right")
+        return counts + self.carried
 
 
 def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
-    """Return how the records of a table are read, each after its header."""
+    """Create the plan for reading a table's records, each after its header."""
     begin, carried = options.header.size, options.carried
     slots = [slot.move(begin) for slot in layout.slots]
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
+    # maximum.accumulate: with REDEFINES a column may end before the one preceding it.
     ends = np.array([slot.end for slot in slots], np.int64)
     return RecordPlan(readers, len(carried), np.maximum.accumulate(ends), begin + layout.size)
 
@@ -169,9 +183,9 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
 def check_ends(
     group: RecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
 ) -> None:
-    """Add the faults of records of which ``count`` columns are complete."""
+    """Add errors to records whose end does not fit: `count` columns are complete."""
     if count == len(plan.readers):
-        _refuse_surplus(group, plan.size, blank)
+        _refuse_trailing(group, plan.size, blank)
         return
     missing = [reader.slot for reader in plan.readers[count:]]
     key = next((slot.column.name for slot in missing if slot.column.key), None)
@@ -182,9 +196,9 @@ def check_ends(
 
 
 def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
-    """Refuse records that hold a part of a column, instead of all or nothing of it."""
+    """Add an error to records that end within a column."""
     records, table, name = group.records, group.table.name, slot.column.name
-    problem = f"the record ends within {name}, which has {slot.field.size}"
+    problem = f"the record ends within {name}, which has a length of {slot.field.size}"
 
     def error(row: int) -> DecodeError:
         return records.error(row, problem, _CUT, table=table, field=name)
@@ -192,8 +206,8 @@ def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
     group.add(group.rows[records.lengths[group.rows] > slot.offset], error)
 
 
-def _refuse_surplus(group: RecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
-    """Refuse records that have more than blanks after their end."""
+def _refuse_trailing(group: RecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
+    """Add an error to records with more than blanks after their end."""
     records, table = group.records, group.table.name
     long = group.rows[records.lengths[group.rows] > size]
     if not len(long):
@@ -201,26 +215,24 @@ def _refuse_surplus(group: RecordGroup[FixedWidthRecords], size: int, blank: int
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
 
     def error(row: int) -> DecodeError:
-        problem = f"more than blanks after the {size} of header and record"
+        problem = f"more than blanks after header and record, which have a length of {size}"
         return records.error(row, problem, _LONG, table=table)
 
     group.add(long, error)
 
 
 def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:
-    """Return which runs, none of them empty, hold more than blanks."""
+    """Return the mask of spans that contain more than blanks. No span is empty."""
     marked = np.append(units.units != blank, False)
+    # reduceat over [s0, e0, s1, e1, ...] gives the OR of [s0, e0), then of [e0, s1), and so on:
+    # every second result is a span. The appended False allows an end at the very end of the data.
     edges = np.stack([starts, ends], axis=1).ravel()
-    found: Mask = np.logical_or.reduceat(marked, edges)[::2]
-    return found
-
-
-ASCII_BLANK: Final = ord(" ")
-_SHORT = "Is the header the right one, or is the record cut off?"
+    not_blank: Mask = np.logical_or.reduceat(marked, edges)[::2]
+    return not_blank
 
 
 class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
-    """Reads records by one set of options; how a table is read is decided once and kept."""
+    """Reads fixed-width records with one set of options. A plan is made once per table."""
 
     def __init__(self, options: FixedWidthOptions) -> None:
         self.options = options
@@ -235,16 +247,16 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
         binary = any(field.usage in BINARY for field in fields)
         self._characters = page.name == "utf-8" and not binary
-        # In EBCDIC, and where numbers are binary, the bytes of a byte order mark may be values.
+        # In EBCDIC or with binary numbers, the bytes of a byte order mark may be data.
         self._is_text = not binary and self._blank == ASCII_BLANK
 
     @property
     def has_befores(self) -> bool:
-        """Return whether records of updates may have before values."""
+        """Always false: records of updates have no before values."""
         return False
 
     def records(self, messages: MessageBatch) -> FixedWidthRecords:
-        """Return the records of the messages, each with its whole header."""
+        """Find the records of the messages. Each has its complete header."""
         if self._is_text:
             messages = messages.without_marks()
         units = units_of(messages, characters=self._characters)
@@ -266,12 +278,12 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
     def layouts(
         self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
-        """Return how many columns of each record are complete."""
-        found, lengths = np.zeros(len(table_of), np.int64), records.lengths
+        """Return the number of complete columns of each record."""
+        counts, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
             rows = np.flatnonzero(table_of == number)
-            found[rows] = self._plan(table).complete(lengths[rows])
-        return found
+            counts[rows] = self._plan(table).complete(lengths[rows])
+        return counts
 
     def images(
         self,
@@ -281,12 +293,17 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         rows: Longs,
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors."""
+        """Read the images of records of one table, type and number of columns.
+
+        Errors are added to `errors`.
+        """
         absent = (ABSENT,) * len(table.columns)
         if kind == TRUNCATE:
             return absent, absent
         plan = self._plan(table)
         group = RecordGroup(records, table, rows, errors)
+        # All records of the group have the same number of complete columns: `layouts` grouped them
+        # by it.
         count = int(plan.complete(records.lengths[rows[:1]])[0])
         check_ends(group, plan, count, self._blank)
         columns = [_column(group, reader) for reader in plan.readers[:count]]

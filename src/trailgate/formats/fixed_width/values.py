@@ -1,7 +1,9 @@
-"""Fields of fixed-width records to the values of columns.
+"""Decode the fields of fixed-width records into column values.
 
-Offsets count bytes, or the characters of UTF-8 text; records are held in these units. Numbers of a copybook are converted without becoming text. Text, dates, and
-all columns of a definitions file are text first, and become values by ``model.values``.
+Offsets count units: bytes, or characters in UTF-8 messages without binary fields. A field of all
+records is a matrix of units with one row per record. Numbers of a copybook are converted directly.
+Text, dates, and all columns of a definitions file become text first, which is parsed by
+`model.values`.
 """
 
 from __future__ import annotations
@@ -37,12 +39,24 @@ _BETWEEN: Final = b"\n"  # any ASCII character
 _NOT_UTF8: Final = "Name the code page of the messages: fixed.codepage"
 
 
+# Usages in which each byte is a printed character, except for a sign overpunched on a digit.
+_PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
+_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
+_BINARY_NUMBERS: Final = frozenset(
+    {Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE}
+)
+# Usages whose bytes are not characters.
+BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
+_SURE_DIGITS: Final = 17  # with more digits, a binary field may exceed its picture and 64 bits
+_SUBSTITUTE: Final = 0x1A  # replaces non-ASCII characters in fields that need bytes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageUnits:
-    """The bodies of messages in units: bytes, or code points where text is not all ASCII.
+    """The bodies of a batch in units: bytes, or code points if the text is not all ASCII.
 
-    ``first_bytes`` has the offset of each unit's first byte, and one more for the end; None if
-    units are bytes.
+    `first_bytes` has the byte offset of each unit, and the end. It is None if units are bytes.
+    Example: "aé" has the units 61, E9 and first_bytes 0, 1, 3.
     """
 
     messages: MessageBatch
@@ -51,29 +65,31 @@ class MessageUnits:
     first_bytes: Longs | None = None
 
     def of_bytes(self, offsets: Longs) -> Longs:
-        """Return the units that begin at these bytes."""
+        """Convert byte offsets to unit offsets."""
         if self.first_bytes is None:
             return offsets
         return np.searchsorted(self.first_bytes, offsets)
 
     def byte(self, units: Longs) -> Longs:
-        """Return the bytes at which these units begin."""
+        """Convert unit offsets to byte offsets."""
         return units if self.first_bytes is None else self.first_bytes[units]
 
     def rows(self, starts: Longs, width: int) -> UnitMatrix:
-        """Return a matrix with ``width`` units from each start on."""
+        """Return a matrix with `width` units from each start."""
         if self.first_bytes is None:
             return rows_at(self.data, starts, width)
         taken: UnitMatrix = self.units[starts[:, None] + np.arange(width)]
         return taken
 
     def records(self, framing: Framing | None) -> RunFrames:
-        """Return the records of the messages, in units; without a framing each body is one.
+        """Cut the bodies into records, in units. Without a framing each body is one record.
 
-        An empty body has no record. The last record of a body may be shorter, or lack its delimiter.
+        An empty body has no record. The last record of a body may be shorter, or lack its
+        delimiter.
         """
         full = np.flatnonzero(self.messages.ends > self.messages.starts)
         starts, ends = self.messages.starts[full], self.messages.ends[full]
+        # Delimiters are searched in bytes, but lengths count units.
         if framing is not None and framing.kind is FrameKind.LINE:
             run, starts, ends = frames_in(self.data, starts, ends, framing)
             return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
@@ -85,9 +101,9 @@ class MessageUnits:
 
 
 def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
-    """Return the messages' units; with ``characters`` they are those of UTF-8 text.
+    """Convert the messages to units: characters of UTF-8 text with `characters`, otherwise bytes.
 
-    Raises BadMessagesError for bodies that are not such text.
+    Raises BadMessagesError if a body is not UTF-8.
     """
     data = octets(messages.data)
     if not characters or not len(messages):
@@ -98,35 +114,33 @@ def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
     messages = messages.apart(_BETWEEN)  # bytes between bodies need not be text
     data = octets(messages.data)
     units = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<u4")
+    # Continuation bytes of UTF-8 are 10xxxxxx; every other byte begins a character.
     begins = np.flatnonzero((data & 0xC0) != 0x80)
     return MessageUnits(messages, data, units, np.append(begins, len(data)))
 
 
 Decode = Callable[[UnitMatrix], Decoded]
-# In such fields each byte is a printed character, except for a sign over a digit.
-_PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
-_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
-_BINARY_NUMBERS: Final = frozenset(
-    {Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE}
-)
-# Their bytes are not characters.
-BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
-_SURE_DIGITS: Final = 17  # so many fit 64 bits, whatever a binary field holds beyond its picture
-_SUBSTITUTE: Final = 0x1A  # instead of a character beyond ASCII where bytes are wanted
 
 
 class FieldReader(NamedTuple):
-    """Reads one field: units to values, why units are not a value, and values to the block's column."""
+    """Reads one field.
+
+    `decode` turns units into values, `explain` returns the reason why units are not a value, and
+    `convert` turns values into those of the column.
+    """
 
     slot: Slot
     decode: Decode
     explain: Explain
     convert: Convert
-    page: CodePage  # in which its bytes are shown
+    page: CodePage  # for showing its bytes in errors
 
 
 def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
-    """Return what reads a column; raises DefinitionError or OptionError where nothing can."""
+    """Create the reader of a column.
+
+    Raises DefinitionError or OptionError if the field cannot be read.
+    """
     field, column = slot.field, slot.column
     if column.family is Family.DATETIME:
         form = compile_format(field.date_format) if field.date_format else None
@@ -140,7 +154,7 @@ def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
 
 
 def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldReader:
-    """Return what reads a field as its text, and converts that."""
+    """Create a reader that decodes a field as text, and converts the text."""
     field = slot.field
     if _is_printed(field):
         field = replace(field, usage=Usage.TEXT, number=None)
@@ -154,7 +168,7 @@ def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldRea
 
 
 def as_it_is(values: pa.Array) -> pa.Array:
-    """Return the values."""
+    """Return the values unchanged."""
     return values
 
 
@@ -164,7 +178,7 @@ def _is_printed(field: Field) -> bool:
 
 
 def _decode(field: Field, options: ValueOptions) -> Decode:
-    """Return a decoder of bytes, which takes characters as well."""
+    """Return a decoder of bytes that also accepts characters."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
     def decode(units: UnitMatrix) -> Decoded:
@@ -180,14 +194,16 @@ def _decode(field: Field, options: ValueOptions) -> Decode:
 
 
 def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
-    """Return rows of code points as text."""
+    """Convert rows of code points to text."""
+    # The UTF-8 length of each code point: 1 below 0x80, 2 below 0x800, 3 below 0x10000, otherwise
+    # 4.
     sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
     text = units.astype("<u4").tobytes().decode("utf-32-le").encode()
     return trim(strings(text, sizes.sum(axis=1)), " ")
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
-    """Return the column's parser; with the option, blanks alone are NULL."""
+    """Return the column's parser. With fixed.blank=null, blank values are NULL."""
     parse = parser_for(column, form)
     if options.blank is not Blank.NULL:
         return parse
@@ -200,7 +216,7 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
 
 
 def _fit(slot: Slot) -> Convert:
-    """Return what converts decoded numbers, or bytes in hex, to the column's type."""
+    """Return the conversion of decoded numbers (or bytes in hex) to the column's type."""
     field, column = slot.field, slot.column
     wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
     if column.family is Family.INTEGER and not wide:
@@ -219,6 +235,7 @@ def _cast_to(kind: pa.DataType) -> Convert:
         try:
             return convert(values)
         except pa.ArrowInvalid:
+            # Arrow's error does not name the row: find it.
             row = failing_row(convert, values)
         raise row_error(f"the number does not fit {kind}", _as_text(values), row)
 
@@ -234,7 +251,10 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _number_text(values: pa.Array, field: Field) -> pa.Array:
-    """Return numbers as text; whole ones with all digits of their field, as DISPLAY has them."""
+    """Format numbers as text.
+
+    Whole numbers get leading zeros up to the digits of their field, as DISPLAY prints them.
+    """
     text, number = _as_text(values), field.number
     if number is None or number.scale:
         return text

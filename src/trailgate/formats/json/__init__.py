@@ -1,1 +1,1 @@
-"""JSON text, and GoldenGate's messages in it."""
+"""GoldenGate's JSON messages, and a columnar JSON scanner that Debezium's messages use too."""

@@ -1,7 +1,18 @@
-"""JSON messages as documents: the scanner run over a batch, its records, and the members of their objects, in the order of the text.
+"""Scan a batch of JSON messages into nodes, and nodes into records.
 
-The scanner keeps a table of the names that it has met, and places what is not JSON. Objects become the records of messages; objects of strings become
-maps, as tokens need them.
+`Scanner` runs the kernel of `scan_kernels.py` over all messages at once. The result is `Nodes`:
+parallel arrays with one element per value, in the order of the text. For
+`{"op":"U","after":{"ID":7}}`:
+
+    node   name    type     text             last
+    0      (root)  OBJECT   the whole text   4
+    1      op      STRING   U                2
+    2      after   OBJECT   {"ID":7}         4
+    3      ID      NUMBER   7                4
+
+`last` is the node after a value and everything in it, so a node's members are found by jumping from
+`i + 1` to `last[i + 1]` and so on until `last[i]`. `JsonRecords` are the top-level values of the
+messages. Names are numbered once and remembered from batch to batch.
 """
 
 from __future__ import annotations
@@ -65,13 +76,44 @@ from trailgate.messages.records import BadMessagesError, Records, check_utf8, re
 CONTAINERS: Final = (OBJECT, ARRAY)
 
 
+# The deepest nesting. Real messages have about a dozen levels, and each level costs memory.
+DEPTH: Final = 256
+_NAMES: Final = 512  # names that the first table has room for
+_MOST_NAMES: Final = 1 << 14  # with more names than this, the next batch starts a new table
+_NODE: Final = 16  # estimated bytes of text per node
+_SHOWN: Final = 8  # bytes shown before and after a fault
+
+# The faults of RFC 8259, and of two things that it leaves open: nesting depth and repeated names.
+PROBLEMS: Final = {
+    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
+    NO_VALUE: ("expected a JSON value", ""),
+    NO_NAME: ("expected the name of a member in quotes", ""),
+    NO_COLON: ("expected a colon after the name of a member", ""),
+    NO_COMMA: ("expected a comma or the end of an object or array", ""),
+    BAD_NUMBER: ("not a JSON number", ""),
+    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
+    CONTROL: ("a control character in a string", "Write it with an escape, such as \\n or \\u0007"),
+    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
+    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
+    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
+    TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
+    TWICE: ("the name of a member occurs twice in an object", "It is unclear which of its values is meant"),
+}  # fmt: skip
+SHOWN = 4096  # bytes of a record that an error keeps
+KINDS = {
+    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
+    TRUE: "true", FALSE: "false", NULL: "null",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The values of a batch of messages.
+    """The values of a batch of messages, as parallel arrays; the module docstring has an example.
 
-    ``text`` holds the messages, and after them the strings that had escapes. Node i is named ``names[name[i]]``; its value is at
-    ``start[i]``, a string's without its quotes; the nodes i + 1 to before ``last[i]`` are below it. ``root`` and ``message``
-    are the node and the message of each record.
+    `text` has the messages, followed by the decoded strings that had escapes. Node i has the name
+    `names[name[i]]` and the value `text[start[i]:start[i] + length[i]]`, a string without its
+    quotes. The nodes i + 1 to before `last[i]` are inside it. `root` and `message` are the node and
+    the message of each record.
     """
 
     text: Octets
@@ -85,9 +127,13 @@ class Nodes:
     message: Longs
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
-        """Return for each name the member of each parent, ``NO_NODE`` where there is none or the parent is not an object."""
+        """For each name, return the member of each parent object.
+
+        `NO_NODE` if an object lacks the member or the parent is not an object.
+        """
         if not any(name in self.names for name in names):
             return [np.full(len(parents), NO_NODE)] * len(names)
+        # The output column of each name, -1 for names that are not wanted.
         slot = np.full(len(self.names), -1, np.int64)
         for number, name in enumerate(names):
             if name in self.names:
@@ -97,18 +143,18 @@ class Nodes:
         return list(found.reshape(len(names), len(parents)))
 
     def kinds(self, nodes: Longs | Offsets) -> Octets:
-        """Return the kind of each node's value, 0 where there is none."""
+        """Return the type of each node's value (OBJECT, STRING ...), or 0 for `NO_NODE`."""
         if not len(self.kind):
             return np.zeros(len(nodes), np.uint8)
         kinds: Octets = np.where(nodes >= 0, self.kind[nodes], 0).astype(np.uint8)
         return kinds
 
     def strings(self, nodes: Longs) -> pa.Array:
-        """Return each node's value as text, null where it is null or there is no node."""
+        """Return each node's value as text. Null for JSON null and for `NO_NODE`."""
         return self.strings_and_nested(nodes)[0]
 
     def strings_and_nested(self, nodes: Longs) -> tuple[pa.Array, int]:
-        """Return each node's value as text, and how many of them are the JSON strings of objects and arrays."""
+        """Return each node's value as text, and how many of the values are objects or arrays (as JSON text)."""
         rows = len(nodes)
         begins, offsets = np.empty(rows, np.int64), np.empty(rows + 1, np.int32)
         nulls = np.empty(rows, bool)
@@ -122,7 +168,10 @@ class Nodes:
         return values, nested
 
     def text_columns(self, begins: Longs, sizes: Offsets, count: int) -> Sequence[pa.Array]:
-        """Return ``count`` columns of as many strings each, by their places; one of a negative size is null."""
+        """Build `count` text columns of equal length from the spans of all their strings, column by column.
+
+        A negative size is a null.
+        """
         ends = np.cumsum(np.maximum(sizes, 0), dtype=np.int64)
         if len(ends) and ends[-1] > MAX_INT32:
             raise unfit(TOO_MANY, len(self.text))
@@ -131,7 +180,7 @@ class Nodes:
         values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
         data, size = values.buffers()[2], len(sizes) // max(1, count)
         parts = (slice(at * size, (at + 1) * size) for at in range(count))
-        # Each with offsets of its own: loops take columns that begin at their first row.
+        # Each column gets its own slice of the offsets, because kernels expect columns without an offset.
         return [
             column(offsets[own.start : own.stop + 1], data, nulls[own], text=True) for own in parts
         ]
@@ -142,36 +191,11 @@ class Nodes:
         return self.text[begin : begin + int(self.length[node])].tobytes()
 
 
-DEPTH: Final = (
-    256  # values within each other: what people write has a dozen, and each one costs memory
-)
-_NAMES: Final = 512  # at first
-_MOST_NAMES: Final = 1 << 14  # that are kept for the next batch
-_NODE: Final = 16  # bytes of text that a node has about
-_SHOWN: Final = 8  # bytes before and after what is wrong
-
-# RFC 8259, and two things that it leaves open: how deep strings may be, and names that occur twice.
-PROBLEMS: Final = {
-    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
-    NO_VALUE: ("expected a JSON value", ""),
-    NO_NAME: ("expected the name of a member in quotes", ""),
-    NO_COLON: ("expected a colon after the name of a member", ""),
-    NO_COMMA: ("expected a comma or the end of an object or array", ""),
-    BAD_NUMBER: ("not a number as JSON has them", ""),
-    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
-    CONTROL: ("a control character in a string", "It is written with an escape, as \\n or \\u0007"),
-    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
-    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
-    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
-    TOO_DEEP: (f"more than {DEPTH} values within each other", ""),
-    TWICE: ("the name of a member occurs twice in an object", "Which of its values is meant is not known"),
-}  # fmt: skip
-
-
 class Scanner:
-    """Scans batches; names that occurred are known in the next one.
+    """Scans batches of messages. The names seen in one batch are known in the next.
 
-    Nodes are the members of objects up to ``levels`` below a record, but not those of the records' members named ``opaque``.
+    Members of objects become nodes down to `levels` below a record, except in record members named
+    `opaque`.
     """
 
     def __init__(self, levels: int, opaque: str = "") -> None:
@@ -187,7 +211,8 @@ class Scanner:
         self.opaque_name = self._number(self.opaque) if self.opaque else -1
 
     def _number(self, name: str) -> int:
-        """Return the number of a name, by a document that has it."""
+        """Return the number of a name, by scanning a document that contains it."""
+        # The same layout as in `scan`: text, SPARE zeros, room for decoded strings.
         text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
         document = f'{{"{name}":0}}'.encode()
         text[: len(document)] = octets(document)
@@ -201,7 +226,7 @@ class Scanner:
         return int(nodes.name[1])
 
     def _table(self) -> None:
-        """Make the table of names, as large as there may be names."""
+        """Create the hash table of names, with room for as many names as `info` has."""
         self.table = np.zeros(4 * len(self.info) // INFO, np.int32)
         fill_table(self.info, self.pool, int(self.used[NAMES]), self.table)
         self.seen = np.zeros((self.levels + 1) * (len(self.info) // INFO), np.int64)
@@ -211,14 +236,20 @@ class Scanner:
         return self.table, self.info, self.pool, self.seen, self.stack, self.used
 
     def scan(self, messages: MessageBatch) -> Nodes:
-        """Return the nodes of the messages; raises BadMessagesError for those that are not JSON or not UTF-8."""
+        """Scan the messages.
+
+        Raises BadMessagesError for messages that are not JSON or not UTF-8.
+        """
         check_utf8(messages)
+        # Messages with data in their member names would otherwise let the table grow forever.
         if self.used[NAMES] > _MOST_NAMES:
             self._start_over()
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if len(messages) else (0, 0)
         size = last - first
-        if size > MAX_INT32:  # a batch of several messages is halved then
+        if size > MAX_INT32:  # the caller then halves the batch
             raise DecodeError("the messages have more than 2 GiB", hint="Read fewer at a time")
+        # Layout: the messages, SPARE zeros, room for decoded strings (never longer than the
+        # messages), and SPARE bytes at the end for reads of whole words.
         text = np.empty(2 * size + 3 * SPARE, np.uint8)
         text[:size] = octets(messages.data)[first:last]
         text[size : size + SPARE] = 0
@@ -228,6 +259,7 @@ class Scanner:
         problem, place = np.zeros(len(messages), np.uint8), np.zeros(len(messages), np.int64)
         room = _Room(size // _NODE + 16, len(messages) + 16)
         begin, code = 0, MORE_NODES
+        # The kernel stops at the message for which it needs more room, and continues there.
         while True:
             begin, code = scan(
                 text, size, starts, ends, begin, self.levels, self.opaque_name, *self._tables(),
@@ -264,7 +296,7 @@ class Scanner:
 
 
 class _Room:
-    """Arrays for nodes and records."""
+    """Output arrays of the scan: for nodes and records."""
 
     def __init__(self, nodes: int, records: int) -> None:
         self.name, self.last = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
@@ -274,13 +306,13 @@ class _Room:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Return the arrays in the order of ``Nodes``."""
+        """The arrays in the order of the fields of `Nodes`."""
         return (
             self.name, self.kind, self.start, self.length, self.last, self.root, self.message,
         )  # fmt: skip
 
     def double(self) -> _Room:
-        """Return room for twice as many, with what is there."""
+        """Return arrays twice as large, with the same content."""
         room = _Room(2 * len(self.name), 2 * len(self.root))
         for new, old in zip(room.arrays, self.arrays, strict=True):
             new[: len(old)] = old
@@ -303,26 +335,20 @@ def _errors(
 def _error(body: bytes, at: int, code: int) -> DecodeError:
     problem, hint = PROBLEMS[code]
     hint = registry_hint(body) or hint
+    # Columns count characters, offsets count bytes.
     before = body[:at].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    whole = body.decode(errors="replace")
-    shown = caret_below(whole, len(before))
+    decoded = body.decode(errors="replace")
+    shown = caret_below(decoded, len(before))
     where = Where(line=line, column=column, offset=at, raw=body[max(0, at - _SHOWN) : at + _SHOWN])
     return DecodeError(problem, where=where, hint=f"{hint or 'Here'}:{shown}")
 
 
-SHOWN = 4096  # bytes of a record that an error may need
-KINDS = {
-    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
-    TRUE: "true", FALSE: "false", NULL: "null",
-}  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class JsonRecords(Records):
-    """The documents of messages; a header field is a member of one, or a path to one as in ``tokens.6``.
+    """The documents of messages. A header field is a member, or a path of names such as `tokens.6`.
 
-    ``holder`` is the object whose members these are.
+    `holder` is the object whose members are the header fields.
     """
 
     nodes: Nodes
@@ -332,27 +358,30 @@ class JsonRecords(Records):
     found: dict[str, Longs] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
-        """Return each record's member as text, null where it is null or there is none; raises BadMessagesError for objects and arrays."""
+        """Return a header field as text, null for JSON null or if it is missing.
+
+        Raises BadMessagesError if it is an object or an array.
+        """
         if name not in self.known:
             self.known[name] = self._text(name)
         return self.known[name]
 
     def node_at(self, path: str) -> Longs:
-        """Return the node that names with points between them lead to in each record, ``NO_NODE`` where there is none.
+        """Return the node at a path of names separated by points, or `NO_NODE`.
 
-        A member that has the whole name comes first.
+        A member whose name is the complete path takes precedence.
         """
         if path not in self.found:
             self.found[path] = self._node_at(path)
         return self.found[path]
 
     def _node_at(self, path: str) -> Longs:
-        found = self.nodes.members(self.holder, [path])[0]
+        members = self.nodes.members(self.holder, [path])[0]
         above, point, last = path.rpartition(".")
-        if not point or (found >= 0).all():
-            return found
+        if not point or (members >= 0).all():
+            return members
         below = self.nodes.members(self.node_at(above), [last])[0]
-        return np.where(found >= 0, found, below)
+        return np.where(members >= 0, members, below)
 
     def _text(self, name: str) -> pa.Array:
         nodes = self.node_at(name)
@@ -368,11 +397,11 @@ class JsonRecords(Records):
         return values
 
     def raw(self, row: int) -> bytes:
-        """Return the beginning of a record's document."""
+        """Return the first bytes of a record's document."""
         return self.nodes.raw(int(self.document[row]))[:SHOWN]
 
     def check_objects(self) -> None:
-        """Raise BadMessagesError where a document is not an object."""
+        """Raise BadMessagesError if a record is not an object."""
         kinds: Octets = self.nodes.kinds(self.holder)
         bad = np.flatnonzero(kinds != OBJECT)
         if len(bad):
@@ -385,7 +414,7 @@ class JsonRecords(Records):
 
 
 def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
-    """Return the documents of messages, each with its own members."""
+    """Return the messages' documents as records. Their header fields are their own members."""
     starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
     offset = nodes.start[nodes.root] - starts[nodes.message]
     return JsonRecords(
@@ -394,9 +423,10 @@ def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
 
 
 def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
-    """Return each record's member as a map of names to strings, null where it has none; None where no record has one.
+    """Return a member of each record as a map of names to strings, null if it is missing.
 
-    Raises BadMessagesError where such a member is not an object, or has objects or arrays.
+    None if no record has it. Raises BadMessagesError if such a member is not an object, or contains
+    objects or arrays.
     """
     nodes = records.nodes
     parents = records.node_at(name)
@@ -409,6 +439,8 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
         return None
     begins, ends = parents[rows] + 1, nodes.last[parents[rows]].astype(np.int64)
     counts = ends - begins
+    # `begins` and `ends` bound the member nodes of each object; all of them are leaves, so
+    # consecutive. Example: begins = [3, 9] and counts = [2, 1] give entries [3, 4, 9].
     places = np.cumsum(counts) - counts
     entries: Longs = np.arange(int(counts.sum())) + np.repeat(begins - places, counts)
     below = nodes.kind[entries]
@@ -429,5 +461,5 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
 
 
 def _not_text(records: JsonRecords, row: int, name: str, kind: int) -> DecodeError:
-    problem = f"expected an object of texts as {name}, found {KINDS[kind]}"
-    return records.error(row, problem, "Tokens are names with texts", field=name)
+    problem = f"expected an object of strings as {name}, found {KINDS[kind]}"
+    return records.error(row, problem, "Tokens are names with strings", field=name)

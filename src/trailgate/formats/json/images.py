@@ -1,6 +1,8 @@
-"""Images from JSON objects whose members are a table's columns: all values of an image are gathered together.
+"""Build before and after images from JSON objects whose members are a table's columns.
 
-Each type of column names the kinds of JSON values that it takes; bytes are base64 text (RFC 4648 section 4).
+`place_cells` finds the node of every (column, row) pair of an image in one pass. Each column is
+then converted from text by the functions of `converter_for`. Members that are not columns, and
+columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is decoded here too.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ from trailgate.model.values import parser_for
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
+IS_MISSING: Final = "_isMissing"
+_BINARY_HINT = "Set json.binary to hex or base64"
+
+
 def _digits() -> Octets:
     table = np.full(256, kernels.INVALID, np.uint8)
     table[octets(_ALPHABET)] = np.arange(64)
@@ -43,9 +49,9 @@ _DIGITS: Final = _digits()
 
 
 def from_base64(values: pa.StringArray) -> pa.BinaryArray:
-    """Return the bytes of base64 text with its padding; null stays null.
+    """Decode base64 text with padding; null stays null.
 
-    Raises DecodeError, with the row as its record, for other text.
+    Raises DecodeError, with the row as its record, if a value is not base64.
     """
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -61,7 +67,7 @@ def from_base64(values: pa.StringArray) -> pa.BinaryArray:
 
 
 def to_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Return base64 text with its padding; null stays null."""
+    """Encode bytes as base64 text with padding; null stays null."""
 
     def convert(dense: pa.Array) -> pa.Array:
         offsets, data = text_view(dense)
@@ -75,21 +81,21 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
     return over_nulls(convert, values)
 
 
-IS_MISSING: Final = "_isMissing"
-
-
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of one column in some rows: their strings, null where a value is null or missing, and their nodes."""
+    """The values of one column in some rows, as strings and as nodes.
+
+    A string is null if the value is null or missing.
+    """
 
     nodes: Nodes
     strings: pa.Array
     cells: Offsets
-    nested: bool  # some may be objects or arrays, whose strings are JSON
+    nested: bool  # some values may be objects or arrays; their strings are JSON text
 
     @property
     def kinds(self) -> Octets:
-        """Return the kind of each value, 0 where it is missing."""
+        """The JSON type of each value, 0 if it is missing."""
         return self.nodes.kinds(self.cells)
 
     def __len__(self) -> int:
@@ -101,17 +107,17 @@ class Values:
         return Values(self.nodes, strings, self.cells[at : at + count], self.nested)
 
     def take(self, rows: pa.Array) -> Values:
-        """Return the values of some rows."""
+        """Return the values of the given rows."""
         cells = self.cells[rows.to_numpy()]
         return Values(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
-        """Raise DecodeError, with the row as its record, for an object or array."""
+        """Raise DecodeError, with the row as its record, if a value is an object or array."""
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
     def refuse_others(self, *kinds: int) -> None:
-        """Raise DecodeError, with the row as its record, for a value of another kind than these."""
+        """Raise DecodeError, with the row as its record, if a value has another JSON type than these."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
 
@@ -119,12 +125,15 @@ class Values:
         odd = np.flatnonzero(bad & np.asarray(self.strings.is_valid()))
         if len(odd):
             row = int(odd[0])
-            found = KINDS[int(self.kinds[row])]
-            raise row_error(f"{found} is not a value of this column", self.strings, row, hint)
+            type_name = KINDS[int(self.kinds[row])]
+            raise row_error(f"{type_name} is not a value of this column", self.strings, row, hint)
 
 
 class Converted(NamedTuple):
-    """What a converter makes of values; ``missing`` marks those that turn out not to be there."""
+    """Converted values.
+
+    `missing` marks values that mean "not present", such as Debezium's placeholder.
+    """
 
     values: pa.Array
     missing: Mask | None = None
@@ -134,7 +143,7 @@ ConvertValues = Callable[[Values], Converted]
 
 
 class JsonImages(RecordGroup[JsonRecords]):
-    """Records of one table and type."""
+    """Builds the images of records of one table and operation type."""
 
     def image(
         self,
@@ -145,9 +154,11 @@ class JsonImages(RecordGroup[JsonRecords]):
         prefix: str = "",
         keyed: bool,
     ) -> Image:
-        """Return an image from an object of each record, ``NO_NODE`` where a record has none.
+        """Build an image from one object per record; `NO_NODE` if a record has none.
 
-        Members named ``passed_over`` are not columns, unless the table has them. With a ``prefix`` columns are the members whose names begin with it. With ``keyed`` a record without the value of a key is an error.
+        Members in `passed_over` are ignored unless they are columns. With a `prefix` only members
+        whose names begin with it are columns. With `keyed` a record without the value of a key is
+        an error.
         """
         nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
         size = len(columns) * rows
@@ -155,6 +166,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         begins = np.zeros(size, np.int64)
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
         numbers = self._columns_of(nodes.names, passed_over, prefix)
+        # One pass over all objects finds every column's value. A size of NO_NODE (-1) stays null.
         bad, nested = place_cells(
             np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
             numbers, len(columns), cells, begins, sizes, unknown, again,
@@ -171,51 +183,56 @@ class JsonImages(RecordGroup[JsonRecords]):
         )
 
     def _check_keys(self, missing: npt.NDArray[np.bool_]) -> None:
-        """Add an error for each record without the value of a key."""
+        """Add an error to each record that lacks the value of a key column."""
         for i in self.table.marked_keys:
             if missing[i].any():
                 name = self.table.columns[i].name
                 self._refuse(np.flatnonzero(missing[i]), f"key column {name} is missing", name)
 
     def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
-        """Add an error, with this hint, for each record without an image, or with one where none is ``wanted``."""
+        """Add an error to each record that lacks an image, or has one although none is `wanted`."""
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
+        # A wanted image must be an object; an unwanted one must be absent or null.
         bad = kinds != OBJECT if wanted else ~nothing
         for kind in np.unique(kinds[bad]).tolist():
-            found = KINDS.get(kind, "nothing")
-            problem = f"expected an object as {what}, found {found}"
+            type_name = KINDS.get(kind, "nothing")
+            problem = f"expected an object as {what}, found {type_name}"
             if not wanted:
-                problem = f"such an operation has no {what}, found {found}"
+                problem = f"an operation of this type has no {what}, found {type_name}"
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
-        """Add an error for each record that has members with a prefix: those of an image that its operation does not have."""
+        """Add an error to each record with members of this prefix, which its operation type must not have."""
         nodes = self.records.nodes
         for name in nodes.names:
             if name.casefold().startswith(prefix.casefold()):
                 kinds = nodes.kinds(nodes.members(parents, [name])[0])
-                problem = f"such an operation has no {what}, found the member {name}"
+                problem = f"an operation of this type has no {what}, found the member {name}"
                 self._refuse(np.flatnonzero((kinds != 0) & (kinds != NULL)), problem, what)
 
     def _columns_of(
         self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
     ) -> Longs:
-        """Return the column of each name, as ``place_cells`` takes it."""
+        """Return the meaning of each name for `place_cells`: a column, UNKNOWN or PASSED_OVER.
+
+        With n columns, n + i means "column i is missing if this member is true" (`ID_isMissing`).
+        """
         count = len(self.table.columns)
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
         flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
         others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
+        # Later entries win: a column named like a metadata member is a column.
         meaning: Mapping[str, int] = {**others, **flags, **known}
         if prefix:
             start, folded = prefix.casefold(), [name.casefold() for name in names]
-            found = (
+            meanings = (
                 meaning.get(name.removeprefix(start), UNKNOWN)
                 if name.startswith(start)
                 else PASSED_OVER
                 for name in folded
             )
-            return np.array([*found], np.int64)
+            return np.array([*meanings], np.int64)
         return np.array([meaning.get(name.casefold(), UNKNOWN) for name in names], np.int64)
 
     def _refuse_members(self, unknown: Longs, again: Longs) -> None:
@@ -229,13 +246,14 @@ class JsonImages(RecordGroup[JsonRecords]):
             self._refuse(np.array([at]), f"column {name} is found twice", name)
 
     def _column(self, i: int, values: Values, convert: ConvertValues) -> StateColumn:
+        # A member that is not there is missing; one that is null is NULL.
         missing: Mask = values.cells == NO_NODE
         if missing.all():
             return ABSENT
         try:
             made = convert(values)
         except DecodeError as error:
-            # Equal values of one kind are bad together.
+            # Equal values of one JSON type are either all good or all bad: only distinct ones are tried.
             coded = np.asarray(values.strings.dictionary_encode("encode").indices) * 256
             _, first, which = np.unique(
                 coded + values.kinds, return_index=True, return_inverse=True
@@ -251,12 +269,12 @@ class JsonImages(RecordGroup[JsonRecords]):
         return StateColumn(made.values, missing if missing.any() else None)
 
     def _add(self, at: int, error: TrailgateError, name: str) -> None:
-        def place(row: int) -> TrailgateError:
-            found = self.records.error(row, error.problem, error.hint)
-            found.where = replace(found.where, raw=error.where.raw)
-            return found.with_place(table=self.table.name, field=name)
+        def error_at(row: int) -> TrailgateError:
+            located = self.records.error(row, error.problem, error.hint)
+            located.where = replace(located.where, raw=error.where.raw)
+            return located.with_place(table=self.table.name, field=name)
 
-        self.add(self.rows[[at]], place)
+        self.add(self.rows[[at]], error_at)
 
     def _refuse(self, at: Longs, problem: str, name: str | None, hint: str = "") -> None:
         def error(row: int) -> TrailgateError:
@@ -265,13 +283,13 @@ class JsonImages(RecordGroup[JsonRecords]):
         self.add(self.rows[at], error)
 
 
-_BINARY_HINT = "Set json.binary to hex or base64"
-
-
 def converter_for(column: Column, binary: str) -> ConvertValues:
-    """Return what makes values of a column from members; ``binary`` is how bytes are written.
+    """Return the function that converts a column's members.
 
-    Numbers are taken from their digits, true and false from their letters; an object or array is a value of text columns alone.
+    `binary` is the notation of bytes: "hex" or "base64".
+
+    Numbers are parsed from their digits, true and false from their letters. Only text columns
+    accept objects and arrays.
     """
     parse = parser_for(column)
     is_text, is_bytes = column.family is Family.TEXT, column.family is Family.BYTES
@@ -290,5 +308,5 @@ def converter_for(column: Column, binary: str) -> ConvertValues:
 def _bytes(strings: pa.Array, binary: str) -> pa.Array:
     if not binary:
         row = int(strings.is_valid().index(True).as_py())
-        raise row_error("it is not known how bytes are written", strings, row, _BINARY_HINT)
+        raise row_error("the notation of bytes is unknown", strings, row, _BINARY_HINT)
     return strings if binary == "hex" else to_hex(from_base64(strings))

@@ -1,4 +1,4 @@
-"""Loops over JSON objects: the members of many objects found by name, numbers told from other texts, and base64 text read and written."""
+"""Kernels over the nodes of JSON objects: find members by name, measure values, recognize numbers, and convert base64."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ UNKNOWN: Final = -1
 PASSED_OVER: Final = -2
 
 
+INVALID: Final = 0xFF
+PADDING: Final = 0x3D
+
+
 @kernel(writes=("found",))
 def pick_members(
     parents: Longs, name: Offsets, kind: Octets, last: Offsets, slot: Longs, found: Longs
 ) -> int:
-    """Write the members of objects whose names have a slot, slot by slot; return how many there are."""
+    """Find the members of objects by name. Return how many were found.
+
+    `slot` is the output column of each name, or -1. `found[slot * rows + row]` becomes the node.
+    """
     rows = len(parents)
     count = 0
     for row in range(rows):
@@ -54,12 +61,20 @@ def place_cells(
     unknown: Longs,
     again: Longs,
 ) -> tuple[int, int]:
-    """Write the node of each column in each object, and where its text is, column by column; the size of a null stays as it was.
+    """Find the node and the text span of each column in each object.
 
-    Returns how many problems objects have, and how many values are objects and arrays.
+    Outputs are column by column: the cell of column c and row r is `c * rows + r`. `cells` gets the
+    node, `begins` and `sizes` the text span; the size of a null keeps its initial value.
+    `column_of` is the column of each name, `UNKNOWN` or `PASSED_OVER`. A value from `columns` on
+    means that the column `value - columns` is missing if the member is true.
 
-    ``column_of`` is the column of each name, ``UNKNOWN`` or ``PASSED_OVER``; from ``columns`` on it is a column that is missing where the member is true.
-    ``unknown`` and ``again`` are a member of each object that is not a column, and one whose column another member is already.
+    Returns the number of problems, and the number of values that are objects or arrays. For each
+    row, `unknown` is a member that is not a column, and `again` a member whose column occurred
+    before.
+
+    Example: the object `{"ID":7,"NAME":"x","NAME_isMissing":true}` of a table with the columns ID
+    and NAME has column_of = [0, 1, 3]. ID and NAME are placed; then the flag 3 = 2 + 1 removes
+    column 1 again.
     """
     rows = len(parents)
     bad = nested = 0
@@ -86,6 +101,8 @@ def place_cells(
                 unknown[row] = node
                 bad += 1
             node = np.int64(last[node])
+        # A second pass for `_isMissing` members, because they may come before or after their
+        # column.
         if flags:
             node = parent + 1
             while node < end:
@@ -107,9 +124,10 @@ def measure_nodes(
     offsets: Offsets,
     nulls: Mask,
 ) -> int:
-    """Write where the text of each node begins, Arrow's offsets of the strings, and which have none: null, or without a node.
+    """Write the text offset of each node, Arrow's offsets of the strings, and the mask of nulls.
 
-    Returns how many strings are objects or arrays, or ``TOO_MANY``.
+    JSON null and `NO_NODE` are nulls. Returns how many values are objects or arrays, or `TOO_MANY`
+    if the text exceeds 2 GiB.
     """
     total = np.int64(0)
     nested = 0
@@ -131,7 +149,10 @@ def measure_nodes(
 
 @kernel(writes=("found",))
 def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
-    """Mark the texts that are numbers as JSON has them, and return how many are not; 1e5 is one, .5 and 01 are not."""
+    """Mark the strings that are JSON numbers, and return how many are not.
+
+    `1e5` is a number; `.5` and `01` are not.
+    """
     others = 0
     for row in range(len(found)):
         start, stop = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -140,15 +161,15 @@ def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
     return others
 
 
-INVALID: Final = 0xFF
-PADDING: Final = 0x3D
-
-
 @kernel(writes=("ends", "out"))
 def decode(data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: Octets) -> int:
-    """Write the bytes of each text, and Arrow's offsets of them; return the first row that is other text, -1 for none.
+    """Decode base64 strings into `out`, with Arrow's offsets in `ends`.
 
-    Bits that no byte has must be zero, so that bytes have one text.
+    Return the first row that is not base64, or -1.
+
+    Four characters of 6 bits make three bytes: "AQID" is 0, 16, 8, 3, or the bytes 01 02 03. "AQI="
+    has two bytes: then the 8 unused bits of the 24 must be zero, so that no two strings decode to
+    the same bytes.
     """
     to = np.int64(0)
     ends[0] = 0
@@ -168,6 +189,7 @@ def decode(data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: O
                 if digit == INVALID:
                     return row
                 word |= digit << (18 - 6 * place)
+            # With one "=" the last 8 of the 24 bits are unused, with two the last 16.
             if (padding == 1 and word & 0xFF) or (padding == 2 and word & 0xFFFF):
                 return row
             if to + 3 > len(out):
@@ -182,7 +204,7 @@ def decode(data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: O
 
 @kernel(writes=("out",))
 def encode(data: Octets, offsets: Offsets, letters: Octets, ends: Offsets, out: Octets) -> None:
-    """Write the text of each row's bytes at its place by ``ends``."""
+    """Encode each row's bytes as base64, at the offsets given in `ends`."""
     for row in range(len(offsets) - 1):
         at, end, to = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(ends[row])
         while at < end:

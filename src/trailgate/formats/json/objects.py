@@ -1,7 +1,9 @@
-"""JSON messages written from columns, an operation each.
+"""Write JSON messages column by column, one message per operation.
 
-An object is made of members, each a literal and a value in one of three states, which become the pieces of a template (``columnar/templates.py``). Messages are measured by table
-and operation type, and written in the order of the batch.
+A message is a sequence of `Member`s: a literal such as `,"ID":` and a column of values after it. In
+each row a member has a value, is `null`, or is missing. Members become the pieces of a template
+(`columnar/templates.py`), which writes all rows at once. Messages are measured by table and
+operation type, and written in the order of the batch.
 """
 
 from __future__ import annotations
@@ -26,15 +28,30 @@ from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.model.values import formatter_for
 
-# What is after a member's literal: nothing; a value as it is; one in quotes where it is not a number; in quotes; in quotes, with escapes.
+# How a member's value is written: no value; as it is; in quotes unless it is a number; in quotes;
+# in quotes and escaped.
 NOTHING, BARE, NUMBER, PLAIN, STRING = range(5)
 SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
 ESCAPES: Final = Escapes.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **SHORT})
 COMMA, OPENING = b",", b"{"
 
 
+# How values of each type family are written. Integers are JSON numbers as they are. Other numbers
+# may have a notation that JSON lacks, and are in quotes then. All others need escapes.
+KINDS: Final = {
+    Family.INTEGER: BARE,
+    Family.UNSIGNED: BARE,
+    Family.NUMBER_TEXT: NUMBER,
+    Family.FLOAT: NUMBER,
+    Family.BYTES: PLAIN,
+}
+
+
 class Member(NamedTuple):
-    """A literal and a value of each row after it; a null value is ``null``. The rows that are ``missing`` have neither."""
+    """A literal, followed in each row by a value.
+
+    A null is written as `null`; `missing` rows have neither.
+    """
 
     literal: bytes
     values: pa.Array | None = None
@@ -43,16 +60,22 @@ class Member(NamedTuple):
 
 
 def literal(value: object) -> bytes:
-    """Return JSON text without blanks."""
+    """Return compact JSON text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
-    """Return rows of these members; the comma before the first one that a row has after an opening brace is left out."""
+    """Measure rows made of these members.
+
+    The first member after an opening brace must not begin with a comma. Which member that is
+    differs by row, because members may be missing.
+    """
     pieces: list[Piece] = []
-    fresh = np.zeros(rows, bool)  # rows that have nothing after the brace
+    fresh = np.zeros(rows, bool)  # rows in which nothing follows the opening brace yet
     some = False
     for member in members:
+        # Does this member come directly after an opening brace in some rows? Then it needs two
+        # forms.
         opened = some and member.literal.startswith(COMMA) and bool(fresh.any())
         pieces.append(_piece(member, fresh if opened else None, rows))
         begins = member.kind == NOTHING and member.literal.endswith(OPENING)
@@ -64,7 +87,7 @@ def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
 
 
 def _piece(member: Member, fresh: Mask | None, rows: int) -> Piece:
-    """Return the piece of a member; it has no comma in the rows that are ``fresh``."""
+    """Return the template piece of a member. It has no comma in `fresh` rows."""
     text, values, kind = member.literal, member.values, member.kind
     forms = _forms(text, kind)
     states = None
@@ -74,10 +97,10 @@ def _piece(member: Member, fresh: Mask | None, rows: int) -> Piece:
         states = np.asarray(values.is_null()).astype(np.uint8)
     if kind == NUMBER and values is not None and rows:
         offsets, data = text_view(values)
-        found = np.empty(rows, bool)
-        if kernels.mark_numbers(data, offsets, found):
-            own = np.zeros(rows, np.uint8) if states is None else states
-            states = np.where((own == 0) & ~found, 2, own).astype(np.uint8)
+        is_number = np.empty(rows, bool)
+        if kernels.mark_numbers(data, offsets, is_number):
+            plain_states = np.zeros(rows, np.uint8) if states is None else states
+            states = np.where((plain_states == 0) & ~is_number, 2, plain_states).astype(np.uint8)
     missing = member.missing
     if missing is not None and missing.any():
         states = np.zeros(rows, np.uint8) if states is None else states
@@ -88,13 +111,15 @@ def _piece(member: Member, fresh: Mask | None, rows: int) -> Piece:
             forms = bare
         else:
             states = np.zeros(rows, np.uint8) if states is None else states
+            # The forms without a comma are appended, so that state + len(forms) selects the same
+            # form without it.
             states = states + np.where(fresh, len(forms), 0).astype(np.uint8)
             forms += bare
     return Piece(values, forms, states, plain=kind != STRING)
 
 
 def _forms(text: bytes, kind: int) -> tuple[Form, ...]:
-    """Return the forms of a member: its value, null, a value in quotes, and nothing."""
+    """Return the four forms of a member, by state: its value, null, its value in quotes, and nothing."""
     if kind == NOTHING:
         return Form(text), Form(text), Form(text), Form()
     quote = b'"' if kind in (PLAIN, STRING) else b""
@@ -102,7 +127,10 @@ def _forms(text: bytes, kind: int) -> tuple[Form, ...]:
 
 
 def map_members(maps: pa.MapArray) -> pa.Array:
-    """Return the entries of each map as members with commas between them; nothing for a null map."""
+    """Return the entries of each map as JSON members separated by commas, such as `"a":"1","b":"2"`.
+
+    Null for a null map.
+    """
     dense = maps.drop_null() if maps.null_count else maps
     offsets = dense.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(dense) else (0, 0)
@@ -113,12 +141,16 @@ def map_members(maps: pa.MapArray) -> pa.Array:
     members = joined_members(entries, offsets - first)
     if not maps.null_count:
         return members
+    # Null maps were dropped: the index of each remaining map among the members.
     places = np.cumsum(np.asarray(maps.is_valid())) - 1
     return members.take(pa.array(places, mask=np.asarray(maps.is_null())))
 
 
 def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
-    """Return as one text each the entries offsets[i]:offsets[i + 1], which follow one another; the first one has no comma before it."""
+    """For each i, join the entries `offsets[i]:offsets[i + 1]` to one string.
+
+    The first has no comma before it.
+    """
     rows = int(offsets[-1])
     first = np.zeros(rows, bool)
     first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
@@ -134,18 +166,8 @@ def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
     )
 
 
-# What values of a family need: whole numbers are JSON's; other numbers may be written otherwise; date times have no escapes.
-KINDS: Final = {
-    Family.INTEGER: BARE,
-    Family.UNSIGNED: BARE,
-    Family.NUMBER_TEXT: NUMBER,
-    Family.FLOAT: NUMBER,
-    Family.BYTES: PLAIN,
-}
-
-
 class WrittenColumn(NamedTuple):
-    """A column as a member: the literal before its value, how that becomes text, and what kind of value it is."""
+    """A column as a member: the literal before its value, the function that formats values, and how they are quoted."""
 
     literal: bytes
     format: Callable[[pa.Array], pa.Array]
@@ -153,7 +175,7 @@ class WrittenColumn(NamedTuple):
 
 
 def written_column(column: Column, *, strings: bool = False) -> WrittenColumn:
-    """Return how a column's values are written; with ``strings`` numbers are in quotes."""
+    """Return how a column's values are written. With `strings` numbers are in quotes."""
     kind = KINDS.get(column.family, STRING)
     if strings and kind in (BARE, NUMBER):
         kind = PLAIN
@@ -161,19 +183,19 @@ def written_column(column: Column, *, strings: bool = False) -> WrittenColumn:
 
 
 def members(image: Image, columns: tuple[WrittenColumn, ...], rows: int) -> Iterator[Member]:
-    """Yield the members of an image's columns; those that are missing in every row have none."""
+    """Yield the members of an image's columns. Columns missing in every row are skipped."""
     for state, column in zip(image, columns, strict=True):
         if state.values is not None and rows:
             yield Member(column.literal, column.format(state.values), column.kind, state.missing)
 
 
 def is_there(image: Image) -> bool:
-    """Return whether an image has any column."""
+    """Return whether an image has at least one column."""
     return any(state.values is not None for state in image)
 
 
 def refuse_image(block: ChangeBlock, image: Image, name: str) -> None:
-    """Raise EncodeError where an image that such operations have not has a value."""
+    """Raise EncodeError if an image has a value although the operation type has no such image."""
     for state, column in zip(image, block.table.columns, strict=True):
         present: Mask = ~state.is_missing(len(block))
         if present.any():
@@ -184,7 +206,7 @@ def refuse_image(block: ChangeBlock, image: Image, name: str) -> None:
 
 
 def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
-    """Return an error placed at an operation."""
+    """Create an error located at an operation."""
     place = block.position[row].as_py()
     return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
@@ -192,27 +214,33 @@ def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") 
 
 
 def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
-    """Raise EncodeError for a message with more bytes than one may have."""
+    """Raise EncodeError if a message has more than `most` bytes."""
     row = int(np.argmax(sizes))
     if sizes[row] > most:
-        problem = f"the message has {int(sizes[row])} bytes, and {most} at most"
+        problem = f"the message has {int(sizes[row])} bytes; the limit is {most}"
         raise operation_error(block, row, problem, "Set max-message-bytes")
 
 
 def measured_alike(
     batch: ChangeBatch, measured: Callable[[ChangeBlock], MeasuredRows], most: int
 ) -> Iterator[tuple[ChangeBlock, MeasuredRows]]:
-    """Yield the operations of each table and type, and their messages; raises EncodeError for one of more than ``most`` bytes."""
+    """Yield the operations of each table and type with their measured messages.
+
+    Raises EncodeError if a message has more than `most` bytes.
+    """
     for block in batch.blocks:
         for _, rows in group(block.op_type.astype(np.int64)):
-            alike = block.take(rows)
-            objects = measured(alike)
-            check_sizes(alike, objects.sizes, most)
-            yield alike, objects
+            part = block.take(rows)
+            objects = measured(part)
+            check_sizes(part, objects.sizes, most)
+            yield part, objects
 
 
 def written(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.LargeBinaryArray:
-    """Return ``count`` strings, each part's at its own slots; null where no part has one."""
+    """Write all parts into one array of `count` bodies, each part into its slots.
+
+    Slots without a part are null.
+    """
     parts, sizes = tuple(parts), np.zeros(count, np.int64)
     for slots, objects in parts:
         sizes[slots] = objects.sizes
@@ -227,7 +255,7 @@ def written(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.Large
 
 
 def table_numbers(batch: ChangeBatch) -> Longs:
-    """Return which of the batch's blocks each operation is in."""
+    """Return the number of each operation's block in the batch."""
     numbers = np.empty(batch.rows, np.int64)
     for number, block in enumerate(batch.blocks):
         numbers[block.order] = number

@@ -1,6 +1,7 @@
-"""The options of GoldenGate's JSON messages, read (the ``json.*`` properties, typed and checked together) and written.
+"""The options of GoldenGate's JSON messages: `json.*` properties for reading, and options for publishing.
 
-The properties define the tables too. A header field is any member of a message, by its name or the path to it.
+Tables come from a definitions file or from the properties. Any member of a message can be a header
+field, by its name or its path.
 """
 
 from __future__ import annotations
@@ -21,38 +22,39 @@ from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import ROW, PublishOptions
 from trailgate.model.tables import Definitions
 
-_NEEDED: Final = "Messages do not say of what type and length columns are, or which are keys"
+_NEEDED: Final = "The messages contain neither the types and lengths of columns nor the keys"
+
+
+PARSER: Final = "json"
+ROW_MODEL: Final = "row"
+FLAT_MODEL: Final = "flat"
+# Kafka Connect's JSON converter writes this member beside the payload. Its content is not read.
+SCHEMA: Final = "schema"
+_LEAST_LEVELS: Final = 2  # a message's members, and the members of its images and tokens
+# Metadata members of GoldenGate's formatter. In the row model they are beside the columns.
+METADATA: Final = frozenset(
+    {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberPaths(HeaderFields):
-    """Every name is that of a member: which ones there are is known by the messages alone."""
+    """Accepts every name as a header field, because the members are known only from the messages."""
 
     def found(self, name: str) -> str | None:
         """Return the name itself."""
         return name
 
 
-PARSER: Final = "json"
-ROW_MODEL: Final = "row"
-FLAT_MODEL: Final = "flat"
-SCHEMA: Final = (
-    "schema"  # Connect's converter writes it beside the payload; what is in it is not looked at
-)
-_LEAST_LEVELS: Final = 2  # a message's members, and those of its images and tokens
-# Members that the formatter writes; where columns are beside them, they are not columns (JSON formatter, metadata).
-METADATA: Final = frozenset(
-    {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens"}
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonOptions(MetadataOptions):
-    """How GoldenGate's JSON messages are read; see ``docs/properties.md`` for each property.
+    """How GoldenGate's JSON messages are read. `docs/properties.md` describes each property.
 
-    ``before``, ``after`` and ``tokens`` are paths to members. In the model ``row`` columns are members of the object at the path ``row``, of the message
-    itself if that is empty, beside ``others``, which are none. In the model ``flat`` they are members of the message, named ``before`` or ``after``, the
-    ``delimiter`` and the column. ``binary`` is how bytes are written, empty where that is not known.
+    `before`, `after` and `tokens` are paths to members. In the model "row", columns are members of
+    the object at the path `row` (the message itself if empty), beside the members `others`, which
+    are not columns. In the model "flat", they are members of the message named for example
+    `after.ID`: `before` or `after`, the `delimiter`, and the column. `binary` is the notation of
+    bytes, or "" if it is unknown.
     """
 
     model: str
@@ -68,27 +70,27 @@ class JsonOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Return whether operations of one transaction id that follow one another are a transaction: no member has indicators."""
+        """Whether consecutive operations with the same transaction id are one transaction: no indicator is set."""
         return self.txind is None and self.txid.kind is SourceKind.FIELD
 
     @property
     def operation_ids(self) -> bool:
-        """Return that each operation has a sequence id of its own."""
+        """Always true: each operation has a sequence id of its own."""
         return True
 
 
 def json_setup(properties: Properties, files: DefinitionFiles) -> tuple[JsonOptions, Definitions]:
-    """Return the options, and the tables of the files and properties."""
+    """Read the options, and the tables of the definitions file and the properties."""
     return json_options(properties), json_tables(properties, files)
 
 
 def json_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Return the tables that the properties define; raises OptionError where they define none."""
+    """Read the tables. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files, hint=_NEEDED)
 
 
 def json_options(properties: Properties) -> JsonOptions:
-    """Return the options of the JSON parser; raises OptionError that names line and property."""
+    """Read the options of the JSON parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, PARSER, MemberPaths(place="the message's members"))
     common = metadata(read)
     table = read.needed_source("schemaandtable")
@@ -103,14 +105,15 @@ def json_options(properties: Properties) -> JsonOptions:
     if before == after:
         raise read.error(f"json.before and json.after are both {after}", "after")
     if row and model != ROW_MODEL:
-        raise read.error(f"json.row is for json.model=row, and the model is {model}", "row")
+        raise read.error(f"json.row is for json.model=row, but the model is {model}", "row")
     if read.entry("delimiter") is not None and model != FLAT_MODEL:
         raise read.error(
-            f"json.delimiter is for json.model=flat, and the model is {model}", "delimiter"
+            f"json.delimiter is for json.model=flat, but the model is {model}", "delimiter"
         )
     images = {"op": (before, after), ROW_MODEL: (row,), FLAT_MODEL: ()}[model]
     paths = {*named, *images, tokens}
     within = f"{row}." if row else ""
+    # With row=payload, the member payload.op is "op" beside the columns.
     beside = {name.removeprefix(within).partition(".")[0] for name in {*named, tokens}}
     return JsonOptions(
         **common,
@@ -131,14 +134,17 @@ def json_options(properties: Properties) -> JsonOptions:
 
 
 def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
-    """Return how deep the members lie that are read: those of paths, and one below those of images and tokens."""
+    """Return the number of member levels to scan.
+
+    That is the end of the longest path, or one level below the images and tokens.
+    """
     deepest = max((1 + path.count(".") for path in paths), default=0)
     return max(_LEAST_LEVELS, deepest, *(2 + path.count(".") for path in images if path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPublishOptions(PublishOptions):
-    """How JSON messages are written, each with one operation."""
+    """How JSON messages are written, one per operation."""
 
     content: Annotated[Literal["row"], "a message holds one operation"] = ROW
     model: Annotated[

@@ -1,7 +1,12 @@
-"""GoldenGate's JSON messages to records and images, a batch at a time.
+"""Read GoldenGate's JSON messages, a batch at a time.
 
-``{"table": ..., "op_type": "U", "op_ts": ..., "pos": ..., "before": {...}, "after": {...}}``: the formatter's operation model. In its row model
-columns are members of the message itself: those after an insert or update, those before a delete.
+In the formatter's operation model, images are nested objects:
+
+    {"table":"GG.ORDERS","op_type":"U","op_ts":"...","pos":"...",
+     "before":{"ID":7},"after":{"ID":7,"STATE":"new"}}
+
+In its row model, the columns are members of the message: the after values of an insert or update,
+the before values of a delete. In the flat model they are members such as `after.ID`.
 """
 
 from __future__ import annotations
@@ -25,25 +30,28 @@ from trailgate.model.tables import Table
 ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
 
 
+_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
+_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
+_PATH_HINT: Final = "The message has the member payload: set paths, such as json.after=payload.after and json.optype=payload.op_type"
+_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
+
+
 @dataclass(frozen=True, slots=True)
 class JsonOperations(JsonRecords):
-    """Messages as records; ``token_member`` is the member that has their tokens."""
+    """Messages as records. `token_member` is the member with their tokens."""
 
     token_member: str = ""
 
     def tokens(self) -> pa.Array | None:
-        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of strings."""
+        """Return each record's tokens, null if it has none.
+
+        Raises BadMessagesError if the member is not an object of strings.
+        """
         return text_maps(self, self.token_member)
 
 
-_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
-_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
-_PATH_HINT: Final = "The message has the member payload: give paths, as json.after=payload.after and json.optype=payload.op_type"
-_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
-
-
 class JsonFormat(MessageFormat[JsonOperations]):
-    """Reads messages by one set of options; what these decide is made once and kept."""
+    """Reads JSON messages with one set of options. Converters are created once per table."""
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
@@ -51,15 +59,15 @@ class JsonFormat(MessageFormat[JsonOperations]):
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> JsonOperations:
-        """Return the operations of the messages; raises BadMessagesError."""
-        found = document_records(messages, self._scanner.scan(messages))
+        """Scan the messages into operations. Raises BadMessagesError."""
+        documents = document_records(messages, self._scanner.scan(messages))
         records = JsonOperations(
             messages,
-            found.message,
-            found.offset,
-            found.nodes,
-            found.document,
-            found.holder,
+            documents.message,
+            documents.offset,
+            documents.nodes,
+            documents.document,
+            documents.holder,
             token_member=self.options.tokens,
         )
         records.check_objects()
@@ -68,7 +76,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def images(
         self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike operations; what is wrong is added to the errors."""
+        """Read the before and after images of operations of one table and type.
+
+        Errors are added to `errors`.
+        """
         absent = (ABSENT,) * len(table.columns)
         group = JsonImages(records, table, rows, errors)
         converters = self._converters_of(table)
@@ -76,6 +87,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         if options.model == ROW_MODEL:
             if kind == TRUNCATE:
                 return absent, absent
+            # Columns are in the object at json.row, or in the message itself.
             holders = records.node_at(options.row)[rows] if options.row else records.holder[rows]
             if options.row:
                 group.check_images(holders, options.row, wanted=True)
@@ -89,8 +101,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def _flat_images(
         self, group: JsonImages, kind: int, converters: Sequence[ConvertValues]
     ) -> tuple[Image, Image]:
-        """Return the images of members that are named ``before.ID`` and ``after.ID``."""
+        """Read the images of members named like `before.ID` and `after.ID`."""
         holders, delimiter = group.records.holder[group.rows], self.options.delimiter
+        # For each image: its name, whether the operation type has it, and whether its keys are
+        # required.
         parts = (
             (self.options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
             (self.options.after, kind not in (DELETE, TRUNCATE), True),
@@ -107,10 +121,14 @@ class JsonFormat(MessageFormat[JsonOperations]):
         return before, after
 
     def _hint(self, names: Sequence[str]) -> str:
-        """Return what to try for a message without an image; ``names`` are those of the batch's members."""
+        """Return the hint for a message without an image.
+
+        `names` are the member names of the batch.
+        """
         for name in names:
             if name.startswith(f"{self.options.after}."):
                 return _FLAT_HINT.format(name)
+        # Members of flattened Debezium rows.
         if not ROW_MEMBERS.isdisjoint(names):
             return _EVENT_HINT
         return _PATH_HINT if "payload" in names else _ROW_HINT
@@ -124,6 +142,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
     ) -> tuple[Image, Image]:
         images: list[Image] = []
         options = self.options
+        # `wanted`: the operation type may have this image. `needed`: it must.
         for nodes, name, wanted, needed in (
             (parents[0], options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
             (parents[1], options.after, kind not in (DELETE, TRUNCATE), True),

@@ -1,7 +1,14 @@
-"""JSON strings of messages to the places of their values, in one pass that checks all of RFC 8259's grammar.
+"""The JSON scanner: one pass over the bytes of all messages that checks the complete grammar of RFC 8259.
 
-The scan writes nodes: the kind of each value, and where it is. Names of members are numbers: mostly the one that followed last time, else found by its hash. Strings
-without escapes are only places; others are decoded after the messages (RFC 8259 section 7).
+The scan writes nodes: the type and span of each value (`documents.py` has an example). Three things
+make it fast:
+
+- Member names are numbers. Messages mostly have the same members in the same order, so each name
+  remembers which name followed it last time (`NEXT`), and one comparison of words confirms the
+  guess. Otherwise the name is looked up by its hash.
+- Strings without escapes are only spans. Others are decoded into the room after the messages (RFC
+  8259 section 7).
+- Strings are searched for quotes, escapes and control characters 32 bytes at a time.
 """
 
 from __future__ import annotations
@@ -14,9 +21,11 @@ from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import first_mark, load8, string_marks
 
-SPARE: Final = 64  # bytes of zeros after the messages: they are looked at in words
+SPARE: Final = (
+    64  # zero bytes after the messages, because they are read in blocks of 32 and 8 bytes
+)
 
-# Kinds of values.
+# Types of values.
 OBJECT: Final = 1
 ARRAY: Final = 2
 STRING: Final = 3
@@ -25,7 +34,7 @@ TRUE: Final = 5
 FALSE: Final = 6
 NULL: Final = 7
 
-# What is wrong with a message's text (RFC 8259).
+# Faults in a message's text (RFC 8259).
 GOOD: Final = 0
 ENDED: Final = 1
 NO_VALUE: Final = 2
@@ -41,39 +50,40 @@ OPEN_STRING: Final = 11
 TOO_DEEP: Final = 12
 TWICE: Final = 13
 
-# What ``used`` counts.
+# Slots of `used`: how much of each array is filled.
 NODES: Final = 0
 RECORDS: Final = 1
 NAMES: Final = 2
 POOL: Final = 3
-DECODED: Final = 4  # where room for decoded strings begins
-SERIAL: Final = 5  # of objects whose members are emitted
-SCHEMA: Final = 6  # where the last opaque object is, and how long
+DECODED: Final = 4  # where the next decoded string is written
+SERIAL: Final = 5  # the number of objects so far whose members are nodes
+SCHEMA: Final = 6  # the offset of the last opaque object; the next slot is its size
 SCHEMA_SIZE: Final = 7
 USED: Final = 8
 
-# A name, in ``info``.
+# Slots of a name in `info`.
 INFO: Final = 4
 SIZE: Final = 0
-POOLED: Final = 1  # where its bytes are, a quote after them
-FIRST: Final = 2  # the first member that an object of this name had last
-NEXT: Final = 3  # the member that followed last
+POOLED: Final = 1  # the offset of its bytes in the pool, followed by a quote
+FIRST: Final = 2  # the first member of the last object with this name
+NEXT: Final = 3  # the member that followed this one last time
 
-ROOT: Final = 0  # the name of documents
+ROOT: Final = 0  # the number of the empty name, which documents have
 
-# How a scan ends; more room is needed for what is named.
+# How a scan ends: complete, an array is too small, or messages lie outside the buffer.
 DONE: Final = 0
 MORE_NODES: Final = -1
 MORE_NAMES: Final = -2
 OUTSIDE: Final = -3
 
-# Stack of open values: the node (or one of these), the last member's name, the byte that closes it.
+# A frame of the stack of open values: the node (or HIDDEN or WRAPPED), the name of its last member,
+# and the byte that closes it with the object's serial number above it.
 FRAME: Final = 3
 NODE: Final = 0
 LAST: Final = 1
 CLOSING: Final = 2
-HIDDEN: Final = -1  # members are not nodes
-WRAPPED: Final = -2  # an array of records around them
+HIDDEN: Final = -1  # the members of this value are not nodes
+WRAPPED: Final = -2  # the top-level array around records
 
 
 NO_ROOM: Final = -1
@@ -81,9 +91,21 @@ EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
+QUOTE: Final = 0x22
+ESCAPE: Final = 0x5C
+LOWER: Final = np.uint64(0xFFFFFFFF)
+UPPER: Final = np.uint64(32)
+ONE: Final = np.uint64(1)
+MANY: Final = -1
+
+
 @inner
 def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
-    """Return whether a name and its quote are at a place; text and pool have eight bytes more."""
+    """Return whether the name `number` and its closing quote are at an offset.
+
+    Text and pool have eight more bytes, because both are read in words. The last word is compared
+    under a mask of its used bytes.
+    """
     pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE] + 1
     done = 0
     while size - done >= 8:
@@ -100,7 +122,7 @@ def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bo
 def name_number(
     text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
 ) -> int:
-    """Return the number of a name, which is added where it is new; ``NO_ROOM`` where it does not fit."""
+    """Return the number of a name. A new name is added; `NO_ROOM` if it does not fit."""
     place = hash_name(text, at, size) & (len(table) - 1)
     while True:
         number = np.int64(table[place])
@@ -114,6 +136,8 @@ def name_number(
                 return number
         place = (place + 1) & (len(table) - 1)
     number, pooled = used[NAMES], used[POOL]
+    # Keep the hash table at most half full. Nine more bytes: the quote, and eight for reads of
+    # words.
     if 2 * number >= len(table) or (number + 1) * INFO > len(info) or pooled + size + 9 > len(pool):
         return NO_ROOM
     for byte in range(size):
@@ -129,17 +153,18 @@ def name_number(
 
 @inner
 def hash_name(text: Octets, at: int, size: int) -> int:
-    """Return a number of 40 bits for the bytes of a name."""
+    """Hash the bytes of a name to 40 bits."""
     mixed = np.uint64(size)
     for byte in range(size):
         mixed = (mixed ^ np.uint64(text[at + byte])) * FACTOR
+        # Spread the high bits down, since the table index uses the low bits of the result.
         mixed ^= mixed >> np.uint64(29)
     return np.int64(mixed >> np.uint64(24))
 
 
 @kernel(writes=("table",))
 def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
-    """Write the numbers of the names to an empty table; return how many there are."""
+    """Insert all names into an empty hash table. Return how many there are."""
     for number in range(1, names):
         pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
         place = hash_name(pool, pooled, size) & (len(table) - 1)
@@ -149,18 +174,11 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
     return names
 
 
-QUOTE: Final = 0x22
-ESCAPE: Final = 0x5C
-LOWER: Final = np.uint64(0xFFFFFFFF)
-UPPER: Final = np.uint64(32)
-ONE: Final = np.uint64(1)
-
-
 @inner
 def special_byte(text: Octets, at: int, end: int) -> int:
-    """Return the place of the next quote, escape or control from ``at``; ``end`` or more where there is none before.
+    """Return the offset of the next quote, backslash or control character, or at least `end` if there is none before.
 
-    The text has 64 zeros after its end, so the search ends.
+    The text is followed by 64 zeros, which count as control characters, so the search ends there.
     """
     while at < end:
         marks = string_marks(text, at)
@@ -173,10 +191,11 @@ def special_byte(text: Octets, at: int, end: int) -> int:
 
 @inner
 def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple[int, int]:
-    """Write the string that begins at ``start`` without its escapes; return where its quote is and where what is written ends.
+    """Decode a string with escapes that begins at `start`, writing to offset `to`.
 
-    ``at`` is its first escape. What is written is not longer than the string, and overlaps nothing that is read.
-    Returns the place of what is wrong, and minus the problem.
+    `at` is its first escape. The decoded text is never longer than the string, and is written after
+    all messages, so nothing is overwritten. Returns the offset of the closing quote and the end of
+    the decoded text. In case of a fault, returns its offset and minus its code.
     """
     for place in range(start, at):
         text[to + place - start] = text[place]
@@ -206,6 +225,7 @@ def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple
                     low = four_digits(text, at + 8, end)
                 if not 0xDC00 <= low < 0xE000:
                     return at, -LONE_SURROGATE
+                # A surrogate pair, such as \ud83d\ude00 for U+1F600.
                 point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
                 size = 12
             to = write_point(text, to, point)
@@ -228,7 +248,7 @@ def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple
 
 @inner
 def unescape(byte: int) -> int:
-    """Return the character that a letter after the escape byte means, 0 for none."""
+    """Return the character for the letter after a backslash, or 0 if there is no such escape."""
     if byte == QUOTE or byte == ESCAPE or byte == 0x2F:
         return int(byte)
     if byte == 0x6E:
@@ -246,7 +266,7 @@ def unescape(byte: int) -> int:
 
 @inner
 def four_digits(text: Octets, at: int, end: int) -> int:
-    """Return the number of four hexadecimal digits, -1 for anything else."""
+    """Return the value of four hexadecimal digits, or -1."""
     if at + 4 > end:
         return -1
     number = 0
@@ -264,7 +284,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
 
 @inner
 def write_point(text: Octets, to: int, point: int) -> int:
-    """Write a character as UTF-8; return where it ends."""
+    """Write a character as UTF-8. Return the offset after it."""
     if point < 0x80:
         text[to] = np.uint8(point)
         return to + 1
@@ -314,17 +334,28 @@ def scan(
     problem: Octets,
     place: Longs,
 ) -> tuple[int, int]:
-    """Write the nodes of the messages from ``first`` on; return the message that was not read and why.
+    """Scan the messages from `first` on. Return the message that was not scanned, and the reason.
 
-    A message holds documents, with blanks or nothing between them; an array at its top holds them too. Each is a record. Nodes are the records, and the
-    members of objects up to ``levels`` below them; they come in the order of the text. ``last`` is the node after a node's members. The members
-    of an object named ``opaque`` are not nodes, nor is anything in an array. A string's place is its text without the quotes; one with escapes is decoded after the messages.
-    ``problem`` and ``place`` are what is wrong with a message and at which byte; it has no nodes then.
+    A message has documents, separated by blanks or nothing; they may also be in one array at the
+    top. Each document is a record. Nodes are the records, and the members of objects down to
+    `levels` below them, in the order of the text. Values in arrays are not nodes, nor are the
+    members of an object named `opaque`. `last` is the node after a value and its members. A
+    string's span excludes the quotes; one with escapes is decoded after the messages. `problem` and
+    `place` are the fault of a message and its offset; such a message has no nodes.
 
-    ``text`` has ``size`` bytes of messages, ``SPARE`` zeros, and room for as much again.
+    `text` has `size` bytes of messages, `SPARE` zeros, and room for as much again.
+
+    Example: for `{"a":1,"b":{"c":2}}` and levels = 2 the loop runs once per value:
+
+        {        root node 0; push a frame whose members are nodes; expect a name
+        "a":1    node 1; a comma follows, so another name is expected
+        "b":{    node 2; push a frame
+        "c":2    node 3; the two closing braces pop both frames: last[2] = last[0] = 4
     """
     if len(text) < 2 * size + 3 * SPARE or len(seen) < (levels + 1) * (len(info) // INFO):
         return first, OUTSIDE
+    # `seen` detects repeated names: it has a stamp for each level and name, the serial number of
+    # the last object that had it.
     names = len(info) // INFO
     depths = len(stack) // FRAME
     for number in range(first, len(starts)):
@@ -335,6 +366,7 @@ def scan(
         code = GOOD
         depth = wrapped = 0
         member = False
+        # A UTF-8 byte order mark.
         if end - at >= 3 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
         while True:
@@ -351,6 +383,7 @@ def scan(
                     break
                 at += 1
                 parent = stack[frame + NODE]
+                # A member that is not a node: only check that its name is a string.
                 if parent == HIDDEN:
                     stop = special_byte(text, at, end)
                     if stop < end and text[stop] == ESCAPE:
@@ -364,6 +397,8 @@ def scan(
                     at = stop + 1
                 else:
                     before = stack[frame + LAST]
+                    # `link` is the slot with the guess for the next name: after the previous
+                    # member, or the first member of an object with this name.
                     link = (
                         np.int64(name[parent]) * INFO + FIRST
                         if before < 0
@@ -397,6 +432,8 @@ def scan(
                             info[link] = word
                         at = stop + 1
                     stack[frame + LAST] = word
+                    # One stamp per level and name. The serial number of the open object shows
+                    # whether it had this name.
                     stamp = (depth - wrapped) * names + word
                     if seen[stamp] == stack[frame + CLOSING] >> 8:
                         at, code = at - 1, TWICE
@@ -407,6 +444,7 @@ def scan(
                 if at >= end:
                     code = ENDED
                     break
+                # A colon.
                 if text[at] != 0x3A:
                     code = NO_COLON
                     break
@@ -419,6 +457,7 @@ def scan(
             # A value begins here.
             byte = text[at]
             top = depth == wrapped
+            # `[` at the top: the records are the elements of this array.
             if top and depth == 0 and byte == 0x5B:
                 wrapped = 1
                 stack[NODE], stack[LAST], stack[CLOSING] = WRAPPED, -1, 0x5D
@@ -432,6 +471,7 @@ def scan(
                     at += 1
                 continue
             node = np.int64(-1)
+            # A record, or a member of an object whose members are nodes.
             if top or (member and stack[frame + NODE] >= 0):
                 if nodes + 1 >= len(name) or records + 1 >= len(record_node):
                     return number, MORE_NODES
@@ -461,6 +501,7 @@ def scan(
                 at = stop + 1
                 if node >= 0:
                     kind[node], start[node], length[node], last[node] = STRING, begin, bytes_, nodes
+            # An object or an array.
             elif byte == 0x7B or byte == 0x5B:
                 begin = at
                 own = used[SCHEMA_SIZE]
@@ -481,9 +522,11 @@ def scan(
                         used[SERIAL] += 1
                     if node >= 0:
                         kind[node], start[node] = OBJECT if member else ARRAY, begin
-                        if inside == HIDDEN:  # where it began is needed at its end
+                        if inside == HIDDEN:  # its node is needed at its end, to set the length
                             inside = -3 - node
                     closing = 0x7D if member else 0x5D
+                    # A hidden value that is a node itself keeps its number as -3 - node in LAST, a
+                    # slot that hidden frames do not use otherwise.
                     stack[frame + NODE] = inside if inside >= 0 else HIDDEN
                     stack[frame + LAST] = -1 if inside >= 0 else inside
                     stack[frame + CLOSING] = used[SERIAL] << 8 | closing
@@ -493,6 +536,7 @@ def scan(
                         at += 1
                     if at >= end or text[at] != closing:
                         continue
+            # A minus sign or a digit.
             elif byte == 0x2D or 48 <= byte <= 57:
                 begin, at = at, number_end(text, at, end)
                 if at < 0:
@@ -510,7 +554,7 @@ def scan(
                 if node >= 0:
                     kind[node], start[node] = what, begin
                     length[node], last[node] = at - begin, nodes
-            # A value is done; so are those that end here.
+            # A value has ended. Close the containers that end here too, up to a comma.
             more = False
             while depth:
                 while at < end and is_blank(text[at]):
@@ -530,6 +574,9 @@ def scan(
                     if node == HIDDEN and stack[frame + LAST] <= -3:
                         node = -3 - stack[frame + LAST]
                         if depth - wrapped == 1 and name[node] == opaque:
+                            # Remember the span of the opaque object. If the next message has the
+                            # same bytes (Kafka Connect repeats its schema), they are compared and
+                            # skipped.
                             used[SCHEMA], used[SCHEMA_SIZE] = start[node], at - start[node]
                     if node >= 0:
                         length[node], last[node] = at - start[node], nodes
@@ -557,13 +604,13 @@ def scan(
 
 @inner
 def is_blank(byte: int) -> bool:
-    """Return whether a byte is one of JSON's blanks."""
+    """Return whether a byte is JSON white space."""
     return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
 
 
 @inner
 def is_same(text: Octets, one: int, other: int, size: int) -> bool:
-    """Return whether two parts of a text are the same."""
+    """Return whether two spans of the text have the same bytes."""
     done = 0
     while size - done >= 8:
         if load8(text, one + done) != load8(text, other + done):
@@ -578,7 +625,7 @@ def is_same(text: Octets, one: int, other: int, size: int) -> bool:
 
 @inner
 def number_end(text: Octets, at: int, end: int) -> int:
-    """Return where a number ends, or -1 - the place where it breaks the grammar."""
+    """Return the offset after a number, or -1 minus the offset of its fault."""
     if text[at] == 0x2D:
         at += 1
     begin = at
@@ -607,7 +654,7 @@ def number_end(text: Octets, at: int, end: int) -> int:
 
 @inner
 def literal(text: Octets, at: int, end: int) -> int:
-    """Return the kind of the literal at a place, 0 for none."""
+    """Return the type of the literal at an offset: TRUE, FALSE, NULL, or 0."""
     if at + 4 <= end:
         if (
             text[at] == 0x74
@@ -635,14 +682,15 @@ def literal(text: Octets, at: int, end: int) -> int:
     return 0
 
 
-MANY: Final = -1
-
-
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Write the number of each different text, 0 for one of a negative length; return how many there are, ``MANY`` where they do not fit.
+    """Write the number of each row's string; 0 is a string of negative length.
 
-    ``known`` becomes the row of each number's first text.
+    Return how many numbers there are, or `MANY`.
+
+    `known[n]` becomes the row of the first string with number n. Few distinct strings are expected:
+    each string is first compared with that of the row before, then with all known ones. Example:
+    "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
     """
     count = 1
     last = 0
@@ -654,6 +702,7 @@ def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, know
         at = starts[row]
         if at < 0 or at + size > len(text):
             return MANY
+        # Most strings equal the one before them.
         code = last
         if (
             code == 0

@@ -1,4 +1,4 @@
-"""Operations to GoldenGate's JSON messages: the mirror of ``format``."""
+"""Write operations as GoldenGate's JSON messages: the reverse of `reader.py`."""
 
 from __future__ import annotations
 
@@ -56,27 +56,32 @@ _TRANSACTION: Final = frozenset({"xid", "csn", "tx_ind"})
 
 
 class JsonWriter:
-    """Writes JSON messages, one an operation."""
+    """Writes JSON messages, one per operation."""
 
     def __init__(self, options: JsonPublishOptions) -> None:
         self.options = options
 
     def write(self, batch: ChangeBatch) -> Messages:
-        """Return the messages of all operations; raises EncodeError for what the format cannot hold."""
+        """Return the messages of all operations.
+
+        Raises EncodeError for values that the format cannot express.
+        """
         if not batch.rows:
             return NO_MESSAGES
         alike = measured_alike(batch, self._measure, self.options.max_message_bytes)
         bodies = written(((block.order, objects) for block, objects in alike), batch.rows)
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
+        # Messages are keyed by table name, so that a partitioned log keeps each table's operations
+        # in order.
         keys = names.take(pa.array(table_numbers(batch)))
         return Messages(bodies, np.arange(batch.rows), keys=keys)
 
     def finish(self) -> Messages:
-        """Return no message: none is held back."""
+        """Return no messages, because none are held back."""
         return NO_MESSAGES
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
-        """Return the messages of operations of one type, measured."""
+        """Measure the messages of operations of one table and type."""
         pieces = [*self._metadata(block), *self._images(block), Member(b"}")]
         return measure(pieces, len(block))
 
@@ -117,6 +122,7 @@ class JsonWriter:
                 (block.before, b',"before":{', kind == DELETE),
                 (block.after, b',"after":{', True),
             ]
+            # An insert has only the second image, a delete only the first.
             for image, name, needed in images[kind == INSERT : 1 if kind == DELETE else 2]:
                 if needed or is_there(image):
                     yield Member(name)
@@ -126,12 +132,13 @@ class JsonWriter:
     def _check_row_model(self, block: ChangeBlock) -> None:
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE:
-            problem = "a key update has two images, and a message of the row model has one"
+            problem = "a key update has two images, but a message of the row model has only one"
             raise operation_error(block, 0, problem, "Publish with model=op")
+        # Names that the row model uses for metadata beside the columns.
         used = METADATA | (_TRANSACTION if self.options.transactions else frozenset())
         for column in block.table.columns:
             if column.name.casefold() in used:
-                problem = f"column {column.name} is named as a member of the metadata"
+                problem = f"column {column.name} has the name of a metadata member"
                 raise operation_error(block, 0, problem, "Publish with model=op")
 
 
@@ -141,17 +148,17 @@ def _written(table: Table, options: JsonPublishOptions) -> tuple[WrittenColumn, 
 
 
 def _column(table: Table, column: Column, options: JsonPublishOptions) -> WrittenColumn:
-    found = written_column(column, strings=options.strings)
+    written = written_column(column, strings=options.strings)
     if column.family is not Family.BYTES or options.binary == "hex":
-        return found
+        return written
     if options.binary == "base64":
-        return found._replace(format=lambda values: to_base64(from_hex(values)))
+        return written._replace(format=lambda values: to_base64(from_hex(values)))
 
     def refuse(values: pa.Array) -> pa.Array:
         if values.null_count == len(values):
             return values
-        problem = f"column {column.name} holds bytes, and it is not set how they are written"
+        problem = f"column {column.name} has bytes, but their notation is not set"
         error = EncodeError(problem, hint="Set binary to hex or base64")
         raise error.with_place(table=table.name, field=column.name)
 
-    return found._replace(format=refuse)
+    return written._replace(format=refuse)

@@ -1,1 +1,1 @@
-"""IBM's event publications, delimited and XML."""
+"""IBM's event publications (Q Replication, Classic CDC), delimited and XML: reading and writing."""

@@ -1,4 +1,4 @@
-"""Header fields of delimited publications: identifiers that are not as they should be, and log positions of commits."""
+"""Kernels for the header fields of delimited publications: validation, transaction ids, and message boundaries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from trailgate.columnar.kernels.compiled import kernel
 def first_unusual(
     data: Octets, starts: Offsets, ends: Offsets, first: Longs, last: int, zero: int, text: Octets
 ) -> int:
-    """Return the first record that does not begin with a number and then this text, or has no number in its field ``last``; -1 for none.
+    """Return the first record whose header is not as usual, or -1.
 
-    ``zero`` is the first one of the digits, of which that field has at most nine.
+    A usual record begins with a number, then has exactly `text` as its second field (the program's
+    identifier), and a number of at most nine digits in the field `last`. `zero` is the byte of the
+    digit 0 in the code page.
+
+    Example for last = 11: `10,"IBM","2024122",...,0001` is usual; `10,"D1",...` is not.
     """
     for row in range(len(first)):
         field = first[row]
         if field < 0 or field + last >= len(starts) or last < 1:
             return row
+        # The first field and the field `last` must be numbers.
         for number in range(2):
             at_field = field + number * last
             begin, end = np.int64(starts[at_field]), np.int64(ends[at_field])
@@ -41,11 +46,16 @@ def first_unusual(
 def before_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
-    """Write where each text ends without a point and the row's id at its end; where it does not end so, where the text ends."""
+    """Write for each string the offset at which it ends without its suffix: a point and the row's id.
+
+    For a string without this suffix, it is the end of the string. Example: the CSN "0A1.tx7" with
+    the id "tx7" ends after "0A1".
+    """
     for row in range(len(ends)):
         start, end = offsets[row], offsets[row + 1]
         begin = id_offsets[row]
         size = id_offsets[row + 1] - begin
+        # Where the point before the id must be.
         cut = end - size - 1
         same = (
             size > 0 and begin >= 0 and begin + size <= len(ids) and start >= 0 and end <= len(data)
@@ -59,15 +69,18 @@ def before_ids(
 
 @kernel(writes=("marks",))
 def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
-    """Mark the records on either side of a border between messages that have the same text: a transaction continues there."""
+    """Mark the records on both sides of a message boundary inside a transaction, that is, if both have the same id."""
     for row in range(1, len(message)):
         if message[row] == message[row - 1]:
             continue
         beside, at, end = offsets[row - 1], offsets[row], offsets[row + 1]
+        # Ids of different lengths are different. `beside` is the start of the id before.
         if end - at != at - beside or beside < 0 or end > len(data):
             continue
         same = True
-        for byte in range(end - at - 1, -1, -1):  # ids differ at their ends
+        for byte in range(
+            end - at - 1, -1, -1
+        ):  # backwards, because ids mostly differ at their ends
             if data[beside + byte] != data[at + byte]:
                 same = False
                 break

@@ -1,6 +1,12 @@
-"""Values of delimited publications in the code page of their messages: bytes that are not characters spoil their own field alone.
+"""Read delimited publications with the delimited engine, plus what is special about publications.
 
-Delimited publications to records and images: the delimited engine, with what differs in a publication.
+- Values are in the code page of the messages (`PageValues`). Undecodable bytes affect only their
+  own field.
+- The header is fixed, and its fields are checked (`_check`).
+- Numbers may have another decimal point; before values of large objects are always NULL and mean
+  nothing.
+- Messages of one transaction are numbered, so that missing and redelivered ones can be detected
+  (`boundaries`).
 """
 
 from __future__ import annotations
@@ -47,11 +53,39 @@ from trailgate.model.values import Convert
 ERROR: Final = "error"
 REPLACE: Final = "replace"
 _HEADER_HINT: Final = "Is event_publishing.codepage the code page of the messages?"
-_HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace takes such values"
+_HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace accepts such values"
+
+
+_DIGITS: Final = 9  # the most digits of a message's number
+PLAN_NAME: Final = "plan_name"
+IDENTIFIER: Final = "identifier"
+TYPE: Final = "type"
+SEGMENT: Final = "segment_number"
+_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_SIDES: Final = {
+    INSERT: (0, "an insert has a before value"),
+    DELETE: (1, "a delete has an after value"),
+}
+_KEY_HINT: Final = "A key column cannot be missing: without it the row cannot be found"
+_FLAG_HINT: Final = "Classic CDC names the first column with malformed data; event_publishing.takeflagged=true accepts such records"
+# IBM, format of delimited messages: PUBBDCOMPAT.
+_FLAGS: Final = (
+    IDENTIFIER,
+    lambda text: text.encode() == PROGRAM,
+    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
+    _FLAG_HINT,
+)
 
 
 class PageValues(FieldValues):
-    """Copies the values of fields and makes them text; ``undecodable`` has the bad rows of the last columns, by their places."""
+    """Copies field values and decodes them from a code page.
+
+    `undecodable` has the mask of bad rows by field position, for the columns read last.
+    """
 
     def __init__(
         self,
@@ -67,27 +101,32 @@ class PageValues(FieldValues):
         self.undecodable: dict[int, Mask] = {}
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Find out whether all bodies are UTF-8: then no value need be looked at by itself."""
+        """Check whether all bodies are UTF-8. Then values need not be checked again."""
         self.checked = self.page.name == "utf-8" and are_utf8(messages)
 
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Return a text column for each place in the records, as ``FieldValues`` does.
+        """Return a text column for each field position, like `FieldValues`.
 
-        Values of columns that are not text are null where they may be, see ``undecodable``.
+        With the policies "missing" and "replace", undecodable values do not raise; see
+        `undecodable`.
         """
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
 
     def not_characters(self, where: Where, hint: str) -> DecodeError:
-        """Return the error of bytes that are not text."""
+        """Create the error of bytes that are not text."""
         problem = f"bytes that are not characters of the code page {self.page.name}"
         return DecodeError(problem, where=where, hint=hint)
 
     def _text(self, values: pa.Array, place: int) -> pa.Array:
-        """Return bytes as text; raises DecodeError with the row as its record and the place as its column."""
+        """Decode a column.
+
+        Raises DecodeError with the row as its record and the field position as its column.
+        """
         raw = values.view(pa.binary())
+        # In UTF-8, Arrow's cast validates and does not copy.
         if not isinstance(self.page, SingleBytePage):
             try:
                 return raw.cast(pa.string())
@@ -108,10 +147,13 @@ class PageValues(FieldValues):
 
 
 def convert_values(messages: MessageBatch, page: CodePage) -> MessageBatch:
-    """Return messages of a page of several bytes a character in UTF-8; raises BadMessagesError for those that are not text."""
-    whole = memoryview(messages.data)
+    """Convert messages of a multi-byte code page to UTF-8.
+
+    Raises BadMessagesError if some are not text.
+    """
+    data_view = memoryview(messages.data)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-    bodies = pa.array([bytes(whole[begin:end]) for begin, end in bounds], pa.binary())
+    bodies = pa.array([bytes(data_view[begin:end]) for begin, end in bounds], pa.binary())
     text, bad = decode_column(page, bodies)
     if bad is not None and bad.any():
         problem = f"the message is not text of the code page {page.name}"
@@ -127,41 +169,29 @@ def convert_values(messages: MessageBatch, page: CodePage) -> MessageBatch:
 
 
 def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
-    """Return the text with U+FFFD in the bad rows, for what cannot be read."""
-    found = text.to_pylist()
+    """Decode the bad rows again, with U+FFFD for what is not a character."""
+    strings = text.to_pylist()
     for row in np.flatnonzero(bad).tolist():
-        found[row] = raw[row].as_py().decode(page, "replace")
-    return pa.array(found, pa.string())
-
-
-_DIGITS: Final = 9  # of the number of a message
-PLAN_NAME: Final = "plan_name"
-IDENTIFIER: Final = "identifier"
-TYPE: Final = "type"
-SEGMENT: Final = "segment_number"
-_TYPE_HINT: Final = "Are the delimiters those of the messages?"
-_NAMES: Final = ("table_owner", "table_name", "operation")  # one after the other
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
-_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
-_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
-_SIDES: Final = {
-    INSERT: (0, "an insert has a before value"),
-    DELETE: (1, "a delete has an after value"),
-}
-_KEY_HINT: Final = "A column of the key cannot be missing: no row is found without it"
-_FLAG_HINT: Final = "Classic CDC names the first column whose data are badly formed; event_publishing.takeflagged=true takes such records"
+        strings[row] = raw[row].as_py().decode(page, "replace")
+    return pa.array(strings, pa.string())
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationRecords(DelimitedRecords):
-    """Records of delimited publications; ``header`` has the strings that were asked for."""
+    """Records of delimited publications.
+
+    `header` and `names` remember header fields that were read.
+    """
 
     content: str = AUTO
     header: dict[str, pa.Array] = field(default_factory=dict)
     names: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
-        """Return each record's text of a header field; ``TRANSACTION`` is the commit LSN and the transaction's id."""
+        """Return a header field as text.
+
+        The field `TRANSACTION` is the commit LSN and the transaction id, joined.
+        """
         if name == AUTHORIZATION:
             return pa.nulls(len(self.message), pa.string())
         if name == TRANSACTION:
@@ -179,14 +209,25 @@ class PublicationRecords(DelimitedRecords):
         return known[name]
 
     def _with_ids(self, ids: pa.Array) -> pa.Array:
-        """Return the ids of transactions; raises BadMessagesError for records that have none: they would be one transaction."""
+        """Return the transactions' ids.
+
+        Raises BadMessagesError if a record has none, because all such records would be one
+        transaction.
+        """
         none = np.flatnonzero(np.diff(text_view(ids)[0]) == len(POINT))
         if len(none):
             self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
         return ids
 
-    def borders(self, ids: pa.Array) -> Borders:
-        """Return the numbers of messages on either side of a border within a transaction, and of the first and last one."""
+    def boundaries(self, ids: pa.Array) -> Borders:
+        """Return the message numbers around each boundary inside a transaction.
+
+        The first and the last record are included, because the transaction may continue in other
+        batches.
+
+        A record that is alone in its message also gets a digest if a redelivery must be detected:
+        if its number equals that of a neighbour, or at the edge of the batch.
+        """
         count = len(self.message)
         marks = np.zeros(count, bool)
         delimited_kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
@@ -195,16 +236,19 @@ class PublicationRecords(DelimitedRecords):
         strings = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
         numbers = np.array([int(text) for text in strings.to_pylist()], np.int64)
         alone = np.ones(len(rows), bool)
+        # A record is alone if the records before and after it belong to other messages.
         alone[rows > 0] = self.message[rows[rows > 0] - 1] != self.message[rows[rows > 0]]
         follow = rows < count - 1
         alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
         digests = np.zeros(len(rows), np.int64)
-        for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
+        for at in np.flatnonzero(
+            alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
+        ):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
         return Borders(self.content, rows, numbers, digests)
 
     def undecodable(self, row: int, place: int) -> DecodeError:
-        """Return the error of a key whose bytes are not characters."""
+        """Create the error of a key with undecodable bytes."""
         assert isinstance(self.values, PageValues)
         field = int(self.fields.first[row]) + place
         raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
@@ -212,15 +256,16 @@ class PublicationRecords(DelimitedRecords):
         return self.field_error(row, place, error)
 
     def _content_of(self, row: int) -> bytes:
-        """Return a record's bytes without the time at which it was sent."""
+        """Return a record's bytes without the time of sending, which differs after a redelivery."""
         begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
         last = int(self.fields.bounds[row + 1]) - 1
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different strings of a header field, and those strings.
+        """Return a header field as codes: for each record an index into the list of distinct strings.
 
-        Owner, table and operation are one text here: few different ones, found in one pass.
+        Owner, table and operation are adjacent, so they are coded together as one byte string in
+        one pass.
         """
         try:
             if name not in _NAMES:
@@ -228,8 +273,9 @@ class PublicationRecords(DelimitedRecords):
             if not self.names:
                 self.names.update(self._names())
         except DecodeError:
+            # Read the fields one by one, so that the error names its field.
             for each in (name, *_NAMES):
-                self.text(each)  # which names the record and the field
+                self.text(each)  # raises an error with record and field
             raise
         return self.names[name]
 
@@ -242,14 +288,14 @@ class PublicationRecords(DelimitedRecords):
                 continue
             strings = self.values.text(first[rows], place + at).to_pylist()
             numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
-            own = codes
+            own_codes = codes
             if len(numbers) < len(strings) or list(numbers) != strings:
-                own = np.array([numbers[text] for text in strings], np.int64)[codes]
-            yield name, (own, list(numbers))
+                own_codes = np.array([numbers[text] for text in strings], np.int64)[codes]
+            yield name, (own_codes, list(numbers))
 
 
 class DelimitedPublications(MessageFormat[PublicationRecords]):
-    """Reads delimited publications by one set of options."""
+    """Reads delimited publications with one set of options."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
@@ -266,21 +312,23 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         return PageValues(data, fields, options, self._page, self.options.undecodable)
 
     def records(self, messages: MessageBatch) -> PublicationRecords:
-        """Return the records of the messages, each with all header fields; raises BadMessagesError."""
+        """Find the records of the messages. Each has all header fields. Raises BadMessagesError."""
         if self._converted is not None:
             messages = convert_values(messages, self._converted)
-        found = self._engine.records(messages)
+        delimited = self._engine.records(messages)
         records = PublicationRecords(
-            found.messages,
-            found.message,
-            found.offset,
-            found.fields,
-            found.values,
+            delimited.messages,
+            delimited.message,
+            delimited.offset,
+            delimited.fields,
+            delimited.values,
             self.options.content,
         )
         fields = records.fields
         places = fields.starts, fields.ends, fields.first
         if (
+            # One kernel call checks the usual header of all records. Only if one is unusual are its
+            # fields examined.
             delimited_kernels.first_unusual(
                 records.values.data, *places, len(HEADER) - 1, *self._usual
             )
@@ -294,7 +342,7 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
     def layouts(
         self, records: PublicationRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
-        """Return how many fields each record has."""
+        """Return the number of fields of each record."""
         return self._engine.layouts(records, tables, table_of)
 
     def images(
@@ -305,35 +353,42 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         rows: Longs,
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors.
+        """Read the before and after images of records of one table and type.
 
-        IBM's text: "The before values for LOB columns are always NULL". So such a value is not known: it is missing.
+        Errors are added to `errors`.
+
+        IBM: "The before values for LOB columns are always NULL". Such a value is therefore unknown,
+        that is, missing.
         """
         before, after = self._engine.images(records, table, kind, rows, errors)
         _refuse_values(RecordGroup(records, table, rows, errors), kind)
         before = _without_lobs(table, before)
         values = records.values
         if isinstance(values, PageValues) and values.undecodable:
+            # The fields of all columns: half of them are before values.
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None
             _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
-                column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
+                column
+                if wanted is None
+                else _mark_missing(column, values.undecodable.get(wanted(i)))
                 for i, column in enumerate(before)
             )
             after = tuple(
-                _unless(column, values.undecodable.get(pairing.after(i)))
+                _mark_missing(column, values.undecodable.get(pairing.after(i)))
                 for i, column in enumerate(after)
             )
         return before, after
 
 
 class _PublicationImages(ImageReader):
-    """Reads images of all columns, whose numbers have another decimal point.
+    """Reads images with all columns, and numbers with another decimal point.
 
-    IBM's text: "All of the columns are published for all subscribed rows". With fewer it is not known which ones they are.
+    IBM: "All of the columns are published for all subscribed rows". With fewer fields it is unknown
+    which columns they are.
     """
 
     def __init__(self, options: DelimitedOptions, point: str) -> None:
@@ -341,7 +396,7 @@ class _PublicationImages(ImageReader):
         self._point = point
 
     def converter(self, table: Table, column: Column) -> Convert:
-        """Return the function that makes a column's values of their strings."""
+        """Return the function that converts a column's strings to values."""
         convert, point = super().converter(table, column), self._point
         if point == "." or column.family not in _NUMBERS:
             return convert
@@ -356,8 +411,8 @@ class _PublicationImages(ImageReader):
         return pointed
 
 
-def _beside(numbers: Longs) -> Mask:
-    """Return which numbers are the same as the one before or after."""
+def _equals_neighbour(numbers: Longs) -> Mask:
+    """Return the mask of numbers that equal the number before or after them."""
     same = np.zeros(len(numbers) + 1, bool)
     same[1:-1] = numbers[1:] == numbers[:-1]
     return same[1:] | same[:-1]
@@ -367,33 +422,26 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
-# What a field of the header must be: its name, whether a text of it is right, the problem of one that is not, and a hint.
+# Checks of header fields: the name, the test of a text, and the problem and hint if it fails.
 _TYPES: Final = (TYPE, _is_number, "the record's type is {!r}, not a number", _TYPE_HINT)
-# Whether a message is missing could not be seen without its number.
+# Without its number, a missing message could not be detected.
 _SEGMENTS: Final = (
     SEGMENT,
     lambda text: _is_number(text) and len(text) <= _DIGITS,
     f"the number of the message is {{!r}}, not one of up to {_DIGITS} digits",
     _TYPE_HINT,
 )
-# IBM, format of delimited messages: PUBBDCOMPAT.
-_FLAGS: Final = (
-    IDENTIFIER,
-    lambda text: text.encode() == PROGRAM,
-    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
-    _FLAG_HINT,
-)
 
 
 def _check(
     records: PublicationRecords, name: str, is_right: Callable[[str], bool], problem: str, hint: str
 ) -> None:
-    """Raise BadMessagesError for records with a wrong field of the header."""
-    codes, found = records.codes(name)
-    wrong = np.array([not is_right(text) for text in found], bool)
+    """Raise BadMessagesError for the records whose header field fails a check."""
+    codes, strings = records.codes(name)
+    wrong = np.array([not is_right(text) for text in strings], bool)
 
     def error(row: int) -> TrailgateError:
-        text = found[int(codes[row])]
+        text = strings[int(codes[row])]
         field = text if name == IDENTIFIER and text else name
         return records.error(row, problem.format(text), hint, field=field)
 
@@ -402,14 +450,14 @@ def _check(
 
 
 def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
-    """Add an error for each insert with a before value, and each delete with an after value: they would be lost."""
+    """Add an error to each insert with a before value and each delete with an after value."""
     fields, columns = group.records.fields, len(group.table.columns)
     first = fields.first[group.rows]
     if kind not in _SIDES or int(fields.count[group.rows[0]]) != len(HEADER) + 2 * columns:
         return
     side, problem = _SIDES[kind]
     begin = first + len(HEADER) + side * columns
-    # Nothing but the delimiters is between the first of these fields and the last.
+    # Empty fields have only the columns - 1 delimiters between the first start and the last end.
     filled = fields.ends[begin + columns - 1] - fields.starts[begin] != columns - 1
 
     def error(row: int) -> TrailgateError:
@@ -427,7 +475,7 @@ def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
 def _refuse_keys(
     group: RecordGroup[PublicationRecords], pairing: ColumnPairing, undecodable: Mapping[int, Mask]
 ) -> None:
-    """Add an error for each record with a key that cannot be read: without it no row is found, and the row may have another key."""
+    """Add an error to each record with an undecodable key. Without it the row cannot be found."""
     table = group.table
     for place, bad in undecodable.items():
         column = pairing.column_of(place)
@@ -453,14 +501,14 @@ def _without_lobs(table: Table, before: Image) -> Image:
 
 
 def _known(column: StateColumn) -> StateColumn:
-    """Return a column whose null values are missing."""
+    """Return a column in which nulls are missing values."""
     if column.values is None or not column.values.null_count:
         return column
-    return _unless(column, column.values.is_null().to_numpy(zero_copy_only=False))
+    return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
-def _unless(column: StateColumn, missing: Mask | None) -> StateColumn:
-    """Return a column that is missing in these rows too."""
+def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
+    """Return a column in which the given rows are missing too."""
     if missing is None or column.values is None:
         return column
     missing = missing | column.is_missing(len(missing))

@@ -1,6 +1,8 @@
-"""Operations to delimited publications: the mirror of ``delimited_reader``.
+"""Write operations as delimited publications: the reverse of `delimited_reader.py`.
 
-A message has its header, then the before and after values of all columns.
+A record is the header, then the before values and the after values of all columns. Records become
+pieces of a template (`columnar/templates.py`), and `cut_messages` distributes them to messages. The
+last message of an open transaction is held back until it is full or the transaction ends.
 """
 
 from __future__ import annotations
@@ -48,10 +50,21 @@ from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, formatter_for
 
+TYPE: Final = b"10"  # the value that Q Capture writes; its meaning is internal to IBM
+SEGMENT: Final = 7  # the index of the segment number's piece
+SEGMENT_DIGITS: Final = 4
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
+MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
+_NOTHING: Final = np.zeros(0, np.uint8)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelimitedPublishOptions(PublishOptions):
-    """How delimited publications are written; the delimiters are those of the reader's properties."""
+    """How delimited publications are written.
+
+    Delimiters are written as in the reader's properties.
+    """
 
     fielddelim: Annotated[str, "between columns"] = DEFAULTS["fielddelim"]
     recorddelim: Annotated[str, "after each record"] = DEFAULTS["recorddelim"]
@@ -65,28 +78,21 @@ class DelimitedPublishOptions(PublishOptions):
     def __post_init__(self) -> None:
         """Raise OptionError for a value that is not allowed."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
-        found = self.delimiters
+        delimiters = self.delimiters
         for name in DEFAULTS:
-            if getattr(found, name) in (b"+", b"-"):
+            if getattr(delimiters, name) in (b"+", b"-"):
                 raise OptionError(f"{name} is a sign of numbers, which are not in quotes")
 
     @property
     def delimiters(self) -> Delimiters:
-        """Return the delimiters as bytes; raises OptionError."""
+        """The delimiters as bytes. Raises OptionError."""
         given = {name: getattr(self, name) for name in DEFAULTS}
         return Delimiters.of(given, code_page("utf-8"))
 
 
-TYPE: Final = b"10"  # what Q Capture writes; its meaning is internal
-SEGMENT: Final = 7  # the piece of the segment number
-SEGMENT_DIGITS: Final = 4
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
-_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
-
-
 @dataclass(frozen=True, slots=True)
 class _WrittenColumn:
-    """How a column's values become text, and whether that is quoted."""
+    """How a column's values are formatted, and whether they are quoted."""
 
     column: Column
     format: Convert
@@ -94,7 +100,7 @@ class _WrittenColumn:
 
 
 class RecordPieces:
-    """Makes the pieces of records by one set of options."""
+    """Creates the template pieces of records with one set of options."""
 
     def __init__(self, options: DelimitedPublishOptions) -> None:
         self.options, self.delimiters = options, options.delimiters
@@ -102,7 +108,7 @@ class RecordPieces:
     def of(self, block: ChangeBlock) -> list[Piece]:
         """Return the pieces of a block's records, without the record delimiter.
 
-        Raises EncodeError for what the format cannot hold, with the row as its record.
+        Raises EncodeError, with the row as its record, for values that the format cannot express.
         """
         _check_kinds(block)
         try:
@@ -115,7 +121,7 @@ class RecordPieces:
         field, rows = marks.fielddelim, len(block)
         owner, _, name = block.table.name.rpartition(".")
         if not owner:
-            problem = f"the table {block.table.name} has no schema, which a publication names"
+            problem = f"the table {block.table.name} has no schema, but a publication must name one"
             raise EncodeError(problem)
         now = self.options.now
         dates, clocks = format_ordinals(np.full(rows, now) if now else block.op_ts)
@@ -136,6 +142,7 @@ class RecordPieces:
         changes = ~(inserts | deletes)
         afters = []
         for column, before, after in zip(columns, block.before, block.after, strict=True):
+            # Before values of large objects are always NULL (IBM, structure of delimited messages).
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
             afters.append((column, _fill(before, after, changes)))
@@ -151,7 +158,7 @@ class RecordPieces:
         *,
         lob: bool = False,
     ) -> Piece:
-        """Return the piece of one column of an image, which the rows ``without`` do not have."""
+        """Return the piece of one column of an image. The rows `without` have no such image."""
         missing = values.is_missing(len(block)) & ~without
         if missing.any() and not lob and self.options.missing == "error":
             raise _missing(block, column.column.name, int(np.argmax(missing)))
@@ -169,7 +176,10 @@ class RecordPieces:
         *,
         quoted: bool = True,
     ) -> Piece:
-        """Return a literal and values after it, in quotes if they are ``quoted``; a null, and a row with ``nothing``, is the literal alone."""
+        """Return a piece: a literal and a value after it, in quotes if `quoted`.
+
+        Nulls, and rows in `nothing`, have only the literal.
+        """
         quote = self.delimiters.quote if quoted else b""
         forms = (Form(literal + quote, quote), Form(literal))
         if values is None:
@@ -187,7 +197,7 @@ def _written(table: Table, point: bytes) -> tuple[_WrittenColumn, ...]:
 
 
 def _formatter(column: Column, point: bytes) -> Convert:
-    """Return what makes a column's text: Db2's ISO form of date times, the decimal point of numbers."""
+    """Return the function that formats a column: date times in Db2's ISO form, numbers with the decimal point."""
     plain = formatter_for(column)
     if column.family is Family.DATETIME and not column.zoned:
         return lambda values: with_marks(values, DB2)
@@ -219,9 +229,10 @@ def _words(op_type: Octets) -> pa.StringArray:
 
 
 def _positions(block: ChangeBlock) -> pa.Array | None:
-    """Return the log positions of commits: the commit sequence numbers without the transaction's id that the reader adds.
+    """Return the log positions of commits: the CSNs, without the transaction id that the reader appends.
 
-    Raises EncodeError for an operation that has neither of the two: nothing would tell its transaction from the next one.
+    Raises EncodeError for an operation with neither, because its transaction could not be
+    distinguished from the next one.
     """
     csn, ids = block.csn, block.tx_id
     if csn.null_count or ids.null_count:
@@ -239,7 +250,7 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
 
 
 def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
-    """Return the after image in which a column that an update does not have is as it was before."""
+    """Fill missing after values of updates with the before values: a column without an after value did not change."""
     if before.values is None or (after.values is not None and after.missing is None):
         return after
     rows = len(changes)
@@ -257,7 +268,7 @@ def _missing(block: ChangeBlock, name: str, row: int) -> EncodeError:
         "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), publish "
         "in another format, or give the option missing=null"
     )
-    problem = f"column {name} is missing, and a delimited publication has all columns"
+    problem = f"column {name} is missing, but a delimited publication has all columns"
     return _error(block, row, problem, hint).with_place(field=name)
 
 
@@ -267,12 +278,11 @@ def _error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> Encode
     return EncodeError(where, hint=hint).with_place(table=block.table.name)
 
 
-MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
-_NOTHING: Final = np.zeros(0, np.uint8)
-
-
 class DelimitedWriter:
-    """Writes delimited publications; the message of an open transaction is held until it is full or the transaction ends."""
+    """Writes delimited publications.
+
+    The last message is held back until it is full or its transaction ends.
+    """
 
     def __init__(self, options: DelimitedPublishOptions) -> None:
         self.options = options
@@ -280,7 +290,10 @@ class DelimitedWriter:
         self._held, self._number = _NOTHING, 0
 
     def write(self, batch: ChangeBatch) -> Messages:
-        """Return the messages that are complete with this batch; raises EncodeError for what the format cannot hold."""
+        """Return the messages that this batch completes.
+
+        Raises EncodeError for values that the format cannot express.
+        """
         if not batch.rows:
             return NO_MESSAGES
         measured = [(block.order, self._measure(block)) for block in batch.blocks if len(block)]
@@ -296,6 +309,8 @@ class DelimitedWriter:
             held=held or -1,
             number=self._number,
         )
+        # The held message comes first in the output buffer, then the records in the order of the
+        # batch.
         starts = np.cumsum(sizes) - sizes + held
         out = np.empty(held + int(sizes.sum()), np.uint8)
         out[:held] = self._held
@@ -303,10 +318,10 @@ class DelimitedWriter:
         for order, rows in measured:
             rows.write(starts[order], out)
         ended = self.options.content == ROW or bool(ends_of(marks[-1:])[0])
-        return self._taken(out, cut, starts, ended=ended)
+        return self._split_messages(out, cut, starts, ended=ended)
 
     def finish(self) -> Messages:
-        """Return the message that was held."""
+        """Return the message that was held back."""
         if not len(self._held):
             return NO_MESSAGES
         bodies = bodies_of(self._held, np.array([0, len(self._held)]))
@@ -321,7 +336,7 @@ class DelimitedWriter:
     def _number_segments(
         self, cut: Cut, measured: list[tuple[Longs, MeasuredRows]], rows: int
     ) -> None:
-        """Write the number of each record's message in its transaction, where one has more than a message."""
+        """Write each record's message number, if a transaction has several messages."""
         first = np.append(cut.first, rows)
         numbers = np.repeat(cut.segment, np.diff(first))
         numbers = np.concatenate([np.full(int(first[0]), self._number), numbers])
@@ -330,13 +345,14 @@ class DelimitedWriter:
         if int(numbers.max()) >= MOST_SEGMENTS:
             problem = f"a transaction has more than {MOST_SEGMENTS} messages, whose numbers have {SEGMENT_DIGITS} digits"
             raise EncodeError(problem, hint="Set a higher max-message-bytes")
+        # Digits of each number, most significant first: 12 becomes 0, 0, 1, 2.
         powers = 10 ** np.arange(SEGMENT_DIGITS - 1, -1, -1)
         digits = (numbers[:, None] // powers % 10 + ord("0")).astype(np.uint8)
         for order, of_block in measured:
             of_block.fixed(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
 
-    def _taken(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
-        """Return the messages that are complete, and hold the last one where its transaction continues."""
+    def _split_messages(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
+        """Return the complete messages. The last one is held back if its transaction continues."""
         held = len(self._held) > 0
         begins = np.append(starts[cut.first], len(out))
         if len(cut.segment):

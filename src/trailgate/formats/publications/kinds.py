@@ -1,7 +1,12 @@
-"""Which kind of publication a message is: its first byte shows it, after the header that MQ may put before it.
+"""Detect whether publications are delimited or XML, and skip the header that MQ may put before a message.
 
-That header is an MQRFH2 (event publishing §1: message format J). The layout is WebSphere MQ's: ``RFH ``, version, length of the structure, encoding and coded character
-set of the data that follow, format, flags, and character set and values of names. Integers are in either byte order.
+The first byte decides, in ASCII and in EBCDIC: a digit begins a delimited record, `<` an XML
+document.
+
+The header is an MQRFH2 (event publishing §1: message format J). Its layout is defined by WebSphere
+MQ: `RFH `, version, length of the structure, encoding and coded character set of the following
+data, format, flags, and the character set of names and values. Integers may be in either byte
+order.
 """
 
 from __future__ import annotations
@@ -25,22 +30,38 @@ _VERSION: Final = 2
 _LENGTH_AT, _SET_AT = 8, 16
 
 
-def without_headers(body: bytes) -> tuple[int, int | None]:
-    """Return where a message's data begin, and their coded character set identifier (CCSID) if a header has one.
+DELIMITED: Final = "delimited"
+XML: Final = "xml"
+_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
+# A delimited record begins with a digit, an XML message with "<" or a byte order mark; in ASCII or EBCDIC.
+_FIRST: Final = {
+    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
+    XML: b"<\x4c\xfe\xff",
+}
+_KINDS: Final = tuple(_FIRST)
+_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
+_WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
+_SHOWN: Final = 24
+_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are only for Q Apply"
 
-    Raises DecodeError for a header that is not whole.
+
+def without_headers(body: bytes) -> tuple[int, int | None]:
+    """Return the offset of a message's data, and their character set (CCSID) if a header has one.
+
+    Raises DecodeError if a header is incomplete.
     """
     at, character_set = 0, None
+    # Headers may be chained; the last valid character set counts.
     while body[at : at + 4] in STRUCTURE_IDS:
         order = _byte_order(body, at)
         if order is None:
             raise _broken("the version of the MQRFH2 header is not 2", body, at)
-        length, own = (
+        length, own_set = (
             struct.unpack_from(f"{order}i", body, at + place)[0] for place in (_LENGTH_AT, _SET_AT)
         )
         if length < _FIXED or at + length > len(body):
             raise _broken(f"the MQRFH2 header has a length of {length} bytes", body, at)
-        character_set = own if own > 0 else character_set
+        character_set = own_set if own_set > 0 else character_set
         at += length
     return at, character_set
 
@@ -59,32 +80,17 @@ def _broken(problem: str, body: bytes, at: int) -> DecodeError:
     return DecodeError(problem, where=where, hint="Is the message cut off?")
 
 
-DELIMITED: Final = "delimited"
-XML: Final = "xml"
-
-_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
-# A delimited record begins with a bare integer, an XML message with "<" or a mark of its encoding; in ASCII and in EBCDIC.
-_FIRST: Final = {
-    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
-    XML: b"<\x4c\xfe\xff",
-}
-_KINDS: Final = tuple(_FIRST)
-_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
-_WIDE: Final = "<".encode("utf-16-be")  # its mark may be missing
-_SHOWN: Final = 24
-_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
-
-
 def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
-    """Return the messages without MQRFH2 headers, and their kind, that of the first one.
+    """Return the messages without MQRFH2 headers, and their format: that of the first message.
 
-    Raises BadMessagesError for those of another kind, and those that are of none.
+    Raises BadMessagesError for messages in the other format or in neither.
     """
     data = octets(messages.data)
     messages = _without_rfh(messages, data).without_marks()
     filled = np.flatnonzero(messages.ends > messages.starts)
     codes = _codes(data, messages, filled)
     known = codes[codes < len(_KINDS)]
+    # The first message that is recognized decides for all.
     kind = int(known[0]) if len(known) else 0
     wrong = np.flatnonzero(codes != kind)
     if len(wrong):
@@ -98,7 +104,7 @@ def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
 
 
 def looks_delimited(messages: MessageBatch) -> bool:
-    """Return whether the first message, which is not empty, begins as a delimited one."""
+    """Return whether the first message begins like a delimited one. False if it is empty."""
     if not len(messages) or messages.starts[0] == messages.ends[0]:
         return False
     first = messages.slice(0, 1).without_marks()
@@ -117,11 +123,12 @@ _CODES: Final = _table()
 
 
 def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
-    """Return the kind of each message that is not empty, by the first byte that is not a blank."""
+    """Return the format of each non-empty message, by its first byte that is not a blank."""
     codes: Octets = _CODES[data[messages.starts[rows]]]
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():
         body = data[messages.starts[rows[at]] : messages.ends[rows[at]]].tobytes()
         first = body.lstrip(_BLANKS)[:1]
+        # UTF-16 without a mark begins with a zero byte.
         if body[:2] == _WIDE:
             first = _WIDE[1:]
         if first:
@@ -129,7 +136,7 @@ def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
     for at in np.flatnonzero(np.isin(data[messages.starts[rows]], _MARKS)).tolist():
         body = data[messages.starts[rows[at]] : messages.ends[rows[at]]][:_SHOWN].tobytes()
         if not body.decode("utf-16", "replace").lstrip().startswith("<"):
-            codes[at] = len(_KINDS)  # only XML states its encoding
+            codes[at] = len(_KINDS)  # a byte order mark, but not XML
     return codes
 
 
@@ -141,9 +148,11 @@ def _error(
     where = Where(offset=0, raw=raw)
     if code < len(_KINDS):
         problem = f"{_article(_KINDS[code])} message among {_KINDS[kind]} ones"
-        return DecodeError(problem, where=where, hint="Capture the messages of each kind apart")
-    found = DecodeError("the message is not a publication", where=where, hint=_HINT)
-    return other_encoding(raw, where) or found
+        return DecodeError(
+            problem, where=where, hint="Capture the messages of each format separately"
+        )
+    not_publication = DecodeError("the message is not a publication", where=where, hint=_HINT)
+    return other_encoding(raw, where) or not_publication
 
 
 def _article(kind: str) -> str:
@@ -151,7 +160,7 @@ def _article(kind: str) -> str:
 
 
 def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
-    """Return the messages without the MQRFH2 header that those of format J have (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
+    """Skip the MQRFH2 header of messages in format J (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
     first = data[messages.starts[messages.ends > messages.starts]]
     if not np.isin(first, [name[0] for name in STRUCTURE_IDS]).any():
         return messages
@@ -166,7 +175,7 @@ def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
 
 
 def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | TrailgateError]]:
-    """Yield the messages that begin with an MQRFH2, and its length, or what is wrong with it."""
+    """Yield the number of each message with an MQRFH2 header, and the header's length or its error."""
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for at, (begin, end) in enumerate(bounds):
         if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:

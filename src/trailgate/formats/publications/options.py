@@ -1,8 +1,9 @@
-"""The options of event publications: the ``event_publishing.*`` properties, typed and checked together.
+"""The options of event publications: the `event_publishing.*` properties, typed and checked against each other.
 
-Delimited publications have four delimiters, as bytes of the code page of the messages. They are read by the engine of delimited messages:
-``h1,...,h12,`` then the before values of all columns, then their after values (IBM, structure of delimited messages). In the adapter's words: with befores, grouped,
-without names.
+Delimited publications have four delimiters, which are bytes of the messages' code page. They are
+read by the engine of delimited messages: twelve header fields, the before values of all columns,
+then their after values (IBM, structure of delimited messages). In terms of `delim.*` properties:
+with befores, grouped, without names.
 """
 
 from __future__ import annotations
@@ -32,13 +33,36 @@ from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.property_table import NAME
 from trailgate.model.tables import Definitions
 
-# Names of the properties and options, and the characters of each by default.
+# The delimiters' names, in properties and options, and their defaults.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {"fielddelim": ",", "recorddelim": "LF", "quote": '"', "decimalpoint": "."}
 )
-# NEL: what records of z/OS may end with where another tool has converted them.
+# NEL is the line end of z/OS, after conversion by other tools.
 _WORDS: Final[Mapping[str, str]] = MappingProxyType({"LF": "\n", "NEL": "\x85"})
 _HEX: Final = re.compile(r"(?:\\x([0-9a-f]{2})|x'([0-9a-f]{2})')", re.IGNORECASE)
+
+
+PROGRAM: Final = b"IBM"  # the identifier of a record without an error flag
+HEADER: Final = (
+    "type",
+    "identifier",
+    "date",
+    "time",
+    "table_owner",
+    "table_name",
+    "operation",
+    "transaction_identifier",
+    "commit_lsn",
+    "commit_time",
+    "plan_name",
+    "segment_number",
+)
+
+# The header fields that metadata comes from, in both formats.
+TRANSACTION: Final = "transaction"  # an id that all records of a transaction share
+AUTHORIZATION: Final = "authorization_id"  # only in XML messages
+UTF_8: Final = "utf-8"
+OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +79,27 @@ class Delimiters:
 
     @staticmethod
     def of(given: Mapping[str, str], page: CodePage) -> Delimiters:
-        """Return the delimiters by their names; raises OptionError, with the name as its field.
+        """Parse the delimiters. Raises OptionError, with the name as its field.
 
-        IBM's text: "each of the four delimiter types (column, record, string, and decimal) must be different, and no
-        alphanumeric characters (0 to 9 or Aa to Zz) or double-byte characters are allowed".
+        IBM: "each of the four delimiter types (column, record, string, and decimal) must be
+        different, and no alphanumeric characters (0 to 9 or Aa to Zz) or double-byte characters are
+        allowed".
         """
-        found: dict[str, bytes] = {}
+        delimiters: dict[str, bytes] = {}
         for name in DEFAULTS:
             try:
                 value = delimiter(given.get(name, DEFAULTS[name]), page)
             except OptionError as error:
                 raise error.with_place(field=name) from None
-            for other, known in found.items():
+            for other, known in delimiters.items():
                 if known == value:
                     raise OptionError(f"{name} and {other} are the same").with_place(field=name)
-            found[name] = value
-        return Delimiters(**found)
+            delimiters[name] = value
+        return Delimiters(**delimiters)
 
 
 def delimiter(text: str, page: CodePage) -> bytes:
-    """Return a delimiter that is given as a character, or as its byte in the code page; raises OptionError."""
+    """Parse a delimiter: a character, or its byte in the code page. Raises OptionError."""
     byte = _HEX.fullmatch(text)
     if byte is not None:
         raw = bytes.fromhex(byte[1] or byte[2])
@@ -91,19 +116,19 @@ def delimiter(text: str, page: CodePage) -> bytes:
     if character is not None and character.isascii() and character.isalnum():
         problem = f"{text} is the letter or digit {character}, which cannot be a delimiter"
         raise OptionError(problem)
-    # Messages of other pages are converted to UTF-8 before delimiters are sought.
+    # Messages in multi-byte pages are converted to UTF-8 before they are split.
     return raw if of_bytes(page) or character is None else character.encode()
 
 
 def of_bytes(page: CodePage) -> bool:
-    """Return whether a delimiter of a page is never part of another character: it has one byte each, or is UTF-8."""
+    """Return whether a delimiter's byte cannot be part of another character: in single-byte pages and UTF-8."""
     return page.name == "utf-8" or isinstance(page, SingleBytePage)
 
 
 def _character(raw: bytes, page: CodePage) -> str | None:
-    """Return the character of a byte; None where it is not one by itself."""
-    found = page.decode(octets(raw).reshape(1, 1))
-    text: str | None = found.values[0].as_py()
+    """Return the character of a byte, or None if it is not a character by itself."""
+    decoded = page.decode(octets(raw).reshape(1, 1))
+    text: str | None = decoded.values[0].as_py()
     return text
 
 
@@ -115,25 +140,8 @@ def _bytes(character: str, page: CodePage) -> bytes:
     return raw
 
 
-PROGRAM: Final = b"IBM"  # the identifier of a record that is not flagged
-HEADER: Final = (
-    "type",
-    "identifier",
-    "date",
-    "time",
-    "table_owner",
-    "table_name",
-    "operation",
-    "transaction_identifier",
-    "commit_lsn",
-    "commit_time",
-    "plan_name",
-    "segment_number",
-)
-
-
 def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
-    """Return the options of the delimited engine that reads publications."""
+    """Return the options of the delimited engine for publications."""
     return DelimitedOptions(
         sourcedefs="",
         header=HEADER,
@@ -156,22 +164,16 @@ def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> Delim
     )
 
 
-# The header fields of either kind of messages that metadata comes from.
-TRANSACTION: Final = "transaction"  # what is one for all records of a transaction
 TIME, IDENTIFIER, PLAN = "commit_time", "transaction_identifier", "plan_name"
 OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
-AUTHORIZATION: Final = "authorization_id"  # of XML messages alone
-
-UTF_8: Final = "utf-8"
-OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPublishingOptions(MetadataOptions):
-    """How event publications are read; see ``docs/properties.md`` for each property.
+    """How event publications are read. `docs/properties.md` describes each property.
 
-    ``delimited`` is what the delimited engine is given. Metadata comes from the fields that both kinds of messages have, named as in
-    ``TRANSACTION`` and the others above.
+    `delimited` are the options of the delimited engine. Metadata comes from the fields that both
+    formats have, such as `TRANSACTION` and `TIME`.
     """
 
     codepage: str
@@ -183,12 +185,12 @@ class EventPublishingOptions(MetadataOptions):
     definitions: Definitions | None = None
 
     def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
-        """Return the options with the tables that were inferred."""
+        """Return the options after the tables have been inferred."""
         return replace(self, definitions=definitions, infers=False)
 
     @property
     def by_id(self) -> bool:
-        """Return that transactions are known by their ids: a publication has no indicator."""
+        """Always true: publications have no indicator, only transaction ids."""
         return True
 
 
@@ -199,7 +201,10 @@ def _field(name: str) -> ValueSource:
 def event_publishing_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[EventPublishingOptions, Definitions]:
-    """Return the options, and the tables of the files and properties; raises OptionError."""
+    """Read the options, and the tables of the definitions file and the properties.
+
+    Raises OptionError.
+    """
     definitions = PropertyReader(properties, NAME).definitions(files, needed=False)
     options = event_publishing_options(properties, infers=not len(definitions))
     return replace(options, definitions=definitions), definitions
@@ -208,7 +213,7 @@ def event_publishing_setup(
 def event_publishing_options(
     properties: Properties, *, infers: bool = False
 ) -> EventPublishingOptions:
-    """Return the options of event publications; raises OptionError that names line and property."""
+    """Read the options of event publications. Raises OptionError that names line and property."""
     read = PropertyReader(properties, NAME)
     common: dict[str, Any] = {
         "seqid": _field(TRANSACTION),
@@ -250,15 +255,15 @@ def event_publishing_options(
 
 
 def _point(read: PropertyReader, raw: bytes, page: CodePage) -> str:
-    """Return the decimal point as the character that it is in values; raises OptionError."""
+    """Return the decimal point as it appears in decoded values. Raises OptionError."""
     text = (page if of_bytes(page) else code_page(UTF_8)).decode(octets(raw).reshape(1, -1))
-    found: str | None = text.values[0].as_py()
-    if found is None:
+    point: str | None = text.values[0].as_py()
+    if point is None:
         problem = f"{NAME}.decimalpoint is not a character of the code page {page.name}"
         raise read.error(problem, "decimalpoint")
-    return found
+    return point
 
 
 def _page_name(name: str) -> str:
-    """Return the name of a code page; 1208 is what IBM calls UTF-8."""
+    """Return the name of a code page. IBM's name for UTF-8 is 1208."""
     return UTF_8 if name in ("1208", "UTF-8", "utf-8") else name

@@ -1,7 +1,7 @@
-"""Event publications of either kind: the first byte of a message shows which.
+"""Read event publications, delimited or XML: the first byte of a message shows which.
 
-``InferredTables`` finds tables that nothing defines: those that schema messages of XML publications describe, and those of delimited ones, which have numbered columns
-of text, as many as their records have.
+`InferredTables` infers tables that nothing defines. Schema messages of XML publications describe
+them. For delimited publications, a table has as many numbered text columns as its records have.
 """
 
 from __future__ import annotations
@@ -34,14 +34,19 @@ from trailgate.messages.records import BadMessagesError, MessageErrors, Records
 from trailgate.model.changes import Image
 from trailgate.model.tables import Column, Definitions, Table
 
-# What reads each kind of messages.
+# The reader of each format.
 READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any]]]] = (
     MappingProxyType({DELIMITED: DelimitedPublications, XML: XmlPublications})
 )
 
 
+TEXT: Final = 64  # the type code of text of varying length
+MOST: Final = 4000  # the length of an inferred column
+_HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
+
+
 class EventPublishingFormat(MessageFormat[Records]):
-    """Reads publications by one set of options; the messages of a run are of one kind."""
+    """Reads publications with one set of options. All messages of a run have the same format."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
@@ -49,9 +54,10 @@ class EventPublishingFormat(MessageFormat[Records]):
         self._reader = self._of(DELIMITED)
 
     def records(self, messages: MessageBatch) -> Records:
-        """Return the records of the messages; raises BadMessagesError.
+        """Read the records of the messages. Raises BadMessagesError.
 
-        Where all are delimited, their reader finds that by itself: each message is looked at only where it finds something else.
+        A batch that looks delimited is given to the delimited reader first. Only if that finds bad
+        messages is the format of each message examined.
         """
         if looks_delimited(messages):
             self._reader = self._of(DELIMITED)
@@ -60,9 +66,9 @@ class EventPublishingFormat(MessageFormat[Records]):
                 return good
         data, kind = kind_of(messages)
         self._reader = self._of(kind)
-        # Headers before XML documents name their code page.
-        found: Records = self._reader.records(messages if kind == XML else data)
-        return found
+        # XML documents keep their MQ headers, which name the code page.
+        read_records: Records = self._reader.records(messages if kind == XML else data)
+        return read_records
 
     def _of(self, kind: str) -> MessageFormat[Any]:
         if kind not in self._readers:
@@ -70,60 +76,65 @@ class EventPublishingFormat(MessageFormat[Records]):
         return self._readers[kind]
 
     def layouts(self, records: Records, tables: Sequence[Table], table_of: Longs) -> Longs:
-        """Return a number for each record; those of one table that have the same lie alike."""
+        """Return a layout number for each record.
+
+        Records of one table with the same number have their columns at the same positions.
+        """
         return self._reader.layouts(records, tables, table_of)
 
     def images(
         self, records: Records, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike records; what is wrong is added to the errors."""
+        """Read the before and after images of records of one table, type and layout.
+
+        Errors are added to `errors`.
+        """
         return self._reader.images(records, table, kind, rows, errors)
 
     def complete(self, messages: MessageBatch) -> Complete:
-        """Return which of the messages wait for later ones."""
+        """Return how many of the messages need not wait for later ones."""
         documents = self._documents(messages)
         return Complete(len(messages)) if documents is None else complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether these messages only bring parts of rows before them."""
+        """Return whether these messages have only parts of earlier rows."""
         documents = self._documents(messages)
         return documents is not None and continues(documents)
 
     def reads_alone(self, messages: MessageBatch) -> bool:
-        """Return whether they are delimited: an XML message may be a part of the row before it."""
+        """Whether the messages are delimited. An XML message may be a part of the row before it."""
         return looks_delimited(messages)
 
     def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:
-        """Return the transaction of one bad XML message: a row without its large object, a part of one, a control message."""
+        """Return the transaction of one bad XML message, such as a row whose large object is missing."""
         documents = self._documents(message)
         return None if documents is None else transactions_of(documents, 0)
 
     def _documents(self, messages: MessageBatch) -> MessageBatch | None:
-        """Return XML messages in UTF-8, those that cannot be decoded empty; None where they are not XML."""
+        """Return XML messages in UTF-8, or None if they are not XML.
+
+        Undecodable messages become empty.
+        """
+        # Repeat without the bad messages until all remaining ones can be decoded.
         while not looks_delimited(messages):
             try:
                 _, kind = kind_of(messages)
                 return as_utf8(messages, page_of(self.options)) if kind == XML else None
-            except BadMessagesError as bad:  # the parser has it too
+            except BadMessagesError as bad:  # the parser reports these
                 ends = messages.ends.copy()
                 ends[list(bad.errors)] = messages.starts[list(bad.errors)]
                 messages = replace(messages, ends=ends)
         return None
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
+        """Turn the notes of all records into the warnings that a run prints at its end."""
         for kind in READERS:
             notes = self._of(kind).warnings(notes)
         return notes
 
 
-TEXT: Final = 64  # the type code of text of varying length
-MOST: Final = 4000  # characters of a value
-_HINT: Final = "Columns are numbered where nothing defines them: give event_publishing.sourcedefs"
-
-
 class InferredTables:
-    """The tables that messages have, and how many columns each."""
+    """Infers the tables of publications and their numbers of columns."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self._format = EventPublishingFormat(options)
@@ -132,9 +143,10 @@ class InferredTables:
         self._described: dict[str, Table] = {}
 
     def add(self, messages: MessageBatch) -> None:
-        """Learn from messages; those that cannot be read are for the capture to report.
+        """Read the tables of a batch. Unreadable messages are ignored; the capture reports them.
 
-        Raises DefinitionError for a table whose records have different numbers of columns, or that is described in two ways.
+        Raises DefinitionError if records of one table have different numbers of columns, or a
+        column is described in two ways.
         """
         if len(messages) and not looks_delimited(messages):
             for table in described_tables(messages, self._page):
@@ -148,19 +160,19 @@ class InferredTables:
         owners, owner_names = records.codes("table_owner")
         names, table_names = records.codes("table_name")
         counts = records.fields.count
-        found = np.unique(np.stack([owners, names, counts]), axis=1)
-        for owner, name, count in found.T.tolist():
+        combinations = np.unique(np.stack([owners, names, counts]), axis=1)
+        for owner, name, count in combinations.T.tolist():
             columns, odd = divmod(count - len(HEADER), 2)
             if odd or not columns:
-                continue  # an error of the record
+                continue  # the capture reports this record
             table = f"{owner_names[owner]}.{table_names[name]}"
             known = self._columns.setdefault(table, columns)
             if known != columns:
-                problem = f"records of {table} have {known} columns, and others {columns}"
+                problem = f"some records of {table} have {known} columns, and others {columns}"
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:
-        """Return the tables that are described, then the others, COL1 to COLn, in the order of their names."""
+        """Return the described tables, then the others, sorted by name, with the columns COL1 to COLn."""
         return Definitions(
             tuple(self._described.values())
             + tuple(

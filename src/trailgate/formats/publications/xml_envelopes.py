@@ -1,10 +1,12 @@
-"""The documents of XML publications as UTF-8: headers before them removed, native encodings decoded (event publishing §3.1).
+"""Prepare the documents of XML publications, and read each message's envelope: its type and attributes.
 
-What a document declares as its encoding is that of the program which wrote it; queues and bridges convert messages and leave the
-declaration. So bytes are decoded by the code page that is given, that of an MQRFH2 header, or, of EBCDIC, the declared one; then the
-declaration is removed.
+First `as_utf8` removes headers before the document and decodes it to UTF-8 (event publishing §3.1).
+The declared encoding is that of the program that wrote the message. Queues and bridges convert
+messages without changing the declaration. Therefore the code page is, in this order: the property,
+the MQRFH2 header's, or (for EBCDIC only) the declared one. The declaration is then removed.
 
-What is around the rows of publications: each message's kind and attributes, checked.
+`envelopes_of` reads the element below the root, for example `<trans isLast="1" segmentNum="1"
+cmitLSN="...">`, and checks the attributes that its type requires.
 """
 
 from __future__ import annotations
@@ -43,80 +45,7 @@ _LESS: Final = 0x3C
 _EBCDIC_LESS: Final = 0x4C
 _EBCDIC_BLANKS: Final = b"\x40\x15\x25\x0d\x05"
 _HINT: Final = "Set event_publishing.codepage to the CCSID of the messages"
-_AROUND: Final = " \t\r\n\x85"  # a new line of EBCDIC (NEL) is not white space of XML
-
-
-def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
-    """Return the messages with their documents in UTF-8; ``page`` is the CCSID given for all.
-
-    Raises BadMessagesError for those that cannot be decoded.
-    """
-    if page is None and _plain(messages):
-        return messages
-    whole = memoryview(messages.data)
-    bodies: list[bytes] = []
-    errors: dict[int, TrailgateError] = {}
-    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-    for number, (start, end) in enumerate(bounds):
-        body = bytes(whole[start:end])
-        try:
-            bodies.append(_document(body, page))
-        except (DecodeError, OptionError) as error:
-            errors[number] = error
-    if errors:
-        raise BadMessagesError(errors)
-    lengths = np.array([len(body) for body in bodies], np.int64)
-    ends: Longs = np.cumsum(lengths + 1) - 1
-    data = pa.py_buffer(b"\n".join(bodies))
-    return replace(messages, data=data, starts=ends - lengths, ends=ends)
-
-
-def _plain(messages: MessageBatch) -> bool:
-    """Return whether all messages begin as documents in a superset of ASCII do."""
-    if not len(messages) or (messages.starts >= messages.ends).any():
-        return not len(messages)
-    data = octets(messages.data)
-    return bool((data[messages.starts] == _LESS).all())
-
-
-def _document(body: bytes, page: str | None) -> bytes:
-    at, character_set = without_headers(body)
-    own = body[at:]
-    if page is None and character_set not in (None, _CCSID_UTF_8):
-        page = _UNICODE.get(character_set, str(character_set))
-    if page is None and own.lstrip(_EBCDIC_BLANKS)[:1] == bytes([_EBCDIC_LESS]):
-        page = _declared_ebcdic(own)
-    if page is None:
-        return own
-    return _without_declaration(_decode(own, code_page(page), at)).encode()
-
-
-def _declared_ebcdic(body: bytes) -> str:
-    """Return the code page that an EBCDIC document declares: the letters of a declaration are alike in all pages."""
-    found = _DECLARED.search(body[:400].decode("cp037"))
-    if found is None:
-        where = Where(offset=0, raw=body[:32])
-        raise DecodeError(
-            "the message is EBCDIC, of which page is unknown", where=where, hint=_HINT
-        )
-    return found[1]
-
-
-def _decode(body: bytes, page: CodePage, at: int) -> str:
-    found = page.decode(np.frombuffer(body, np.uint8).reshape(1, -1)) if body else None
-    if found is None or found.values[0].as_py() is None:
-        where = Where(offset=at, raw=body[:32])
-        raise DecodeError(
-            f"the message is not text of code page {page.name}", where=where, hint=_HINT
-        )
-    text: str = found.values[0].as_py()
-    return text
-
-
-def _without_declaration(text: str) -> str:
-    """Return a document without its declaration, and without what is not white space of XML around it."""
-    text = text.strip(_AROUND + "\ufeff")
-    return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
+_AROUND: Final = " \t\r\n\x85"  # XML white space, and NEL, the line end of EBCDIC
 
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -131,7 +60,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "total": "totalDataLen",
     "size": "dataLen",
 }
-# The attributes that each kind must have, of those that are read (event publishing §3).
+# The attributes that each message type must have, among those that are read (event publishing §3).
 _REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     TRANSACTION: ("last", "segment", "commit", "time"),
     ROW: ("commit", "time"),
@@ -142,11 +71,90 @@ _NOT_PUBLICATIONS: Final = (
 )
 
 
+def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
+    """Return the messages with their documents in UTF-8.
+
+    `page` is a code page for all messages, or None.
+
+    Raises BadMessagesError if messages cannot be decoded.
+    """
+    if page is None and _plain(messages):
+        return messages
+    data_view = memoryview(messages.data)
+    bodies: list[bytes] = []
+    errors: dict[int, TrailgateError] = {}
+    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    for number, (start, end) in enumerate(bounds):
+        body = bytes(data_view[start:end])
+        try:
+            bodies.append(_document(body, page))
+        except (DecodeError, OptionError) as error:
+            errors[number] = error
+    if errors:
+        raise BadMessagesError(errors)
+    lengths = np.array([len(body) for body in bodies], np.int64)
+    # Bodies are joined by line feeds, so each end is one before the next start.
+    ends: Longs = np.cumsum(lengths + 1) - 1
+    data = pa.py_buffer(b"\n".join(bodies))
+    return replace(messages, data=data, starts=ends - lengths, ends=ends)
+
+
+def _plain(messages: MessageBatch) -> bool:
+    """Return whether all messages begin with an ASCII `<`, so that nothing must be decoded."""
+    if not len(messages) or (messages.starts >= messages.ends).any():
+        return not len(messages)
+    data = octets(messages.data)
+    return bool((data[messages.starts] == _LESS).all())
+
+
+def _document(body: bytes, page: str | None) -> bytes:
+    at, character_set = without_headers(body)
+    document = body[at:]
+    # An MQRFH2 header names another character set than UTF-8.
+    if page is None and character_set not in (None, _CCSID_UTF_8):
+        page = _UNICODE.get(character_set, str(character_set))
+    if page is None and document.lstrip(_EBCDIC_BLANKS)[:1] == bytes([_EBCDIC_LESS]):
+        page = _declared_ebcdic(document)
+    if page is None:
+        return document
+    return _without_declaration(_decode(document, code_page(page), at)).encode()
+
+
+def _declared_ebcdic(body: bytes) -> str:
+    """Return the code page that an EBCDIC document declares.
+
+    The letters of a declaration are the same in all EBCDIC pages.
+    """
+    declared = _DECLARED.search(body[:400].decode("cp037"))
+    if declared is None:
+        where = Where(offset=0, raw=body[:32])
+        raise DecodeError("the message is EBCDIC of an unknown code page", where=where, hint=_HINT)
+    return declared[1]
+
+
+def _decode(body: bytes, page: CodePage, at: int) -> str:
+    decoded = page.decode(np.frombuffer(body, np.uint8).reshape(1, -1)) if body else None
+    if decoded is None or decoded.values[0].as_py() is None:
+        where = Where(offset=at, raw=body[:32])
+        raise DecodeError(
+            f"the message is not text of code page {page.name}", where=where, hint=_HINT
+        )
+    text: str = decoded.values[0].as_py()
+    return text
+
+
+def _without_declaration(text: str) -> str:
+    """Remove a document's XML declaration, and what surrounds the document."""
+    text = text.strip(_AROUND + "\ufeff")
+    return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
+
+
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """The element of each message below its root: its kind, by number among ``KINDS``, and its attributes.
+    """The element below the root of each message: its type and attributes.
 
-    ``number`` is the envelope of a message. ``last`` is whether it ends its transaction, or a large object.
+    `kind` is the type as an index into `KINDS`. `number` is the envelope of each message, -1 if it
+    has none. `last` marks envelopes that end their transaction, or a large object.
     """
 
     text: Octets
@@ -158,46 +166,50 @@ class Envelopes:
     segment: Longs
 
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
-        """Return an attribute of envelopes, without blanks around it, null where it is not given."""
+        """Return an attribute of envelopes without surrounding blanks, null if it is missing."""
         places = self.values[name]
-        found = (places if which is None else places.taken(which)).text(self.text)
+        found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")
 
     def of(self, *kinds: str) -> Mask:
-        """Return which envelopes are of these kinds."""
+        """Return the mask of envelopes of these types."""
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
 def envelopes_of(
     messages: MessageBatch, findings: Findings, errors: dict[int, TrailgateError]
 ) -> Envelopes:
-    """Return the envelopes of messages, and add the errors of those that are not publications."""
+    """Return the envelopes of messages.
+
+    Errors of messages that are not publications are added to `errors`.
+    """
     text, values = findings.text, Values(findings.outer)
     message = findings.outer_message
     count = np.bincount(message, minlength=len(messages))
     codes, words = values.words(text, "kind")
     numbers = [KINDS.index(word) if word in KINDS else -1 for word in words]
+    # The appended -1 is selected by code -1, an envelope without a name.
     kind = np.array([*numbers, -1], np.int64)[codes]
     place = np.full(len(messages), -1)
     place[message] = np.arange(len(message))
 
     def unknown(number: int) -> tuple[str, str]:
         word = words[codes[place[number]]]
-        return f"{word} is not a kind of publication", did_you_mean(word, KINDS)
+        return f"{word} is not a type of publication", did_you_mean(word, KINDS)
 
     add_errors(errors, message[kind < 0], unknown)
     add_errors(
         errors,
         np.flatnonzero(count != 1),
         lambda number: (
-            f"the message has {count[number]} elements in {ROOT} where one is expected"
+            f"the message has {count[number]} elements in {ROOT}, but must have one"
             if count[number]
             else "the message is not a publication",
             _NOT_PUBLICATIONS,
         ),
     )
     last = _booleans(text, values["last"], message, "isLast", errors)
-    found = Envelopes(
+    envelopes = Envelopes(
         text,
         message,
         kind,
@@ -206,12 +218,15 @@ def envelopes_of(
         last,
         whole_numbers(text, values["segment"], message, "segmentNum", errors, least=1),
     )
-    _check_required(found, errors)
-    return found
+    _check_required(envelopes, errors)
+    return envelopes
 
 
 class Values(Mapping[str, Places]):
-    """The places of records' values by name; those of a name that is not there are of no value."""
+    """The spans of records' values by name.
+
+    A name that no record has gives spans of missing values.
+    """
 
     def __init__(self, found: Found) -> None:
         self.found = found
@@ -231,7 +246,7 @@ class Values(Mapping[str, Places]):
         return len(self.found.fields)
 
     def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
-        """Return the number of each record's word, -1 where it has none, and the words."""
+        """Return a value as codes: each record's index into the list of distinct words, -1 if it is missing."""
         field = self.found.fields.get(name)
         if field is None:
             return np.full(len(self.found), -1), []
@@ -244,7 +259,7 @@ def add_errors(
     problem: Callable[[int], tuple[str, str]],
     field: str | None = None,
 ) -> None:
-    """Add the error of each message, made of its number; a message's first one counts."""
+    """Add an error to each message. The first error of a message counts."""
     for number in messages.tolist():
         if number not in errors:
             text, hint = problem(number)
@@ -258,16 +273,17 @@ def _booleans(
     name: str,
     errors: dict[int, TrailgateError],
 ) -> Mask:
-    """Return the booleans of attributes; ``message`` is the message of each."""
-    found, lengths = np.zeros(len(message), bool), places.lengths
+    """Parse boolean attributes; `message` is the message of each. Errors are added to `errors`."""
+    flags, lengths = np.zeros(len(message), bool), places.lengths
     while True:
-        bad = booleans(text, places.starts, lengths, found)
+        bad = booleans(text, places.starts, lengths, flags)
         if bad < 0:
-            return found
+            return flags
         shown = _shown(text, places, bad)
         problem = f"{name} is {shown}, not 0, 1, true or false"
         add_errors(errors, message[[bad]], _always(problem), name)
         lengths = lengths.copy()
+        # Mark the value as missing, so that the next pass continues after it.
         lengths[bad] = -1
 
 
@@ -284,13 +300,15 @@ def whole_numbers(
     errors: dict[int, TrailgateError],
     least: int = 0,
 ) -> Longs:
-    """Return the numbers of attributes, 0 where there is none; add the errors of those that are not."""
+    """Parse numeric attributes, 0 if one is missing. Errors are added to `errors`."""
     values = pc.utf8_trim(places.text(text), " \t\r\n")
+    # Missing attributes are null, and count as good. At most 18 digits fit into 64 bits.
     good = np.asarray(pc.fill_null(pc.match_substring_regex(values, "^[0-9]{1,18}$"), True))
     numbers = pc.if_else(pa.array(good), values, None).cast(pa.int64())
-    found: Longs = pc.fill_null(numbers, 0).to_numpy()
+    filled: Longs = pc.fill_null(numbers, 0).to_numpy()
     given = np.asarray(values.is_valid())
-    bad = np.flatnonzero(~good | (given & (found < least)))
+    bad = np.flatnonzero(~good | (given & (filled < least)))
+    # Errors are created by message: remember a bad row of each.
     row_of = dict(zip(message[bad].tolist(), bad.tolist(), strict=True))
     add_errors(
         errors,
@@ -301,16 +319,16 @@ def whole_numbers(
         ),
         name,
     )
-    return found
+    return filled
 
 
-def _check_required(found: Envelopes, errors: dict[int, TrailgateError]) -> None:
+def _check_required(envelopes: Envelopes, errors: dict[int, TrailgateError]) -> None:
     for kind, names in _REQUIRED.items():
-        mine = found.kind == KINDS.index(kind)
-        if not mine.any():
+        of_kind = envelopes.kind == KINDS.index(kind)
+        if not of_kind.any():
             continue
         for name in names:
-            lacking = found.message[mine & (found.values[name].lengths < 0)]
+            lacking = envelopes.message[of_kind & (envelopes.values[name].lengths < 0)]
             problem = f"{kind} has no attribute {_NAMES[name]}"
             add_errors(errors, lacking, _always(problem), _NAMES[name])
 

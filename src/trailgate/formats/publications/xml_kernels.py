@@ -1,4 +1,4 @@
-"""Loops over XML publications: the cells of published rows, and rows whose large objects have messages of their own."""
+"""Kernels for XML publications: the values of columns in rows, and a search for attributes that are set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from trailgate.columnar.kernels.words import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
 from trailgate.formats.xml.kernels.strings import is_blank
 
-# The values of a cell, in ``fields``: where in a record each has its place; after each of the three values, what is marked on its element.
+# Indexes into `fields`, which is the slot in a record of each value of a cell (a `col` element). After
+# each of the values OWN, OLD and NEW follow the marks of its element: NIL, INVALID and RAW.
 ELEMENT: Final = 0
 NAME: Final = 1
 TYPE: Final = 2
@@ -26,29 +27,35 @@ RAW: Final = 3
 MORE_OLD: Final = 16
 MORE_NEW: Final = 17
 
-# What a cell may have against it.
+# The faults of a cell.
 GOOD: Final = 0
 NOT_COLUMN: Final = 1
 NO_NAME: Final = 2
 NO_TYPE: Final = 3  # no type element
-SEVERAL: Final = 4  # type elements
-NESTED: Final = 5  # values before and after, in a row that has one of them
+SEVERAL: Final = 4  # more than one type element
+NESTED: Final = 5  # beforeVal or afterVal in a row that is not an update
 NO_AFTER: Final = 6
 NIL_WITH_VALUE: Final = 7
 UNCONVERTED: Final = 8
 UNCONVERTED_RAW: Final = 9
 BAD_MARK: Final = 10
-REPEATED: Final = 11  # values before or after
-MIXED: Final = 12  # text beside values before or after
+REPEATED: Final = 11  # more than one beforeVal or afterVal
+MIXED: Final = 12  # text beside beforeVal or afterVal
 NOT_BOOLEAN: Final = -1
 
 INSERT: Final = 73
 DELETE: Final = 68
 
 
+WINDOW: Final = 64
+RARE: Final = 5  # index of the rare letter B in "hasLOBCols"
+LETTER: Final = 0x42  # B
+ONE: Final = np.uint64(1)
+
+
 @inner
 def blank_until(text: Octets, at: int, end: int) -> int:
-    """Return where blanks end."""
+    """Return the offset after blanks."""
     while at < end and is_blank(text[at]):
         at += 1
     return at
@@ -56,7 +63,7 @@ def blank_until(text: Octets, at: int, end: int) -> int:
 
 @inner
 def boolean(text: Octets, at: int, end: int) -> int:
-    """Return 1 for ``1`` and ``true``, 0 for ``0`` and ``false``, else ``NOT_BOOLEAN``."""
+    """Return 1 for `1` and `true`, 0 for `0` and `false`, or `NOT_BOOLEAN`."""
     at = blank_until(text, at, end)
     while end > at and is_blank(text[end - 1]):
         end -= 1
@@ -85,7 +92,10 @@ def boolean(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("found",))
 def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
-    """Write the booleans of attributes, false where there is none; return the first that is not one, or -1."""
+    """Parse boolean attributes, false if missing.
+
+    Return the first row that is not a boolean, or -1.
+    """
     for row in range(len(starts)):
         found[row] = False
         if lengths[row] >= 0:
@@ -101,7 +111,7 @@ def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
 
 @inner
 def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
-    """Return the length of one of a cell's values within ``size`` bytes, -1 where there is none."""
+    """Return the length of one of a cell's values, or -1 if it is missing or not within `size` bytes."""
     if fields[which] < 0:
         return -1
     place = record + fields[which]
@@ -111,7 +121,7 @@ def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int)
 
 @inner
 def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> bool:
-    """Return whether one of a cell's values has no character, or only blanks."""
+    """Return whether one of a cell's values is empty or consists of blanks."""
     length = size_of(records, record, fields, which, len(text))
     if length <= 0:
         return True
@@ -121,7 +131,7 @@ def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, w
 
 @inner
 def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
-    """Return the boolean of an attribute, 0 where there is none, or ``NOT_BOOLEAN``."""
+    """Return a boolean attribute, 0 if it is missing, or `NOT_BOOLEAN`."""
     length = size_of(records, record, fields, which, len(text))
     if length < 0:
         return 0
@@ -140,7 +150,7 @@ def put(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write where the value of an element is, or that it is NULL; return what is wrong with it."""
+    """Write the span of an element's value, or that it is NULL. Return its fault."""
     nil = mark(text, records, record, fields, which + NIL)
     invalid = mark(text, records, record, fields, which + INVALID)
     raw = mark(text, records, record, fields, which + RAW)
@@ -152,6 +162,7 @@ def put(
         return UNCONVERTED_RAW
     place = record + fields[which]
     start, length = np.int64(records[place]), np.int64(records[place + 1])
+    # NULL, unless the element has text nevertheless.
     if nil:
         if blank_until(text, start, start + length) < start + length:
             return NIL_WITH_VALUE
@@ -165,7 +176,7 @@ def put(
 def is_word(
     text: Octets, records: Offsets, record: int, fields: Longs, which: int, word: Octets
 ) -> bool:
-    """Return whether a value is a word."""
+    """Return whether a value is the given word."""
     if size_of(records, record, fields, which, len(text)) != len(word):
         return False
     start = np.int64(records[record + fields[which]])
@@ -190,9 +201,19 @@ def place_images(
     after_length: Offsets,
     problems: Octets,
 ) -> int:
-    """Write where each cell's before and after value is; return how many cells have a problem, and which in ``problems``.
+    """Write the spans of each cell's before and after value. Return the number of faulty cells.
 
-    ``letters`` are the operation types of rows, ``operation`` the row of each cell; ``word`` is the name that a cell's element must have.
+    `operation` is the row of each cell, `letters` the operation type of each row, and `word` the
+    required element name ("col"). `problems` gets the fault of each cell.
+
+    Examples of cells in an update; old and new are nested elements:
+
+        <col name="A"><integer>7</integer></col>                        after 7, no before value
+        <col name="A"><integer><beforeVal>6</beforeVal>
+          <afterVal>7</afterVal></integer></col>                        before 6, after 7
+        <col name="A"><integer xsi:nil="1"/></col>                      after NULL
+
+    In an insert only the first and third form are allowed. In a delete they are before values.
     """
     count = 0
     for cell in range(len(operation)):
@@ -200,6 +221,8 @@ def place_images(
         letter = letters[operation[cell]]
         before_start[cell] = after_start[cell] = 0
         before_length[cell] = after_length[cell] = MISSING
+        # Which of the three values the cell has: in the type element itself, in beforeVal, in
+        # afterVal.
         own = size_of(records, record, fields, OWN, len(text)) >= 0
         old = size_of(records, record, fields, OLD, len(text)) >= 0
         new = size_of(records, record, fields, NEW, len(text)) >= 0
@@ -218,6 +241,7 @@ def place_images(
                 if old or new
                 else put(text, records, record, fields, OWN, cell, before_start, before_length)
             )
+        # An insert, or an update in which the column has only an after value.
         elif not (old or new):
             problem = put(text, records, record, fields, OWN, cell, after_start, after_length)
         elif letter == INSERT:
@@ -255,9 +279,15 @@ def scatter(
     placed_starts: Offsets,
     placed_lengths: Offsets,
 ) -> int:
-    """Write the cells of an image to their columns and rows, ``size`` places from ``begin`` on; return how many have none or one that is taken.
+    """Copy the cells of an image to a matrix of columns and rows.
 
-    ``columns`` is the column of each name, -1 for none.
+    Return the number of refused cells.
+
+    The matrix has `size` elements from `begin` on. `columns` is the column of each name, or -1. A
+    cell is refused if its name is not a column, or if the column of this row is already filled.
+
+    Example: 2 rows with the cells (A=1, B=2) and (B=3), and columns A, B: the matrix is A: [1,
+    missing], B: [2, 3].
     """
     refused = 0
     for row in range(len(rows)):
@@ -269,6 +299,7 @@ def scatter(
             if lengths[cell] == MISSING:
                 continue
             place = begin + column * len(rows) + row
+            # Two cells of the row have the same column.
             if placed_lengths[place] != MISSING:
                 refused += 1
                 continue
@@ -276,17 +307,11 @@ def scatter(
     return refused
 
 
-WINDOW: Final = 64
-RARE: Final = 5  # place of the letter in the word that is looked for
-LETTER: Final = 0x42  # B
-ONE: Final = np.uint64(1)
-
-
 @kernel()
 def is_set(data: Octets, start: int, end: int, word: Octets) -> bool:
-    """Return whether an attribute of this name has a value other than ``0`` and ``false`` anywhere from ``start`` to before ``end``.
+    """Return whether an attribute with this name has a value other than `0` and `false` anywhere in [start, end).
 
-    The word's letter at ``RARE`` is ``LETTER``.
+    Only bytes equal to `LETTER` are examined, 64 at a time; in the word it is at index `RARE`.
     """
     at = start
     while at + WINDOW <= end:
@@ -305,13 +330,17 @@ def is_set(data: Octets, start: int, end: int, word: Octets) -> bool:
 
 @inner
 def is_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool:
-    """Return whether such an attribute is at a place; one that is cut off is."""
+    """Return whether such an attribute is at an offset.
+
+    One that is cut off at the end counts as set.
+    """
     if at < start or at + len(word) > end:
         return False
     for place in range(len(word)):
         if data[at + place] != word[place]:
             return False
     at += len(word)
+    # Skip `="` and blanks between the name and the value.
     while at < end and (
         is_blank(data[at]) or data[at] == 0x3D or data[at] == 0x22 or data[at] == 0x27
     ):

@@ -1,14 +1,13 @@
-"""Large objects that come in messages of their own: their parts joined, and put into their rows as cells.
+"""Join large objects that come in messages of their own (`lob`) and put them into their rows.
 
-A part names its row by rowNum, its column by colName; it belongs to a row of the transaction whose messages came last before it.
-That order is inferred: IBM's pages give the fields alone (event publishing §3). Where a bad message is left out between them, the part may be of
-its rows.
+A `lob` message has a part of one value. Its rowNum and colName name the row and the column; the row
+belongs to the transaction whose messages came last before it. IBM's documentation describes only
+the fields, so this order is inferred (event publishing §3). If a bad message was removed in
+between, the part may belong to a row in that message, and is refused.
 
-Messages that wait for those after them: rows whose large objects may still come.
-
-Parts of large objects follow the message of their row, and no message states that a row's last one has come. So the messages from the
-first one of a transaction that has such rows on are held until a message of another transaction comes, or the input ends; and all of them are
-one unit, whether they were held or came together.
+No message states that the last part of a row has come. `complete` therefore finds the first message
+of a transaction with such rows (hasLOBCols): from there on, messages wait until one of another
+transaction arrives or the input ends. They are one unit, whether they waited or came together.
 """
 
 from __future__ import annotations
@@ -45,9 +44,22 @@ _HINT: Final = "lob messages follow the message of their row"
 Errors = dict[int, TrailgateError]
 
 
+_FLAG: Final = octets(b"hasLOBCols")
+_HEAD: Final = 1 << 16  # bytes at the start of a message in which its envelope must be
+_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
+_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
+_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
+_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What large objects need of rows: message, envelope, number, table, and whether such objects follow."""
+    """The facts about rows that large objects need.
+
+    `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
+    whether large objects follow (hasLOBCols). `left_out` is the number of bad messages removed
+    ahead of each message.
+    """
 
     message: Longs
     around: Longs
@@ -56,12 +68,12 @@ class Rows:
     which: Longs  # each row's table
     large: Mask
     letters: Octets
-    left_out: Longs | None  # how many bad messages are, before each message
+    left_out: Longs | None
 
 
 @dataclass(slots=True)
 class _Object:
-    """One value: the envelopes of its parts."""
+    """One large object: the envelopes of its parts."""
 
     parts: list[int] = field(default_factory=list)
     ended: bool = False
@@ -75,29 +87,37 @@ def with_large_objects(
     errors: Errors,
     refuse: Callable[[int, str, str], None],
 ) -> tuple[Octets, Cells]:
-    """Return the text and the cells with those of large objects; ``refuse`` takes a row, a problem and a hint."""
+    """Add cells for large objects. Return the text with the joined values, and the cells.
+
+    `refuse` receives a row, a problem and a hint.
+    """
     lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
     if not len(lobs) and not rows.large.any():
         return text, cells
+    # The order of messages decides which row a part belongs to.
     lobs = lobs[np.argsort(envelopes.message[lobs], kind="stable")]
     found = _Gathered(text, envelopes, rows, errors).gather_objects(lobs)
     _check_whole(found, envelopes, errors, refuse)
     awaited = _find_awaited(rows, cells)
     _check_awaited(awaited, found, rows, cells, refuse)
     made = _Cells(text, envelopes, found)
+    # Empty cells that a large object replaces.
     dropped = np.array([cell for (row, name), cell in awaited.items() if (row, name) in found], int)
-    return made.text(), made.add_counts(cells, dropped)
+    return made.text(), made.add_to(cells, dropped)
 
 
 class _Gathered:
-    """Puts parts to the rows that they name."""
+    """Assigns parts to the rows that they name."""
 
     def __init__(self, text: Octets, envelopes: Envelopes, rows: Rows, errors: Errors) -> None:
         self.text, self.envelopes, self.rows, self.errors = text, envelopes, rows, errors
         self.found: dict[tuple[int, str], _Object] = {}
 
     def gather_objects(self, lobs: Longs) -> dict[tuple[int, str], _Object]:
-        """Return the objects by row and column; ``lobs`` are the envelopes of parts in the order of messages."""
+        """Return the objects by (row, column).
+
+        `lobs` are the envelopes of parts in the order of messages.
+        """
         envelopes = self.envelopes
         numbers = whole_numbers(
             self.text, envelopes.values["row"], envelopes.message, "rowNum", self.errors, least=1
@@ -116,7 +136,11 @@ class _Gathered:
         return self.found
 
     def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
-        """Return what gives, for ascending messages, the rows of the last transaction before by their numbers."""
+        """Return a function that gives the rows before a message, by rowNum.
+
+        They are the rows of the last transaction before it. The function must be called for
+        ascending messages. It returns nothing if a bad message was removed in between.
+        """
         waiting = self._rows_in_order()
         transaction, known, last = -1, dict[int, int](), -1
         ahead = next(waiting, None)
@@ -138,7 +162,10 @@ class _Gathered:
         return before
 
     def _rows_in_order(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield message, transaction and number of rows with large objects, and of each message of rows row -1."""
+        """Yield (message, transaction, rowNum, row) of rows with large objects.
+
+        For each message with rows, a row of -1 comes first.
+        """
         envelopes, rows = self.envelopes, self.rows
         of_rows = np.flatnonzero(envelopes.of(*OF_ROWS))
         transaction, _ = envelopes.values.words(self.text, "commit")
@@ -147,6 +174,7 @@ class _Gathered:
         events = [
             *zip(
                 envelopes.message[of_rows].tolist(),
+                # Row -1 sorts before the rows of its message, and announces the transaction.
                 [-1] * len(of_rows),
                 of_rows.tolist(),
                 strict=True,
@@ -159,6 +187,7 @@ class _Gathered:
 
     def _put(self, lob: int, name: str, table: tuple[str, str], row: int | None) -> None:
         message = int(self.envelopes.message[lob])
+        # There is no such row, or it is in another table.
         if row is None or self.rows.table[self.rows.which[row]] != table:
             detail = f"a part of large object {name} of {'.'.join(table)} has no row before it"
             self._refuse(message, detail, _HINT)
@@ -183,7 +212,7 @@ def _check_whole(
     errors: Errors,
     refuse: Callable[[int, str, str], None],
 ) -> None:
-    """Refuse rows of objects whose parts are not all there, and these parts."""
+    """Refuse rows whose large objects have missing or wrong parts, and refuse these parts."""
     if not found:
         return
     text = envelopes.text
@@ -192,13 +221,11 @@ def _check_whole(
         for name, detail in (("total", "totalDataLen"), ("size", "dataLen"))
     )
     for (row, name), own in found.items():
-        there, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
+        present, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
         if not own.ended:
-            detail = (
-                f"the last part of large object {name} is missing: {there} of {wanted} are there"
-            )
-        elif (total[own.parts] != wanted).any() or there != wanted:
-            detail = f"the parts of large object {name} have {there}, and totalDataLen is {wanted}"
+            detail = f"the last part of large object {name} is missing: the parts have a length of {present}, not {wanted}"
+        elif (total[own.parts] != wanted).any() or present != wanted:
+            detail = f"the parts of large object {name} have a length of {present}, but totalDataLen is {wanted}"
         else:
             continue
         refuse(row, detail, "")
@@ -206,7 +233,8 @@ def _check_whole(
 
 
 def _find_awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
-    """Return the cells, by row and column, that are empty and of a large type in rows with large objects."""
+    """Return the empty cells with a large type, by (row, column), in rows with large objects."""
+    # In the row, a value that follows in lob messages is an empty element.
     empty = (cells.after.lengths == 0) & (cells.types >= 0)
     candidates = np.flatnonzero(empty)
     candidates = candidates[
@@ -228,16 +256,16 @@ def _check_awaited(
     """Refuse rows whose large objects did not come."""
     for row, name in awaited:
         if (row, name) not in found:
-            refuse(row, f"no lob message brings the large object {name}", _HINT)
+            refuse(row, f"no lob message has the large object {name}", _HINT)
     given = {row for row, _ in found}
     inline = set(cells.operation[_LARGE[cells.types] & (cells.types >= 0)].tolist())
     for row in np.flatnonzero(rows.large).tolist():
         if row not in given and row not in inline:
-            refuse(row, "no lob message brings a large object of the row (hasLOBCols)", _HINT)
+            refuse(row, "no lob message has a large object of the row (hasLOBCols)", _HINT)
 
 
 class _Cells:
-    """Makes cells of large objects."""
+    """Creates the cells of large objects."""
 
     def __init__(
         self, text: Octets, envelopes: Envelopes, found: dict[tuple[int, str], _Object]
@@ -248,7 +276,10 @@ class _Cells:
         self.places = [self._place(own) for own in found.values()]
 
     def _place(self, own: _Object) -> tuple[int, int, int]:
-        """Return the type, start and length of an object's value."""
+        """Return the type, start and length of an object's value.
+
+        Several parts are joined after the text.
+        """
         values = self.envelopes.values
         kind, parts = -1, []
         for part in own.parts:
@@ -257,6 +288,7 @@ class _Cells:
                 if size >= 0:
                     kind = next(i for i, row in enumerate(TYPES) if row.name == name)
                     parts.append((int(values[name].starts[part]), size))
+        # A single part is used where it is, without copying.
         if len(parts) == 1:
             return kind, *parts[0]
         start = len(self.kept) + len(self.made)
@@ -265,13 +297,13 @@ class _Cells:
         return kind, start, len(self.kept) + len(self.made) - start
 
     def text(self) -> Octets:
-        """Return the text with the values that were joined."""
+        """Return the text, followed by the joined values."""
         if not self.made:
             return self.kept
         return np.concatenate([self.kept, np.frombuffer(bytes(self.made) + bytes(SPARE), np.uint8)])
 
-    def add_counts(self, cells: Cells, dropped: Longs) -> Cells:
-        """Return cells with these, without the values of those that were empty in their rows."""
+    def add_to(self, cells: Cells, dropped: Longs) -> Cells:
+        """Add the cells of large objects to `cells`. The empty cells `dropped` become missing."""
         if not self.found:
             return cells
         lengths = cells.after.lengths.copy()
@@ -280,6 +312,7 @@ class _Cells:
         rows = np.array([row for row, _ in self.found], np.int64)
         names = [name for _, name in self.found]
         operation = np.concatenate([cells.operation, rows])
+        # The cells of large objects are appended, then sorted to the cells of their rows.
         order = np.argsort(operation, kind="stable")
         none = Side.empty(len(rows))
         after = cells.after.starts, lengths
@@ -295,59 +328,59 @@ class _Cells:
         )
 
 
-_FLAG: Final = octets(b"hasLOBCols")
-_HEAD: Final = 1 << 16  # bytes of a message in which its envelope is sought
-_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
-_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
-_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
-
-
 def _envelope(*kinds: str) -> re.Pattern[bytes]:
     return re.compile(rb"<%b\b[^<]*<(?:%b)\b([^>]*)>" % (ROOT.encode(), "|".join(kinds).encode()))
 
 
 _OF_ROWS: Final = _envelope(*OF_ROWS)
 _OF_OTHERS: Final = _envelope(*_OTHERS)
-_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
 
 
 def complete(messages: MessageBatch) -> Complete:
-    """Return how many of the messages, in UTF-8, wait for no other one."""
+    """Return how many of the messages (in UTF-8) need not wait for later ones."""
     count, commit = len(messages), None
     data = octets(messages.data)
     if not count or not is_set(data, int(messages.starts[0]), int(messages.ends[-1]), _FLAG):
         return Complete(count)
     awaiting = _awaiting(messages)
-    found = count
+    first_waiting = count
+    # Go back through the last transaction, whose messages all have the same cmitLSN and none but
+    # the last has isLast. The first of its messages with large objects is where waiting begins.
     for number in reversed(range(count)):
         envelope = _envelope_of(messages, number)
         if envelope is None:
             continue
-        own = _COMMIT.search(envelope)
+        own_commit = _COMMIT.search(envelope)
         if commit is not None and (
-            own is None or own[1] != commit or _LAST.search(envelope) is not None
+            own_commit is None or own_commit[1] != commit or _LAST.search(envelope) is not None
         ):
             break
-        commit = b"" if own is None else own[1]
+        commit = b"" if own_commit is None else own_commit[1]
         if awaiting[number]:
-            found = number
-    following = _commit(commit) if found < count and commit is not None else None
-    return Complete(found, Later(following, awaiting))
+            first_waiting = number
+    following = _commit(commit) if first_waiting < count and commit is not None else None
+    return Complete(first_waiting, Later(following, awaiting))
 
 
 def _commit(written: bytes) -> str | None:
-    """Return the commit LSN that is written so, if it is known without reading the document."""
+    """Parse a commit LSN.
+
+    None if it has references or other characters that need a real XML parser.
+    """
     known = written.isascii() and b"&" not in written
     return written.decode().strip() or None if known else None
 
 
 def continues(messages: MessageBatch) -> bool:
-    """Return whether none of the messages, in UTF-8, has rows."""
+    """Return whether none of the messages (in UTF-8) has rows: then everything keeps waiting."""
     return not any(_envelope_of(messages, number) is not None for number in range(len(messages)))
 
 
 def transactions_of(messages: MessageBatch, number: int) -> tuple[str, ...] | None:
-    """Return the commit LSN of a bad message in UTF-8: once, or not at all where it has no rows; None where it is not known."""
+    """Return the commit LSN of a bad message in UTF-8: one, or none if it has no rows.
+
+    None if it is unknown.
+    """
     start, end = int(messages.starts[number]), int(messages.ends[number])
     body = bytes(memoryview(messages.data)[start:end])
     elements = len(_ROWS.findall(body))
@@ -355,24 +388,24 @@ def transactions_of(messages: MessageBatch, number: int) -> tuple[str, ...] | No
         return None if _OF_OTHERS.search(body[:_HEAD]) is None else ()
     envelope = _OF_ROWS.search(body[:_HEAD]) if elements == 1 else None
     commit = None if envelope is None else _COMMIT.search(envelope[1])
-    found = None if commit is None else _commit(commit[1])
-    return None if found is None else (found,)
+    commit_lsn = None if commit is None else _commit(commit[1])
+    return None if commit_lsn is None else (commit_lsn,)
 
 
 def _awaiting(messages: MessageBatch) -> Mask:
-    """Return the messages that have rows of which large objects may come."""
+    """Return the mask of messages with rows for which large objects may come."""
     data = octets(messages.data)
-    found = np.zeros(len(messages), bool)
+    awaiting = np.zeros(len(messages), bool)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for number, (start, end) in enumerate(bounds):
-        found[number] = (
+        awaiting[number] = (
             is_set(data, start, end, _FLAG) and _envelope_of(messages, number) is not None
         )
-    return found
+    return awaiting
 
 
 def _envelope_of(messages: MessageBatch, number: int) -> bytes | None:
-    """Return the attributes of a message's element of rows, None where it has none."""
+    """Return the attributes of a message's `trans` or `rowOp` element, or None if it has neither."""
     start, end = int(messages.starts[number]), int(messages.ends[number])
     whole = memoryview(messages.data)
     envelope = _OF_ROWS.search(whole[start : min(end, start + _HEAD)])

@@ -1,4 +1,9 @@
-"""XML publications to records and images, a batch at a time: what the built-in rules find, checked and put together (event publishing §3)."""
+"""Read XML publications, a batch at a time (event publishing §3).
+
+The built-in rules of `xml_vocabulary.py` run on the rule engine of `formats/xml`. They find
+envelopes, rows and columns. This module checks the findings and assembles the records;
+`xml_rows.py` reads their images.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +45,7 @@ from trailgate.model.tables import Table
 
 
 class _Found:
-    """Makes records of what the rules found."""
+    """Turns the findings of the rules into records."""
 
     def __init__(
         self,
@@ -52,38 +57,45 @@ class _Found:
         self.messages, self.findings, self.envelopes = messages, findings, envelopes
         self.errors = errors
         self.numbers, self.letters = self._rows()
+        # Elements of other messages are dropped; mostly there are none.
         rows = np.flatnonzero(self.numbers >= 0)
         self.message, self.around = findings.message[rows], findings.around[rows]
         self.start, self.end = findings.start[rows], findings.end[rows]
         whole = len(rows) == len(findings.message)
-        self.values = Values(findings.operations if whole else findings.operations.taken(rows))
+        self.values = Values(findings.operations if whole else findings.operations.take(rows))
 
     def _rows(self) -> tuple[Longs, Octets]:
-        """Return the number of each element that is a row, -1 for others, and the operation type of each row."""
+        """Find the elements that are rows.
+
+        Return each element's row number and each row's operation type.
+
+        The number is -1 for elements of other messages. Unknown row elements become errors.
+        """
         findings = self.findings
         of_rows = self.envelopes.of(*OF_ROWS)
         codes, words = Values(findings.operations).words(findings.text, "operation")
+        # Unknown row elements get "?", but only count in messages of rows.
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
-        own: Octets = letters[codes]
-        rows = of_rows[findings.around] if len(of_rows) else np.zeros(len(own), bool)
-        unknown = np.flatnonzero(rows & (own == ord("?")))
+        op_types: Octets = letters[codes]
+        rows = of_rows[findings.around] if len(of_rows) else np.zeros(len(op_types), bool)
+        unknown = np.flatnonzero(rows & (op_types == ord("?")))
         for at in unknown.tolist():
             word = words[int(codes[at])]
             self._add(
                 int(findings.message[at]),
                 int(findings.start[at]),
-                f"{word} is not a kind of row",
+                f"{word} is not a row element",
                 did_you_mean(word, OPERATIONS),
             )
-        rows = rows & (own != ord("?"))
-        return np.where(rows, np.cumsum(rows) - 1, -1), own[rows]
+        rows = rows & (op_types != ord("?"))
+        return np.where(rows, np.cumsum(rows) - 1, -1), op_types[rows]
 
     def _add(self, message: int, offset: int, problem: str, hint: str = "") -> None:
         if message not in self.errors:
             self.errors[message] = DecodeError(problem, where=Where(offset=offset), hint=hint)
 
     def records(self, words: Mapping[str, str], notes: frozenset[str]) -> XmlPublicationRecords:
-        """Return the records; ``words`` are what the options call operation types."""
+        """Return the records. `words` are the codes of operation types in the options."""
         self._check_counts()
         for name, written in (("schema", "srcOwner"), ("table", "srcName")):
             for row in np.flatnonzero(self.values[name].lengths < 0).tolist():
@@ -112,11 +124,11 @@ class _Found:
         )
 
     def refuse(self, row: int, problem: str, hint: str = "") -> None:
-        """Add the error of a row."""
+        """Add an error to a row's message."""
         self._add(int(self.message[row]), int(self.start[row]), problem, hint)
 
     def _check_counts(self) -> None:
-        """Refuse messages of rows without any, and rowOp messages with several."""
+        """Refuse messages without rows, and rowOp messages with several."""
         envelopes = self.envelopes
         count = np.bincount(self.around, minlength=len(envelopes.message))
         few = envelopes.of(*OF_ROWS) & (count == 0)
@@ -129,9 +141,10 @@ class _Found:
     def _cells(self) -> Cells:
         found, operation = self.findings.columns, self.findings.operation
         if len(self.message) < len(self.numbers):
+            # Cells refer to elements: renumber them to rows, and drop those of other elements.
             operation = self.numbers[operation]
             kept = np.flatnonzero(operation >= 0)
-            found, operation = found.taken(kept), operation[kept]
+            found, operation = found.take(kept), operation[kept]
 
         def refuse(cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
             for cell in cells.tolist():
@@ -161,6 +174,7 @@ class _Found:
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:
         text = self.findings.text
         (a, owners), (b, names) = (self.values.words(text, n) for n in ("schema", "table"))
+        # Every combination of owner and name; the appended "" stands for a missing attribute.
         pairs = [(owner.strip(), name.strip()) for owner in (*owners, "") for name in (*names, "")]
         return pairs, np.where(a < 0, len(owners), a) * (len(names) + 1) + np.where(
             b < 0, len(names), b
@@ -168,7 +182,10 @@ class _Found:
 
 
 class XmlPublications(MessageFormat[XmlPublicationRecords]):
-    """Reads XML publications by one set of options; schema messages are compared with its definitions."""
+    """Reads XML publications with one set of options.
+
+    Schema messages are compared with the definitions.
+    """
 
     def __init__(self, options: EventPublishingOptions) -> None:
         limits = Limits(settable=False)
@@ -181,16 +198,19 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         self._images = CellImages(converter)
 
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
-        """Return the rows of the messages; raises BadMessagesError."""
+        """Read the rows of the messages. Raises BadMessagesError."""
         messages = as_utf8(messages, self._page)
+        # Two levels of matches: the element below the root, then its rows and their columns.
         findings, _ = self._rules.findings(messages)
         errors: dict[int, TrailgateError] = {}
         envelopes = envelopes_of(messages, findings, errors)
         notes = self._controls.notes(messages, envelopes, errors)
-        found = _Found(messages, findings, envelopes, errors).records(self._words, notes)
+        publication_records = _Found(messages, findings, envelopes, errors).records(
+            self._words, notes
+        )
         if errors:
             raise BadMessagesError(errors)
-        return found
+        return publication_records
 
     def images(
         self,
@@ -200,16 +220,22 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         rows: Longs,
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Return before and after of rows of one type; what is wrong is added to the errors."""
+        """Read the before and after images of rows of one table and type.
+
+        Errors are added to `errors`.
+        """
         group = PublicationGroup(records, table, rows, errors)
-        placed = group.placed(SIDES.get(kind, (0, 2)))
+        placed = group.place_values(SIDES.get(kind, (0, 2)))
         return self._images.images(group, placed, records.buffer, kind)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end, from the notes of all its records."""
+        """Turn the notes of all records into the warnings that a run prints at its end."""
         return warnings(notes)
 
 
 def page_of(options: EventPublishingOptions) -> str | None:
-    """Return the code page that is given for all documents, or None: each has its own, which is mostly UTF-8."""
+    """Return the code page for all documents.
+
+    None for UTF-8, the default: then each document's own counts.
+    """
     return None if options.codepage == UTF_8 else options.codepage

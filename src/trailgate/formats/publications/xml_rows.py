@@ -1,6 +1,7 @@
-"""The rows of a batch of XML publications as records, and their before and after images.
+"""The rows of XML publications as records, and their before and after images.
 
-Each row's cells have a column, a type, and the places of the values before and after.
+A row's columns are *cells*: `Cells` has the row, the column name, the type, and the spans of the
+before and after value of each cell, one array each.
 """
 
 from __future__ import annotations
@@ -54,20 +55,20 @@ _WORD: Final = octets(COLUMN.encode())
 _FLAG_HINT: Final = "Correct the source's data, or the code page of the publishing queue map; see ON CODEPAGE ERROR of CREATE PUBQMAP"
 _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
-        kernels.NOT_COLUMN: (f"{{1}} is in a row, where {COLUMN} is expected", ""),
+        kernels.NOT_COLUMN: (f"found {{1}} in a row, expected {COLUMN}", ""),
         kernels.NO_NAME: ("a column has no name", ""),
-        kernels.NO_TYPE: ("column {} has no value: an element of its type is expected in it", ""),
+        kernels.NO_TYPE: ("column {} has no value: it must contain an element of its type", ""),
         kernels.SEVERAL: ("column {} has more than one value", ""),
         kernels.NESTED: (f"column {{}} has {BEFORE} or {AFTER}, which belong in an updateRow", ""),
-        kernels.NO_AFTER: (f"column {{}} has a {BEFORE}, and no {AFTER}", ""),
+        kernels.NO_AFTER: (f"column {{}} has a {BEFORE}, but no {AFTER}", ""),
         kernels.REPEATED: (f"column {{}} has more than one {BEFORE} or {AFTER}", ""),
         kernels.MIXED: (f"column {{}} has text beside {BEFORE} or {AFTER}", ""),
-        kernels.NIL_WITH_VALUE: ("column {} is nil, and has a value", ""),
+        kernels.NIL_WITH_VALUE: ("column {} is nil, but has a value", ""),
         kernels.BAD_MARK: (
             "nil, invalidData or rawData of column {} is not 0, 1, true or false",
             "",
         ),
-        # Marks of Q Capture on values that it could not convert to the code page of the message.
+        # Q Capture marks values that it could not convert to the code page of the message.
         kernels.UNCONVERTED: (
             "column {} is marked invalidData: its value could not be converted when it was published",
             _FLAG_HINT,
@@ -81,21 +82,34 @@ _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 Refuse = Callable[[Longs, Callable[[int], tuple[str, str]]], None]
 
 
+_OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
+_OF_ENVELOPES: Final = MappingProxyType(
+    {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
+)
+_BLANKS: Final = " \t\r\n"
+# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
+_COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
+
+
 class Side(NamedTuple):
-    """Where the values of one image are, a cell each; a length may be NULL or MISSING."""
+    """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
 
     starts: Offsets
     lengths: Offsets
 
     @classmethod
     def empty(cls, cells: int) -> Side:
-        """Return places of no values."""
+        """Return spans of missing values."""
         return cls(np.zeros(cells, np.int32), np.full(cells, MISSING, np.int32))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of rows, each with its row, which ascend; its column's name, and its type's number among ``TYPES``, -1 for one not known."""
+    """The columns of rows, one element per cell.
+
+    `operation` is the row of each cell, ascending. `names` are indexes into `words`, and `types`
+    indexes into `TYPES`, -1 if unknown.
+    """
 
     operation: Longs
     names: Longs
@@ -106,24 +120,25 @@ class Cells:
     rows: int
 
     def name(self, cell: int) -> str:
-        """Return the name of a cell's column, for errors."""
+        """Return the column name of a cell, for errors."""
         return self.words[int(self.names[cell])] if self.names[cell] >= 0 else "?"
 
     @cached_property
     def bounds(self) -> Longs:
-        """Return where the cells of each row begin, and the end."""
+        """The number of each row's first cell, and the end."""
         return cell_bounds(self.operation, self.rows)
 
 
 def cells_of(
     text: Octets, found: Found, operation: Longs, letters: Octets, refuse: Refuse
 ) -> Cells:
-    """Return the cells of rows; ``letters`` is the operation type of each row.
+    """Return the cells of rows. `letters` is the operation type of each row.
 
-    ``refuse`` takes cells and a function from a cell to its problem and a hint.
+    `refuse` receives cells, and a function from a cell to its problem and hint.
     """
     count = len(operation)
     values = Values(found)
+    # Names and types are coded: few distinct strings for many cells.
     names, words = values.words(text, "name")
     types, elements = values.words(text, "type")
     fields = np.array([found.fields.get(name, -1) for name in CELL_VALUES], np.int64)
@@ -134,9 +149,9 @@ def cells_of(
         problems,
     )  # fmt: skip
     numbers = [_TYPE_NAMES.index(word) if word in TYPE_OF else -1 for word in elements]
-    own = np.array([*numbers, -1], np.int64)[types]
+    type_numbers = np.array([*numbers, -1], np.int64)[types]
     stripped = [word.strip() for word in words]
-    cells = Cells(operation, names, stripped, own, before, after, len(letters))
+    cells = Cells(operation, names, stripped, type_numbers, before, after, len(letters))
     if bad:
 
         def problem(cell: int) -> tuple[str, str]:
@@ -146,7 +161,7 @@ def cells_of(
         refuse(np.flatnonzero(problems), problem)
     if -1 in numbers:
         refuse(
-            np.flatnonzero((own < 0) & (problems == 0)),
+            np.flatnonzero((type_numbers < 0) & (problems == 0)),
             lambda cell: (
                 f"{elements[int(types[cell])]} of column {cells.name(cell)} is not a type",
                 did_you_mean(elements[int(types[cell])], _TYPE_NAMES),
@@ -162,17 +177,12 @@ def _word(text: Octets, found: Found, cell: int) -> str:
     return text[start : start + size].tobytes().decode()
 
 
-_OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
-_OF_ENVELOPES: Final = MappingProxyType(
-    {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
-)
-
-
 @dataclass(frozen=True, slots=True)
 class XmlPublicationRecords(Records):
-    """Rows as records, each with its envelope; ``text`` has the values of all.
+    """Rows as records. `buffer` has the text of all values.
 
-    ``letters`` are operation types, which the options call ``operations``; ``rows`` is where the attributes of rows are.
+    `letters` are the operation types, and `operations` their codes in the options. `rows` are the
+    spans of row attributes.
     """
 
     buffer: Octets
@@ -188,24 +198,25 @@ class XmlPublicationRecords(Records):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return what control messages report."""
+        """Warnings from control messages."""
         return self.seen
 
     def text(self, name: str) -> pa.Array:
-        """Return each row's text of a header field, null where it has none."""
+        """Return a header field as text, one value per row, null if it is missing."""
         if name == OPERATION or name in _OF_ROWS:
             codes, words = self.codes(name)
             return pa.array(words, pa.string()).take(pa.array(codes))
         if name == PLAN:
+            # The plan name, or else the correlation id.
             given = self.envelopes.strings("plan"), self.envelopes.strings("correlation")
             return take_text(pc.coalesce(*given), self.around)
-        found = self.envelopes.strings(_OF_ENVELOPES[name])
+        values = self.envelopes.strings(_OF_ENVELOPES[name])
         if name == TIME:  # commit times are GMT (event publishing §3.1)
-            found = pc.utf8_rtrim(found, "Z")
-        return take_text(found, self.around)
+            values = pc.utf8_rtrim(values, "Z")
+        return take_text(values, self.around)
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each row's number among the different strings of a header field, and those strings."""
+        """Return a header field as codes: for each row an index into the list of distinct strings."""
         if name == OPERATION:
             table = np.zeros(256, np.int64)
             table[[ord(letter) for letter in self.operations]] = range(len(self.operations))
@@ -218,48 +229,45 @@ class XmlPublicationRecords(Records):
         return Records.codes(self, name)
 
     def segments(self) -> Longs:
-        """Return the segment of each row's message, 0 for a message of one row."""
+        """Return the segment number of each row's message, 0 for a rowOp message."""
         return self.envelopes.segment[self.around]
 
     def transaction_ends(self) -> Mask:
-        """Return which rows end their transaction: the last ones of messages that do."""
+        """Return the mask of rows that end their transaction: the last rows of messages marked isLast."""
         last = np.ones(len(self.message), bool)
         last[:-1] = self.message[1:] != self.message[:-1]
         return last & self.envelopes.last[self.around]
 
     def raw(self, row: int) -> bytes:
-        """Return the beginning of a row's element."""
+        """Return the first bytes of a row's element."""
         return element_bytes(self.messages, self.message[row], self.offset[row], self.end[row])
-
-
-_BLANKS: Final = " \t\r\n"
-_COLLAPSED: Final = (
-    Family.BYTES,
-    Family.FLOAT,
-)  # blanks around them do not count; others see to that
 
 
 class PublicationGroup(CellGroup[XmlPublicationRecords]):
     """Rows of one table and type."""
 
-    def placed(self, sides: tuple[int, int]) -> Placed:
-        """Return the places of the cells of some images; add errors for those that have none."""
+    def place_values(self, sides: tuple[int, int]) -> Placed:
+        """Return the spans of an image's columns, column by column.
+
+        Errors are added for unknown and repeated columns.
+        """
         cells, size = self.records.cells, len(self.rows) * len(self.table.columns)
-        whole = (sides[1] - sides[0]) * size
-        found = Placed(np.zeros(whole, np.int32), np.full(whole, MISSING, np.int32))
+        total = (sides[1] - sides[0]) * size
+        spans = Placed(np.zeros(total, np.int32), np.full(total, MISSING, np.int32))
         known = columns_by_name(self.table)
         columns = np.array([known.get(word.casefold(), -1) for word in cells.words], np.int64)
         refused = 0
-        for number, own in enumerate((cells.before, cells.after)[slice(*sides)]):
+        # Each image fills its own part of the arrays, `size` elements long.
+        for number, side in enumerate((cells.before, cells.after)[slice(*sides)]):
             refused += scatter(
-                self.rows, cells.bounds, cells.names, columns, *own, number * size, size, *found
+                self.rows, cells.bounds, cells.names, columns, *side, number * size, size, *spans
             )
         if refused:
             self._refuse(cells, columns)
-        return found
+        return spans
 
     def _refuse(self, cells: Cells, columns: Longs) -> None:
-        """Add the errors of cells whose column the table does not have, or the row has twice."""
+        """Add an error for each cell whose column the table lacks or the row already has."""
         for at, row in enumerate(self.rows.tolist()):
             seen: set[int] = set()
             for cell in range(int(cells.bounds[row]), int(cells.bounds[row + 1])):
@@ -276,7 +284,7 @@ class PublicationGroup(CellGroup[XmlPublicationRecords]):
 
 
 def converter(column: Column) -> Convert:
-    """Return what makes a column's values of their strings (event publishing §3: lexical forms)."""
+    """Return the function that converts a column's strings (event publishing §3: lexical forms)."""
     parse = parser_for(column)
     if column.family not in _COLLAPSED:
         return parse

@@ -1,7 +1,9 @@
-"""Messages of XML publications that change no row: tables from schema messages (subSchema and addColumn, event publishing §3), and notes.
+"""Messages of XML publications that change no row: schema messages, heartbeats and reports.
 
-Schemas are compared with the definitions that are given. Without these, ``InferredTables`` finds the tables that schema messages describe, before anything
-is captured.
+Schema messages (subSchema and addColumn, event publishing §3) describe tables. They are compared
+with the definitions, if there are any. Otherwise `InferredTables` collects the tables before
+anything is captured. Control messages become notes, for example that publishing of a table was
+deactivated.
 """
 
 from __future__ import annotations
@@ -31,20 +33,37 @@ from trailgate.messages.records import BadMessagesError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import Family
 
-INTEGER_DIGITS: Final = 18  # what 64 bits hold
+INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
 _CHAR, _VARCHAR, _BIN16, _BIN32, _BIN64 = 0, 64, 130, 132, 134
 _REAL, _DOUBLE, _DATETIME = 142, 143, 192
 _FIXED_TEXT, _BINARY = 3, 4
-_MOST_TEXT: Final = 65535  # what the two length bytes of such a column hold
+_MOST_TEXT: Final = 65535  # the largest length in the two length bytes of a text column
 _MOST_LARGE: Final = 1 << 30
-_WIDE: Final = 3  # bytes of UTF-8 that two bytes of a graphic character may need
+_WIDE: Final = 3  # UTF-8 bytes of a two-byte graphic character
 _TO_SECONDS, _NANOSECONDS = 19, 29
 _DECFLOAT: Final = 43  # -d.(33 digits)E+dddd
 _TRUE: Final = ("1", "true")
 
 
+_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
+_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
+_DATE: Final = 10
+_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # date times without seconds
+
+# The start of a note that counts heartbeats. XML text cannot contain the character NUL.
+_BEATS: Final = "\0heartbeat\0"
+_LAST_COMMIT: Final = ("lastCmitTime", "lastcmitTime")  # both spellings occur (§3.1)
+_MEANINGS: Final = {
+    DEACTIVATED: "publishing of {table} was deactivated ({state})",
+    LOADED: "the load of {table} is done ({state})",
+    ERROR: "Q Capture reports an error of {table}: {error}",
+}
+_WORDS: Final = tuple(word.encode() for word in DEFINING)
+_LIMITS: Final = Limits(settable=False)
+
+
 class _Schema(NamedTuple):
-    """A column's type and lengths as a schema message has them."""
+    """A column's type and lengths in a schema message."""
 
     type: str
     length: int
@@ -62,17 +81,19 @@ def _text(own: _Schema) -> Column:
 
 
 def _graphic(own: _Schema) -> Column:
+    # A graphic character of two bytes may need three bytes in UTF-8.
     characters = own.length or _MOST_TEXT // _WIDE
     return Column("", _VARCHAR, min(_WIDE * characters, _MOST_TEXT), character_length=characters)
 
 
 def _bytes(own: _Schema) -> Column:
+    # Bytes are stored as hex digits, two per byte.
     length = min(own.length or _MOST_TEXT // 2, _MOST_TEXT // 2)
     return Column("", _VARCHAR, 2 * length, sub_type=_BINARY)
 
 
 def _large(own: _Schema) -> Column:
-    """Return a large object: how long it is in a trail is not limited by two bytes."""
+    """Return a large object column. Its values in a trail are not limited to two length bytes."""
     length = min(own.length or _MOST_LARGE, _MOST_LARGE)
     binary = own.type == "blob"
     return Column(
@@ -86,6 +107,7 @@ def _large(own: _Schema) -> Column:
 
 def _decimal(own: _Schema) -> Column:
     precision = own.precision or own.length
+    # A scaled 64-bit integer; otherwise text with a sign and a point.
     if precision <= INTEGER_DIGITS:
         return Column("", _BIN64, precision, scale=own.scale)
     length = precision + 1 + (own.scale > 0)
@@ -93,6 +115,7 @@ def _decimal(own: _Schema) -> Column:
 
 
 def _timestamp(own: _Schema) -> Column:
+    # Db2's default is six digits of fraction.
     digits = own.scale or own.precision or 6
     return Column("", _DATETIME, min(_TO_SECONDS + 1 + digits, _NANOSECONDS))
 
@@ -119,7 +142,10 @@ _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
 
 
 def table_of(element: Element) -> Table:
-    """Return the table that a subSchema, or the one column that an addColumn, describes; raises DecodeError."""
+    """Return the table that a subSchema describes, or a table with the one column of an addColumn.
+
+    Raises DecodeError.
+    """
     attributes = attributes_of(element)
     name = ".".join(_need_text(attributes, word, element.name) for word in ("srcOwner", "srcName"))
     columns = tuple(_column(child) for child in element.children if child.name == COLUMN)
@@ -129,7 +155,7 @@ def table_of(element: Element) -> Table:
 
 
 def attributes_of(element: Element) -> Mapping[str, str]:
-    """Return an element's attributes by name, without blanks around their values."""
+    """Return an element's attributes by name, without surrounding blanks."""
     return {each.name: each.value.strip() for each in element.attributes}
 
 
@@ -138,18 +164,18 @@ def _column(element: Element) -> Column:
     name = _need_text(attributes, "name", COLUMN)
     kind = _need_text(attributes, "type", COLUMN).casefold()
     if kind not in _COLUMNS:
-        raise DecodeError(f"the type of column {name} is {kind!r}, which is not known")
+        raise DecodeError(f"the type of column {name} is {kind!r}, which is unknown")
     numbers = (_number(attributes, word, name) for word in ("len", "precision", "scale"))
-    found = _COLUMNS[kind](_Schema(kind, *numbers))
+    template = _COLUMNS[kind](_Schema(kind, *numbers))
     key = attributes.get("isKey", "0") in _TRUE
     return Column(
         name,
-        found.data_type,
-        found.external_length,
-        scale=found.scale,
-        sub_type=found.sub_type,
-        character_length=found.character_length,
-        lob_type=found.lob_type,
+        template.data_type,
+        template.external_length,
+        scale=template.scale,
+        sub_type=template.sub_type,
+        character_length=template.character_length,
+        lob_type=template.lob_type,
         key=key,
         nullable=not key,
     )
@@ -170,9 +196,9 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
 
 
 def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
-    """Return the keys that a schema message has otherwise than a table's definition, a text each.
+    """Return a text for each column that is a key only in the schema message or only in the definition.
 
-    Types are not compared: definitions may have others on purpose.
+    Types are not compared, because definitions may use other types on purpose.
     """
     known = {column.name.casefold(): column for column in table.columns}
     found = []
@@ -180,16 +206,12 @@ def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
         own = known.get(column.name.casefold())
         if own is not None and own.key != column.key and table.marked_keys:
             where = "the message" if column.key else "the definition"
-            found.append(f"column {column.name} is a key in {where} alone")
+            found.append(f"column {column.name} is a key only in {where}")
     return tuple(found)
 
 
-_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
-_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
-
-
 def type_of(column: Column) -> str:
-    """Return the element of a column's type (event publishing §3)."""
+    """Return the name of the element for a column's type (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
 
 
@@ -215,8 +237,6 @@ def _of_datetime(column: Column) -> str:
     )
 
 
-_DATE: Final = 10
-_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # hours and minutes alone
 _OF_FAMILIES: Final[Mapping[Family, Callable[[Column], str]]] = MappingProxyType(
     {
         Family.TEXT: _of_text,
@@ -233,7 +253,7 @@ _OF_FAMILIES: Final[Mapping[Family, Callable[[Column], str]]] = MappingProxyType
 
 
 def schema_of(table: Table) -> bytes:
-    """Return the columns of a table's schema message."""
+    """Return the `col` elements of a table's schema message."""
     return b"".join(map(_schema_column, table.columns))
 
 
@@ -253,19 +273,8 @@ def _schema_column(column: Column) -> bytes:
     return f"<{COLUMN}{written}/>".encode()
 
 
-_BEATS: Final = (
-    "\0heartbeat\0"  # a note of how many came begins so; no text of XML has this character
-)
-_LAST_COMMIT: Final = ("lastCmitTime", "lastcmitTime")  # both are seen (event publishing §3.1)
-_MEANINGS: Final = {
-    DEACTIVATED: "publishing of {table} was deactivated ({state})",
-    LOADED: "the load of {table} is done ({state})",
-    ERROR: "Q Capture reports an error of {table}: {error}",
-}
-
-
 class Controls:
-    """Reads the messages of a batch that have no rows; ``definitions`` are those that schemas are compared with."""
+    """Reads the messages of a batch that have no rows. Schemas are compared with `definitions`."""
 
     def __init__(self, limits: Limits, definitions: Definitions | None = None) -> None:
         self.limits, self.definitions = limits, definitions
@@ -273,8 +282,8 @@ class Controls:
     def notes(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> frozenset[str]:
-        """Return what a run notes of these messages; add the errors of those that are wrong."""
-        found: set[str] = set()
+        """Return the notes of these messages. Errors are added to `errors`."""
+        texts: set[str] = set()
         beats, last = [], ""
         for number, element in self._elements(messages, envelopes, errors):
             if element.name == HEARTBEAT:
@@ -283,17 +292,17 @@ class Controls:
                 last = max(last, *(given.get(name, "") for name in _LAST_COMMIT))
                 continue
             try:
-                found.update(self._note(element, _place(messages, number)))
+                texts.update(self._note(element, _place(messages, number)))
             except DecodeError as error:
                 errors.setdefault(number, error)
         if beats:
             place = f"{messages.files[beats[0]]}.{messages.offsets[beats[0]]}"
             parts = place, str(len(beats)), last
-            found.add(_BEATS + "\0".join(parts))
-        return frozenset(found)
+            texts.add(_BEATS + "\0".join(parts))
+        return frozenset(texts)
 
     def tables(self, messages: MessageBatch, envelopes: Envelopes) -> Iterator[tuple[Table, bool]]:
-        """Yield the table of each schema message, and whether it is a column added to one."""
+        """Yield the table of each schema message, and whether it is a column added to a table."""
         errors: dict[int, TrailgateError] = {}
         for _, element in self._elements(messages, envelopes, errors):
             if element.name in DEFINING:
@@ -302,13 +311,13 @@ class Controls:
     def _elements(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> Iterator[tuple[int, Element]]:
-        """Yield the number of each such message, and its element below the root."""
-        whole = memoryview(messages.data)
+        """Yield the number and the element below the root of each such message."""
+        data = memoryview(messages.data)
         numbers = sorted(envelopes.message[envelopes.of(*CONTROLS, *DEFINING)].tolist())
         for number in numbers:
             if number in errors:
                 continue
-            body = bytes(whole[messages.starts[number] : messages.ends[number]])
+            body = bytes(data[messages.starts[number] : messages.ends[number]])
             document = parse_document(body, self.limits)
             yield number, document.top.children[0].children[0]
 
@@ -323,23 +332,24 @@ class Controls:
         yield f"{text}: {element.name}, {place}"
 
     def _compare(self, described: Table, kind: str, place: str) -> Iterator[str]:
-        """Yield the differences of keys; raises DecodeError for columns that the definition lacks."""
+        """Yield the differences of keys. Raises DecodeError if the definition lacks columns."""
         if self.definitions is None:
             return
-        own = self.definitions.get(described.name)
-        if own is None:
+        defined = self.definitions.get(described.name)
+        if defined is None:
+            # A table that is not captured may be published: only a note.
             yield f"{kind} of {described.name}, which is not in the definitions: {place}"
             return
-        known = {column.name.casefold() for column in own.columns}
+        known = {column.name.casefold() for column in defined.columns}
         lacking = [c.name for c in described.columns if c.name.casefold() not in known]
         if lacking:
-            problem = (
-                f"{kind} has columns that the definition of {own.name} lacks: {', '.join(lacking)}"
+            problem = f"{kind} has columns that the definition of {defined.name} lacks: {', '.join(lacking)}"
+            hint = (
+                "A trail has one definition of a table: define the columns, and begin a new trail"
             )
-            hint = "A trail has one definition of a table: define them, and begin a new trail"
             raise DecodeError(problem, hint=hint)
-        for difference in differences(own, described.columns):
-            yield f"{kind} of {own.name}: {difference}; the definition is obeyed: {place}"
+        for difference in differences(defined, described.columns):
+            yield f"{kind} of {defined.name}: {difference}; the definition is used: {place}"
 
 
 def _place(messages: MessageBatch, number: int) -> str:
@@ -348,28 +358,25 @@ def _place(messages: MessageBatch, number: int) -> str:
 
 
 def warnings(notes: Iterable[str]) -> frozenset[str]:
-    """Return what a run notes at its end: heartbeats are counted together."""
-    found, count, last = set(), 0, ""
+    """Turn the notes of a run into warnings. Heartbeats are counted together."""
+    texts, count, last = set(), 0, ""
     for note in notes:
         if not note.startswith(_BEATS):
-            found.add(note)
+            texts.add(note)
             continue
-        *_, own, commit = note.split("\0")
-        count, last = count + int(own), max(last, commit)
+        *_, number, commit = note.split("\0")
+        count, last = count + int(number), max(last, commit)
     if count:
         until = f", the last one of commits up to {last}" if last else ""
-        found.add(f"heartbeats in the messages: {count}{until}")
-    return frozenset(found)
-
-
-_WORDS: Final = tuple(word.encode() for word in DEFINING)
-_LIMITS: Final = Limits(settable=False)
+        texts.add(f"heartbeats in the messages: {count}{until}")
+    return frozenset(texts)
 
 
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:
-    """Yield the table of each schema message, with one column where a column was added.
+    """Yield the tables of schema messages; an addColumn gives a table with one column.
 
-    ``page`` is the code page given for all messages. What is not a schema message, or broken, is left to the capture, which reports it.
+    `page` is the code page of all messages. Other and broken messages are ignored; the capture
+    reports them.
     """
     for body in _with_words(messages, page):
         try:
@@ -381,7 +388,7 @@ def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table
 
 
 def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
-    """Yield the documents that have the name of a schema message in them."""
+    """Yield the documents that contain the name of a schema message."""
     try:
         _, kind = kind_of(messages)
         if kind != XML:
@@ -389,6 +396,7 @@ def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
         messages = as_utf8(messages, page)
     except BadMessagesError as bad:
         kept = [number for number in range(len(messages)) if number not in bad.errors]
+        # One bad message must not hide the schemas in the others: look at each of them alone.
         if kept and len(kept) < len(messages):
             for number in kept:
                 yield from _with_words(messages.slice(number, number + 1), page)

@@ -1,4 +1,8 @@
-"""The words of XML publications: nine kinds of messages, three of rows, and the types of values (event publishing §3)."""
+"""The vocabulary of XML publications: nine message types, three row types, and the value types (event publishing §3).
+
+It ends with the rules (`RULES`) with which the engine of `formats/xml` finds envelopes, rows and
+columns.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +28,30 @@ BEFORE, AFTER = "beforeVal", "afterVal"
 OPERATIONS: Final[Mapping[str, str]] = MappingProxyType(
     {"insertRow": "I", "updateRow": "U", "deleteRow": "D"}
 )
-# What parts of a large object are in; IBM's own reader takes dblob too (§3.1).
+# The elements with a part of a large object. IBM's own reader accepts dblob too (§3.1).
 LARGE_OBJECTS: Final = ("blob", "clob", "dbclob", "dblob")
 
 
+_ROW: Final[Mapping[str, str | Path]] = {
+    "operation": "name()",
+    "schema": "@srcOwner",
+    "table": "@srcName",
+    "row": "@rowNum",
+    "large": "@hasLOBCols",
+}
+
+# The references for text and attributes, also for line ends and tabs, which parsers would change.
+REFERENCES: Final = MappingProxyType(
+    {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;"}
+    | {ord(sign): f"&#{ord(sign)};" for sign in "\r\n\t"}
+)
+
+
 class ValueType(NamedTuple):
-    """A type element; ``binary``: its value is hexadecimal digits, ``padded``: a text of fixed length."""
+    """A type element.
+
+    A `binary` value is written in hex digits; a `large` one may have messages of its own.
+    """
 
     name: str
     text: bool = False
@@ -69,8 +91,8 @@ TYPE_OF: Final[Mapping[str, ValueType]] = MappingProxyType({row.name: row for ro
 
 
 def _exact(path: str) -> Path:
-    found = parse_path(path, value=True)
-    return Path(found.absolute, found.up, found.steps, Accessor(Part.EXACT_TEXT))
+    parsed = parse_path(path, value=True)
+    return Path(parsed.absolute, parsed.up, parsed.steps, Accessor(Part.EXACT_TEXT))
 
 
 def _rule(number: int, name: str, kind: RuleType, *, match: str, below: tuple[Rule, ...]) -> Rule:
@@ -79,11 +101,11 @@ def _rule(number: int, name: str, kind: RuleType, *, match: str, below: tuple[Ru
         (own, path if isinstance(path, Path) else parse_path(path, value=True))
         for own, path in paths[kind].items()
     ]
-    found = parse_path(match, value=False)
-    return Rule(number, name, kind, found, Lookup(tuple(values)), below)
+    pattern = parse_path(match, value=False)
+    return Rule(number, name, kind, pattern, Lookup(tuple(values)), below)
 
 
-# What is noted of each message, row and column, by our own words.
+# The values that the rules read from each message, row and column, under names of our own.
 _MESSAGE: Final[Mapping[str, str | Path]] = {
     "kind": "name()",
     "last": "@isLast",
@@ -100,13 +122,6 @@ _MESSAGE: Final[Mapping[str, str | Path]] = {
     "total": "@totalDataLen",
     "size": "@dataLen",
     **{name: _exact(f"./{name}") for name in LARGE_OBJECTS},
-}
-_ROW: Final[Mapping[str, str | Path]] = {
-    "operation": "name()",
-    "schema": "@srcOwner",
-    "table": "@srcName",
-    "row": "@rowNum",
-    "large": "@hasLOBCols",
 }
 _COLUMN: Final[Mapping[str, str | Path]] = {
     "element": "name()",
@@ -127,7 +142,7 @@ _COLUMN: Final[Mapping[str, str | Path]] = {
     "after.more": f"./*/{AFTER}[2]",
 }  # fmt: skip
 
-# The values of a cell, in the order that ``kernels.cells`` has them in.
+# The values of a cell, in the order of the constants in `xml_kernels.py`.
 CELL_VALUES: Final = tuple(_COLUMN)
 
 _OF_COLUMNS: Final = _rule(2, COLUMN, RuleType.COLUMN, match="./*", below=())
@@ -136,13 +151,7 @@ _OF_OPERATIONS: Final = _rule(
 )  # fmt: skip
 RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(_OF_OPERATIONS,)),)
 
-# References in strings and attributes alike, of line ends and tabs too.
-REFERENCES: Final = MappingProxyType(
-    {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;"}
-    | {ord(sign): f"&#{ord(sign)};" for sign in "\r\n\t"}
-)
-
 
 def escape(text: str) -> bytes:
-    """Return a text as it is in an attribute."""
+    """Escape a text for an attribute."""
     return text.translate({code: f"&#{code};" for code in range(32)} | {**REFERENCES}).encode()

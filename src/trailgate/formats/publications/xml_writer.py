@@ -1,7 +1,9 @@
-"""Operations to XML publications: the mirror of ``xml_reader`` (event publishing §3).
+"""Write operations as XML publications: the reverse of `xml_reader.py` (event publishing §3).
 
-Operations of one table and type become the pieces of XML rows. Two kinds of messages come with those of rows: the schema of a table before its first row,
-and large objects after their rows.
+Operations of one table and type become the pieces of a template (`columnar/templates.py`) that
+writes their row elements. `cut_messages` distributes rows to messages. The last message of an open
+transaction is held back until it is full or the transaction ends. `ExtraMessages` adds the schema
+of a table before its first row, and large objects after their rows.
 """
 
 from __future__ import annotations
@@ -58,16 +60,28 @@ from trailgate.model.transactions import begin_rows, begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, formatter_for
 
-# How a row has a column: with its value, as NULL, not at all, or, of the value before an update, as the tags around it alone.
+# How a row contains a column: with a value, as NULL, or not at all. OTHER is the before value of an
+# update that is missing: only the tags around both values are written.
 VALUE, NULL, NOTHING, OTHER = range(4)
 ESCAPES: Final = Escapes.of(
     {byte: text.encode() for byte, text in REFERENCES.items()},
     [0xEF, *(byte for byte in range(32) if byte not in REFERENCES)],
-    problem="the value has a control character, which XML cannot hold",
-    hint="Publish in another format, as json",
+    problem="the value has a control character, which XML does not allow",
+    hint="Publish in another format, such as json",
 )
 INLINE: Final = "inline"
 MESSAGES: Final = "messages"
+
+
+ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
+_MOST_EXPONENT = 6144  # the largest of a DECFLOAT with 34 digits
+_NIL = b' xsi:nil="1"/>'
+_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
+_LONGEST: Final = 6  # bytes of the longest reference, such as &quot;
+_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
+NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+_DIGITS: Final = 20  # the most digits of a segment number
+_TIME: Final = 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +98,9 @@ class XmlPublishOptions(PublishOptions):
     ] = INLINE
 
 
-ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
-_MOST_EXPONENT = 6144  # of a DECFLOAT with 34 digits
-_NIL = b' xsi:nil="1"/>'
-_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
-
-
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """How a column is written: its start and end tags, and what makes its values strings."""
+    """How a column is written: its tags, and the function that formats its values."""
 
     column: Column
     begin: bytes  # up to the name of the type's element
@@ -101,13 +109,13 @@ class _Written:
 
     @property
     def end(self) -> bytes:
-        """Return the end tags of the type's element and of the column."""
+        """The end tags of the type element and the column."""
         return b"</" + self.type + b"></col>"
 
 
 @dataclass(frozen=True, slots=True)
 class RowPieces:
-    """The pieces of rows, and the large objects that are not in them."""
+    """The template pieces of rows, and the large objects to write in messages of their own."""
 
     pieces: list[Piece]
     large: tuple[LargeColumn, ...] = ()
@@ -115,7 +123,7 @@ class RowPieces:
 
 @dataclass(frozen=True, slots=True)
 class LargeColumn:
-    """A column whose values have messages of their own: their strings, and the rows that have one."""
+    """A column whose values have messages of their own. `rows` is the mask of rows with a value."""
 
     name: str
     type: str
@@ -124,9 +132,10 @@ class LargeColumn:
 
 
 def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPieces:
-    """Return the pieces of operations of one type; ``numbers`` are their rowNum, ``apart``: large objects are not in them.
+    """Return the template pieces of operations of one table and type; `numbers` are their rowNum.
 
-    Raises EncodeError for what the format cannot hold.
+    With `apart` large objects are not in the rows. Raises EncodeError for values that the format
+    cannot express.
     """
     kind = int(block.op_type[0])
     if kind not in ROWS:
@@ -134,7 +143,7 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
         raise refused(block, 0, problem, "Leave it out, or publish in the format json")
     owner, _, name = block.table.name.rpartition(".")
     if not owner:
-        problem = f"the table {block.table.name} has no schema, which a publication names"
+        problem = f"the table {block.table.name} has no schema, but a publication must name one"
         raise refused(block, 0, problem)
     names = (escape(name), escape(owner), escape(name))
     begin = b'<%b subName="%b" srcOwner="%b" srcName="%b" rowNum="' % (ROWS[kind], *names)
@@ -154,46 +163,50 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
 
 
 def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, ...]]:
-    """Return operations without the values after of large objects, and these."""
+    """Remove the after values of large objects from operations. Return both."""
     after, large = list(block.after), []
     for i, column in enumerate(_written_pieces(block.table)):
-        own = after[i]
-        if not column.column.lob_type or own.values is None:
+        state = after[i]
+        if not column.column.lob_type or state.values is None:
             continue
-        states = _states(own, len(block))
+        # Only non-null values move to lob messages; NULL stays in the row.
+        states = _states(state, len(block))
         rows: Mask = states == VALUE
         if not rows.any():
             continue
         name = column.column.name
         befores = rows & (_states(block.before[i], len(block)) != NOTHING)
         if befores.any():
-            problem = f"large object {name} has a value before, and lob messages have none"
+            problem = f"large object {name} has a before value, which lob messages cannot have"
             raise refused(block, int(np.argmax(befores)), problem, "Set lobs=inline")
-        large.append(LargeColumn(name, column.type.decode(), column.format(own.values), rows))
-        after[i] = StateColumn(own.values, own.is_missing(len(block)) | rows)
+        large.append(LargeColumn(name, column.type.decode(), column.format(state.values), rows))
+        # In the row, such a value is missing.
+        after[i] = StateColumn(state.values, state.is_missing(len(block)) | rows)
     return replace(block, after=tuple(after)), tuple(large)
 
 
 def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
     """Yield the piece of a column of inserts or deletes, which have one image."""
-    own = (block.before if block.op_type[0] == DELETE else block.after)[i]
-    _check_key(block, i, own)
-    states = _states(own, len(block))
+    state = (block.before if block.op_type[0] == DELETE else block.after)[i]
+    _check_key(block, i, state)
+    states = _states(state, len(block))
     opened = column.begin + column.type
     forms = (Form(opened + b">", column.end), Form(opened + _NIL + b"</col>"), Form())
-    yield Piece(_strings(own, column), forms, states, name=column.column.name)
+    yield Piece(_strings(state, column), forms, states, name=column.column.name)
 
 
 def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
-    """Yield the pieces of a column of updates: before and after."""
+    """Yield the two pieces of a column of updates: the before and the after value."""
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
     old, new = _states(before, rows), _states(after, rows)
+    # Rows with a before value but without an after value.
     alone = (old != NOTHING) & (new == NOTHING)
     if alone.any():
-        problem = f"column {column.column.name} has a value before and none after, and a publication has both"
+        problem = f"column {column.column.name} has a before value but no after value; a publication needs both"
         raise refused(block, int(np.argmax(alone)), problem, _HINT)
     opened = column.begin + column.type + b">"
+    # An after value without a before value: only the start tags are written before it.
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
     first, last, name = BEFORE.encode(), AFTER.encode(), column.column.name
     forms = (
@@ -214,12 +227,12 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
 def _states(column: StateColumn, rows: int) -> Octets:
     if column.values is None:
         return np.full(rows, NOTHING, np.uint8)
-    found = np.full(rows, VALUE, np.uint8)
+    states = np.full(rows, VALUE, np.uint8)
     if column.values.null_count:
-        found[column.values.is_null().to_numpy(zero_copy_only=False)] = NULL
+        states[column.values.is_null().to_numpy(zero_copy_only=False)] = NULL
     if column.missing is not None:
-        found[column.missing] = NOTHING
-    return found
+        states[column.missing] = NOTHING
+    return states
 
 
 def _strings(column: StateColumn, written: _Written) -> pa.Array | None:
@@ -247,7 +260,7 @@ def _column(column: Column) -> _Written:
 
 
 def _formatter(column: Column) -> Convert:
-    """Return what makes a column's strings: lexical forms of XML schemas."""
+    """Return the function that formats a column in the lexical form of XML schemas."""
     plain = formatter_for(column)
     if column.family is Family.DATETIME and not column.zoned:
         return lambda values: with_marks(values, ISO_T)
@@ -259,25 +272,24 @@ def _formatter(column: Column) -> Convert:
 
 
 def _without_exponents(strings: pa.Array) -> pa.Array:
-    """Return numbers as digits: the published schema has no exponents in decimal and decfloat."""
+    """Expand exponents: the published schema of decimal and decfloat does not allow them."""
     with_one = pc.fill_null(pc.match_substring_regex(strings, "^[-+]?[0-9.]+[eE]"), False)
     if not pc.any(with_one, min_count=0).as_py():
         return strings
     rows = np.flatnonzero(np.asarray(with_one))
-    found = []
+    expanded = []
     for row, text in zip(rows.tolist(), strings.take(pa.array(rows)).to_pylist(), strict=True):
         number = Decimal(text)
+        # Expanding a larger exponent could produce millions of digits.
         if abs(number.adjusted()) > _MOST_EXPONENT:
-            problem = (
-                f"the number has an exponent above {_MOST_EXPONENT}, which no number of Db2 has"
-            )
+            problem = f"the number has an exponent above {_MOST_EXPONENT}, the largest in Db2"
             raise EncodeError(problem, where=Where(record=row, raw=text.encode()))
-        found.append(f"{number:f}")
-    return pc.replace_with_mask(strings, with_one, pa.array(found, strings.type))
+        expanded.append(f"{number:f}")
+    return pc.replace_with_mask(strings, with_one, pa.array(expanded, strings.type))
 
 
 def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
-    """Return floats as XML schemas write them: INF, -INF and NaN."""
+    """Format special floats like XML schemas: INF, -INF and NaN."""
     if pc.all(pc.is_finite(values), min_count=0).as_py() in (True, None):
         return strings
     for word, own in (("inf", "INF"), ("nan", "NaN")):
@@ -286,15 +298,11 @@ def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def refused(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
-    """Return the error of an operation."""
+    """Create an error located at an operation."""
     place = block.position[row].as_py()
     return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
     )
-
-
-_LONGEST: Final = 6  # bytes of a reference
-_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,16 +314,19 @@ class _Large:
 
 
 class ExtraMessages:
-    """Makes these messages and puts them among those of rows; ``around`` makes a message of its element."""
+    """Creates schema and large object messages, and inserts them among the messages with rows.
+
+    `around` wraps an element into a message.
+    """
 
     def __init__(self, options: XmlPublishOptions, around: Callable[[bytes], bytes]) -> None:
         self.options, self._around = options, around
         self._described: dict[str, Table] = {}
         self._large: list[_Large] = []
-        self._after_held: list[bytes] = []  # large objects of the message that is held
+        self._after_held: list[bytes] = []  # large objects of the message that is held back
 
     def add_large(self, block: ChangeBlock, columns: Sequence[LargeColumn], numbers: Longs) -> None:
-        """Take the large objects of operations, whose numbers in their transactions are given."""
+        """Add the large objects of operations. `numbers` are the operations' rowNum."""
         common = _common(block.table)
         for column in columns:
             for row in np.flatnonzero(column.rows).tolist():
@@ -332,6 +343,8 @@ class ExtraMessages:
         binary = TYPE_OF[kind].binary
         total = len(text) // 2 if binary else len(text.encode())
         overhead = len(self._message(given, kind, "", total, total, last=True)) + 4
+        # Characters of text per message. In the worst case each character is escaped to `_LONGEST`
+        # bytes. For binary values it is an even number of hex digits.
         room = (
             (self.options.max_message_bytes - overhead)
             // (2 if binary else _LONGEST)
@@ -356,17 +369,21 @@ class ExtraMessages:
     def among(
         self, messages: Messages, blocks: Sequence[ChangeBlock], message: Longs, complete: int
     ) -> Messages:
-        """Return messages with those that belong before and after them; ``message`` is that of each operation.
+        """Insert the extra messages before and after the messages they belong to.
 
-        What belongs to a message that is not ``complete`` waits.
+        `message` is the message of each operation. Extra messages of the message number `complete`,
+        which is still open, wait.
         """
         after: dict[int, list[bytes]] = {}
         if self._after_held:
             after[0], self._after_held = self._after_held, []
+        # Large objects follow the message of their row, in the order of the operations.
         for own in sorted(self._large, key=lambda each: each.order):
             after.setdefault(int(message[own.order]), []).extend(own.bodies)
         self._large = []
         before = self._schemas(blocks, message)
+        # What belongs to the open message waits with it. But its table's schema must come before
+        # it.
         self._after_held = after.pop(complete, [])
         early = before.pop(complete, [])
         if not (after or before or early):
@@ -387,18 +404,19 @@ class ExtraMessages:
         return Messages(pa.concat_arrays(bodies), np.concatenate(orders))
 
     def with_held(self, messages: Messages) -> Messages:
-        """Return the message that was held with the large objects of its rows."""
+        """Return the message that was held back, followed by the large objects of its rows."""
         extra, self._after_held = self._after_held, []
         bodies = pa.concat_arrays([messages.bodies, *map(_one, extra)])
         return Messages(bodies, np.repeat(messages.order, len(bodies)))
 
     def _schemas(self, blocks: Sequence[ChangeBlock], message: Longs) -> dict[int, list[bytes]]:
-        """Return the schemas that come before each message: of tables that were not described so before."""
+        """Return, for each message, the schema messages that precede it: tables that are new or changed."""
         found: dict[int, list[bytes]] = {}
         if not self.options.schemas:
             return found
         for block in sorted(blocks, key=lambda each: int(each.order.min())):
             table = block.table
+            # The first time, and again if the definition has changed.
             if self._described.get(table.name) != table:
                 self._described[table.name] = table
                 own = self._schema(table)
@@ -424,14 +442,9 @@ def _one(body: bytes) -> pa.Array:
     return pa.array([body], pa.large_binary())
 
 
-NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
-_DIGITS: Final = 20  # of a segment's number
-_TIME: Final = 26
-
-
 @dataclass(frozen=True, slots=True)
 class _Envelope:
-    """The attributes of a message: columns of one slot a message."""
+    """The attributes of messages: columns with one element per message."""
 
     csn: pa.Array
     time: pa.Array
@@ -439,23 +452,23 @@ class _Envelope:
     name: pa.Array
 
     def slice(self, at: int) -> _Envelope:
-        """Return those of one message."""
+        """Return the attributes of one message."""
         return _Envelope(*(own.slice(at, 1) for own in self.columns))
 
     @property
     def columns(self) -> tuple[pa.Array, ...]:
-        """Return the columns."""
+        """The columns in the order of the fields."""
         return self.csn, self.time, self.owner, self.name
 
     def followed_by(self, other: _Envelope) -> _Envelope:
-        """Return the attributes of these messages and others."""
+        """Append the attributes of other messages."""
         pairs = zip(self.columns, other.columns, strict=True)
         return _Envelope(*(pa.concat_arrays(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A message that is not complete: its rows so far, attributes, and number in its transaction, from 0 on."""
+    """A message that is still open: its rows so far, its attributes, and its number in its transaction, from 0."""
 
     rows: Octets
     envelope: _Envelope
@@ -463,23 +476,29 @@ class _Open:
 
 
 class XmlWriter:
-    """Writes XML publications; the message of an open transaction is held until it is full or the transaction ends."""
+    """Writes XML publications.
+
+    The last message is held back until it is full or its transaction ends.
+    """
 
     def __init__(self, options: XmlPublishOptions) -> None:
         self.options = options
         self._single = options.content == ONE_ROW
         self._held: _Open | None = None
-        self._count = 0  # rows of the open transaction
+        self._count = 0  # number of rows of the open transaction so far
         self._extra = ExtraMessages(options, self._around)
 
     def write(self, batch: ChangeBatch) -> Messages:
-        """Return the messages that are complete with this batch; raises EncodeError for what the format cannot hold."""
+        """Return the messages that this batch completes.
+
+        Raises EncodeError for values that the format cannot express.
+        """
         if not batch.rows:
             return NO_MESSAGES
         return _Batch(self, batch).messages()
 
     def finish(self) -> Messages:
-        """Return the message that was held; its transaction has not ended."""
+        """Return the message that was held back. Its transaction has not ended."""
         if self._held is None:
             return NO_MESSAGES
         held, self._held = self._held, None
@@ -490,11 +509,11 @@ class XmlWriter:
 
     @property
     def tail(self) -> bytes:
-        """Return what ends a message of rows."""
+        """The end tags of a message with rows."""
         return f"</{ROW if self._single else TRANSACTION}></{ROOT}>".encode()
 
     def _around(self, inner: bytes) -> bytes:
-        """Return a message with an element in its root."""
+        """Wrap an element into a message."""
         return self._root() + inner + f"</{ROOT}>".encode()
 
     def _root(self) -> bytes:
@@ -503,9 +522,13 @@ class XmlWriter:
         )  # fmt: skip
 
     def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredRows:
-        """Return what begins messages; ``numbers`` are those in their transactions, ``last`` states which end them."""
+        """Return the start tags of messages.
+
+        `numbers` are their numbers in their transactions, and `last` marks those that end them.
+        """
         count = len(numbers)
         kind = (ROW if self._single else TRANSACTION).encode()
+        # rowOp messages have no segment number.
         segment = (
             ()
             if self._single
@@ -522,18 +545,19 @@ class XmlWriter:
         return measure([*pieces, Piece(None, (Form(b">"),))], count, ESCAPES)
 
     def overhead(self, block: ChangeBlock) -> int:
-        """Return how many bytes a message of these operations has at most beside its rows."""
+        """Return the maximum number of bytes that a message of these operations has besides its rows."""
         longest = sum(
             pc.max(pc.binary_length(own)).as_py() or 0
             for own in (block.csn, block.tx_id, block.tx_owner, block.tx_name)
             if own is not None and len(own)
         )
+        # 100 bytes are enough for the names and quotes of the six attributes.
         fixed = len(self._root()) + len(self.tail) + _DIGITS + _TIME + 100
         return fixed + _LONGEST * longest
 
 
 class _Batch:
-    """The messages of one batch."""
+    """Writes the messages of one batch."""
 
     def __init__(self, writer: XmlWriter, batch: ChangeBatch) -> None:
         self.writer, self.batch = writer, batch
@@ -543,7 +567,7 @@ class _Batch:
         self.number = self._numbers()
 
     def _numbers(self) -> Longs:
-        """Return each operation's number in its transaction, from 1 on."""
+        """Return each operation's ordinal in its transaction, from 1."""
         rows = np.arange(self.batch.rows)
         begin = begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
@@ -554,7 +578,7 @@ class _Batch:
         return bool(ends_of(self.marks[-1:])[0])
 
     def messages(self) -> Messages:
-        """Return the messages that are complete, and hold the last one where its transaction continues."""
+        """Return the complete messages. The last one is held back if its transaction continues."""
         writer, options = self.writer, self.writer.options
         measured = [self._measure(block) for block in self.blocks]
         sizes = np.empty(self.batch.rows, np.int64)
@@ -570,7 +594,7 @@ class _Batch:
             number=0 if held is None else held.number,
             overhead=overhead,
         )
-        return self._taken(cut, measured, sizes, held)
+        return self._write_messages(cut, measured, sizes, held)
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
         numbers = pc.cast(pa.array(self.number[block.order]), pa.string())
@@ -585,9 +609,14 @@ class _Batch:
             error.problem = f"{error.problem} (operation at {place})"
             raise error.with_place(table=block.table.name) from None
 
-    def _taken(
+    def _write_messages(
         self, cut: Cut, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
     ) -> Messages:
+        """Write all messages of the batch into one buffer.
+
+        A message is its head, the rows held back from before (only in the first message), its rows,
+        and the tail. `bounds` are the offsets of messages, and `to` the offset of each row.
+        """
         writer, before = self.writer, held is not None
         first = np.append(
             np.zeros(int(before), np.int64), cut.first
@@ -599,28 +628,32 @@ class _Batch:
         envelope = self._envelope(cut.first)
         if held is not None:
             envelope = held.envelope.followed_by(envelope)
+        # Only the first message may have rows held back from the batch before.
         old = np.zeros(len(first), np.int64)
         old[: int(before)] = len(held.rows) if held else 0
-        whole = writer._single or self._is_ended()  # noqa: SLF001
+        all_complete = writer._single or self._is_ended()  # noqa: SLF001
         heads = writer.heads(envelope, numbers, self._last(ends, before=before))
         tail = np.frombuffer(writer.tail, np.uint8)
         total = np.concatenate([[0], np.cumsum(sizes)])
-        own = heads.sizes + old + total[ends] - total[first] + len(tail)
-        bounds = np.concatenate([[0], np.cumsum(own)])
+        lengths = heads.sizes + old + total[ends] - total[first] + len(tail)
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
         out = np.empty(int(bounds[-1]), np.uint8)
         begin = bounds[:-1] + heads.sizes
         heads.write(bounds[:-1], out)
         if held is not None:
             out[begin[0] : begin[0] + len(held.rows)] = held.rows
         message = np.repeat(np.arange(len(first)), ends - first)
+        # The start of the message's rows, plus the held rows before them, plus the sizes of the
+        # rows of this message that come first.
         to = begin[message] + old[message] + total[:-1] - total[first][message]
         for block, rows in zip(self.blocks, measured, strict=True):
             rows.write(to[block.order], out)
         out[(bounds[1:, None] - len(tail)) + np.arange(len(tail))] = tail
         order = first.copy()
         order[: int(before)] = EARLIER
-        complete = len(first) if whole else len(first) - 1
-        if not whole:
+        complete = len(first) if all_complete else len(first) - 1
+        # Keep the rows of the last message: head and tail are written again when it is complete.
+        if not all_complete:
             rows_end = int(bounds[-1]) - len(tail)
             kept = out[int(begin[-1]) : rows_end].copy()
             writer._held = _Open(kept, envelope.slice(len(first) - 1), int(numbers[-1]))  # noqa: SLF001
@@ -630,16 +663,18 @@ class _Batch:
         )
 
     def _last(self, ends: Longs, *, before: bool) -> Mask:
-        """Return which messages end their transaction."""
-        found = np.zeros(len(ends), bool)
+        """Return the mask of messages that end their transaction."""
+        is_last = np.zeros(len(ends), bool)
         some = ends > 0
-        found[some] = ends_of(self.marks[ends[some] - 1])
+        is_last[some] = ends_of(self.marks[ends[some] - 1])
         if before and ends[0] == 0:
-            found[0] = bool(self.begins[0])  # another one begins
-        return found
+            is_last[0] = bool(
+                self.begins[0]
+            )  # the held message got no rows: another transaction begins
+        return is_last
 
     def _envelope(self, first: Longs) -> _Envelope:
-        """Return the attributes of messages by their first operations."""
+        """Return the attributes of messages, taken from their first operations."""
         place = np.empty(self.batch.rows, np.int64)
         place[np.concatenate([block.order for block in self.blocks])] = np.arange(self.batch.rows)
         which = pa.array(place[first])
@@ -657,7 +692,7 @@ class _Batch:
 
 
 def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
-    """Yield the operations of a block by type."""
+    """Split a block by operation type."""
     if not len(block):
         return
     if (block.op_type == block.op_type[0]).all():
@@ -668,16 +703,17 @@ def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
 
 
 def _positions(block: ChangeBlock) -> pa.Array:
-    """Return the log positions of commits: commit sequence numbers, or the ids of transactions.
+    """Return the log positions of commits: the CSNs, or else the transaction ids.
 
-    Raises EncodeError for an operation that has neither: nothing would tell its transaction from the next one.
+    Raises EncodeError for an operation with neither, because its transaction could not be
+    distinguished from the next one.
     """
-    found = block.csn if not block.csn.null_count else pc.coalesce(block.csn, block.tx_id)
-    if found.null_count:
-        row = int(np.argmax(found.is_null().to_numpy(zero_copy_only=False)))
+    positions = block.csn if not block.csn.null_count else pc.coalesce(block.csn, block.tx_id)
+    if positions.null_count:
+        row = int(np.argmax(positions.is_null().to_numpy(zero_copy_only=False)))
         problem = "the operation has no transaction id and no commit sequence number"
         raise refused(block, row, problem, "A publication has one of them")
-    return found
+    return positions
 
 
 def _optional(own: pa.Array | None, block: ChangeBlock) -> pa.Array:
@@ -685,12 +721,12 @@ def _optional(own: pa.Array | None, block: ChangeBlock) -> pa.Array:
 
 
 def _piece(values: pa.Array, before: bytes) -> Piece:
-    """Return the piece of an attribute; it is not there where it is null."""
+    """Return the piece of an attribute, which is omitted if its value is null."""
     return Piece(values, (Form(before, b'"'), Form()))
 
 
 def _written(heads: MeasuredRows, rows: list[Octets], tail: bytes) -> bytes:
-    """Return one message."""
+    """Return one message as bytes."""
     head = np.empty(int(heads.sizes[0]), np.uint8)
     heads.write(np.zeros(1, np.int64), head)
     return b"".join([head.tobytes(), *(own.tobytes() for own in rows), tail])

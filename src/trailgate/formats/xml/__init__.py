@@ -1,1 +1,1 @@
-"""XML messages by rules (capture properties §7)."""
+"""XML messages, read by rules that map elements to operations and columns (capture properties §7)."""

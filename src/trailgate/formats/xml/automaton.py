@@ -1,7 +1,16 @@
-"""Rules compiled to tables that the scanner follows: states over element names, and what is done in each.
+"""Compile rules into the tables of a finite automaton, which the scanner follows.
 
-The path of a rule's match is joined to those of the rules above it: a pattern of steps from the document. A state is
-the set of patterns' steps that an element has reached. Predicates of a tag choose among states once its attributes are known.
+The path of a rule's match is appended to those of the rules around it, which gives a *pattern*: a
+list of steps from the document. A state is the set of (pattern, number of steps done) that an
+element has reached. Each element name leads from one state to the next. When a pattern is complete,
+the actions of its rules are executed: open a record, store an attribute, store the text, and so on.
+
+Example: the rule tx matches `/all/tx`, and its column rule reads `id/text()`. There are two
+patterns, p = all/tx and q = all/tx/id. After `<all><tx><id>` the states are {p0, q0}, {p1, q1},
+{p2, q2}, {q3}: p2 opens a record, and q3 stores the text at the end tag.
+
+Predicates on a tag (`order[@type='new']`) choose among several next states, once its attributes are
+known.
 """
 
 from __future__ import annotations
@@ -46,16 +55,33 @@ from trailgate.formats.xml.rules import ANY, Name, Part, Path, Predicate, Rule, 
 from trailgate.messages.properties import ValueSource
 
 _MOST_STATES: Final = 1 << 16
-_MOST_CELLS: Final = 1 << 24  # of the step table: different rows by names
-_MOST_OUTCOMES: Final = 1 << 14  # of the predicates of one tag
+_MOST_CELLS: Final = 1 << 24  # elements of the step table: different rows times names
+_MOST_OUTCOMES: Final = 1 << 14  # combinations of the predicates' values on one tag
 KINDS: Final = 4
 
 Pattern = tuple[Step, ...]
-State = frozenset[tuple[int, int]]  # patterns, and how many of its steps are done
+State = frozenset[tuple[int, int]]  # (pattern, number of its steps that are done)
+
+
+_ANYWHERE: Final = Step(ANY, anywhere=True)
+_ENDING: Final[dict[Part | None, What]] = {
+    Part.TEXT: What.TEXT,
+    Part.EXACT_TEXT: What.EXACT_TEXT,
+    Part.CONTENT: What.CONTENT,
+}
+_STARTING: Final[dict[Part | None, What]] = {
+    None: What.EXISTS,
+    Part.NAME: What.NAME,
+    Part.POSITION: What.POSITION,
+}
 
 
 class Group(NamedTuple):
-    """What predicates compare: an attribute, the text, or the number among elements of a name that meet those ``before``. One value of a group holds at most."""
+    """Predicates that compare the same thing, so that at most one of their values is true.
+
+    They compare an attribute, the text, or the position among the elements that satisfy the
+    predicates `before`.
+    """
 
     part: Part
     name: Name
@@ -66,11 +92,11 @@ Condition = tuple[Group, str]
 
 
 class NotForScannerError(Exception):
-    """Rules that only the general way applies; the text names the construct."""
+    """The rules need the general engine. The text names the unsupported construct."""
 
 
 class Phase(IntEnum):
-    """When an action is done: at a start tag in this order, or at the end tag."""
+    """When an action is executed: at a start tag, in this order, or at the end tag."""
 
     OPEN = 0
     START = 1
@@ -80,9 +106,11 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A value that is found from an element around the rule's: in the slot ``theirs`` of the anchor that ``pointer`` of a record names.
+    """A value found from an element around the rule's element, such as `../id/text()`.
 
-    ``again`` is where the anchor notes further values of a path, -1 where nobody asks.
+    That element has a record of its own, the anchor. `pointer` is the field of the rule's record
+    with the number of the anchor, and `theirs` the anchor's slot with the value. `again` is the
+    anchor's field that marks repeated values, or -1.
     """
 
     kind: int
@@ -95,12 +123,12 @@ class Anchored:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The tables of rules; ``kernels.names`` describes their rows.
+    """The tables of the rules. `formats/xml/kernels/names.py` describes their rows.
 
-    ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
-    each kind has.
-    ``letters`` is how many names of elements there are in each namespace, ``spaces`` are the namespaces of the rules. ``groups`` is how many of them one choice has at most.
-    ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
+    For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
+    `letters` is the number of element names per namespace, and `spaces` are the namespaces in the
+    rules. `groups` is the largest number of groups in one choice. `nests` is set if matches may be
+    nested, so that records are not in the order of operations.
     """
 
     elements: tuple[str, ...]
@@ -125,14 +153,17 @@ class Automaton:
 
 @dataclass(slots=True, eq=False)
 class _Placed:
-    """A rule with the pattern of its elements, and its record of each kind."""
+    """A rule with the pattern of its elements, and its instance for each record type."""
 
     pattern: Pattern
     instances: dict[int, int]
 
 
 def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
-    """Return the tables of rules, with the namespaces of their prefixes; raises NotForScannerError for what the scanner does not follow."""
+    """Compile rules.
+
+    `namespaces` maps their prefixes. Raises NotForScannerError for unsupported constructs.
+    """
     actions = _Actions(namespaces)
     for rule in rules:
         actions.add(rule, _Placed((), {}))
@@ -140,7 +171,7 @@ def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Autom
 
 
 def _may_nest(rules: Sequence[Rule]) -> bool:
-    """Return whether operations may begin within others that their rules list before them."""
+    """Return whether operations may begin inside other operations whose rules come first."""
     makers = [rule for rule in rules if rule.type is not RuleType.COLUMN]
     over = [rule for rule in makers if any(r.type is RuleType.OPERATION for r in rule.subrules)]
     if over and len(makers) > 1:
@@ -155,25 +186,25 @@ def _steps(rule: Rule) -> Pattern:
 
 @dataclass(slots=True)
 class _Actions:
-    """The actions of rules, by the pattern of the elements that they are done at."""
+    """The actions of the rules, by the pattern of the elements at which they are executed."""
 
     namespaces: Mapping[str, str]
     spaces: dict[str, int] = field(default_factory=dict)
     rows: dict[Pattern, list[tuple[Phase, tuple[int, ...]]]] = field(default_factory=dict)
     slots: list[dict[object, int]] = field(default_factory=lambda: [{} for _ in range(KINDS)])
-    kinds: list[int] = field(default_factory=list)  # of each instance
+    kinds: list[int] = field(default_factory=list)  # the record type of each instance
     anchors: dict[tuple[Pattern, ...], int] = field(default_factory=dict)
     pointers: list[int] = field(default_factory=lambda: [0] * KINDS)
     anchored: list[Anchored] = field(default_factory=list)
-    loose: set[int] = field(
-        default_factory=set
-    )  # instances that may have their values anywhere below
+    # Instances whose values may be at any depth below them (`//`).
+    loose: set[int] = field(default_factory=set)
     attributes: dict[str, int] = field(default_factory=dict)
     literals: bytearray = field(default_factory=bytearray)
 
     def add(self, rule: Rule, above: _Placed) -> None:
-        """Add the actions of a rule and of those below it."""
+        """Add the actions of a rule and its subrules."""
         own = _steps(rule)
+        # Patterns are lists of steps downwards: a match that leads up cannot be appended.
         if rule.match is not None and rule.match.up:
             raise NotForScannerError("a match that begins with ..")
         placed = _Placed(above.pattern + own, {})
@@ -181,14 +212,15 @@ class _Actions:
         for kind in _kinds(rule):
             placed.instances[kind] = instance = self._instance(kind)
             owner = above.instances.get(OPERATIONS if kind == COLUMNS else OUTER, -1)
+            # How to find the record of the enclosing match from this element.
             level = self._level(above.pattern, own) if owner >= 0 else 0
             if level == LOOSE:
                 self.loose.add(owner)
             opens = rule.type is RuleType.TRANSACTION
             row = (What.RECORD, instance, level, owner, kind, rule.number, int(opens))
-            self._act(placed.pattern, Phase.OPEN, row)
+            self._add_action(placed.pattern, Phase.OPEN, row)
             if kind == OPERATIONS and placed.pattern:
-                self._act(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
+                self._add_action(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
         for name, source in rule.values.items():
             if isinstance(source, Path):
                 self._value(rule, placed, name, source)
@@ -201,7 +233,7 @@ class _Actions:
         self.kinds.append(kind)
         return len(self.kinds) - 1
 
-    def _act(self, pattern: Pattern, phase: Phase, row: tuple[int, ...]) -> None:
+    def _add_action(self, pattern: Pattern, phase: Phase, row: tuple[int, ...]) -> None:
         self.rows.setdefault(pattern, []).append((phase, row))
 
     def _check(self, steps: Iterable[Step]) -> None:
@@ -211,9 +243,9 @@ class _Actions:
 
     @staticmethod
     def _level(over: Pattern, steps: Pattern) -> int:
-        """Return where the element of ``over`` is, seen from one that steps lead to from it.
+        """Return the level of the element of `over`, relative to an element that `steps` lead to from it.
 
-        That is so many levels up, a fixed depth as ``DOCUMENT`` - depth, or ``LOOSE``.
+        It is a number of levels up, a fixed depth as `DOCUMENT` - depth, or `LOOSE`.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
@@ -226,20 +258,20 @@ class _Actions:
         for kind, instance in placed.instances.items():
             slot = self._slot(kind, name)
             row = (What.LITERAL, instance, 0, slot, kind, len(self.literals), len(data))
-            self._act(placed.pattern, Phase.START, row)
+            self._add_action(placed.pattern, Phase.START, row)
         self.literals += data
 
     def _slot(self, kind: int, name: object) -> int:
         return self.slots[kind].setdefault(name, len(self.slots[kind]))
 
     def _value(self, rule: Rule, placed: _Placed, name: str, path: Path) -> None:
-        """Add what finds a value: for the rule's own records, or for the anchor that a path begins at."""
+        """Add the action that stores a value: in the rule's records, or in the anchor at which the path begins."""
         self._check(path.steps)
         for kind in placed.instances:
             self._slot(kind, name)
         if path.absolute or path.up:
             around = ((),) if path.absolute else _around(placed.pattern, path.up)
-            if around:  # else it is above the document
+            if around:  # otherwise the path leads above the document
                 self._value_around(rule, placed, name, path, around)
             return
         level = self._level(placed.pattern, path.steps)
@@ -247,15 +279,19 @@ class _Actions:
             if level == LOOSE:
                 self.loose.add(instance)
             place = (instance, level, self._slot(kind, name), kind, *self._again(kind, name))
-            self._found(placed.pattern + path.steps, path, place, name)
+            self._store_value(placed.pattern + path.steps, path, place, name)
 
     def _value_around(
         self, rule: Rule, placed: _Placed, name: str, path: Path, around: tuple[Pattern, ...]
     ) -> None:
-        """Add what finds a value from the element around the rule's that has one of the patterns ``around``."""
+        """Add the actions for a value found from an element around the rule's.
+
+        `around` are the patterns of that element.
+        """
         anchor = self._anchor(around)
         own = (rule.number, name)
         slot, again = self._slot(ANCHORS, own), (-1, 0)
+        # For these properties, repeated values are reported (see coverage.py).
         if name in PATHS:
             again = (self._slot(ANCHORS, (*own, AGAIN)), 1)
             for kind in placed.instances:
@@ -264,7 +300,7 @@ class _Actions:
             level = self._level(over, path.steps)
             if level == LOOSE:
                 raise NotForScannerError(".. from below // to below //")
-            self._found(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
+            self._store_value(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
         for kind, instance in placed.instances.items():
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
             pointer = len(mine)
@@ -272,46 +308,52 @@ class _Actions:
             self.anchored.append(Anchored(kind, rule.number, name, pointer, slot, again[0]))
             up = DOCUMENT if path.absolute else path.up
             row = (What.POINT, instance, 0, pointer, kind, anchor, up)
-            self._act(placed.pattern, Phase.START, row)
+            self._add_action(placed.pattern, Phase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
-        """Return the slot of further values and the bit of a property's path there."""
+        """Return the slot that marks repeated values, and the bit of this property in it."""
         return (self._slot(kind, AGAIN), 1 << PATHS.index(name)) if name in PATHS else (-1, 0)
 
     def _anchor(self, patterns: tuple[Pattern, ...]) -> int:
         if patterns not in self.anchors:
             self.anchors[patterns] = anchor = self._instance(ANCHORS)
             for pattern in patterns:
-                self._act(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
+                self._add_action(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
         return self.anchors[patterns]
 
-    def _found(self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object) -> None:
-        """Add the action that stores what a path's accessor gives; ``place`` is the rest of its row, from the instance on.
+    def _store_value(
+        self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object
+    ) -> None:
+        """Add the action that stores a path's value.
 
-        Elements that ``//`` finds may be in each other, and end in another order than they begin: the place of the first is kept too.
+        `place` is the rest of its row, from the instance on.
+
+        Elements found with `//` may be nested, and then end in another order than they begin. The
+        offset of the element that supplied the value is therefore stored too.
         """
         part = None if path.accessor is None else path.accessor.part
+        # Attributes are found by the number of their name, which takes the place of an action type.
         if part is Part.ATTRIBUTE:
             assert path.accessor is not None
             letter = self.attribute(path.accessor.attribute)
-            self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
+            self._add_action(pattern, Phase.ATTRIBUTE, (letter, *place))
         elif part in _ENDING and not pattern:  # the document has no text of its own
             size = 0 if part is Part.EXACT_TEXT else EMPTY
-            self._act(pattern, Phase.START, (What.LITERAL, *place[:KIND], 0, size))
+            self._add_action(pattern, Phase.START, (What.LITERAL, *place[:KIND], 0, size))
         elif part in _ENDING:
             order = 0
             if any(step.anywhere for step in path.steps):
                 order = 1 + self._slot(place[KIND - 1], (name, "order"))
-            self._act(pattern, Phase.END, (_ENDING[part], *place, order))
+            self._add_action(pattern, Phase.END, (_ENDING[part], *place, order))
         else:
-            self._act(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
+            self._add_action(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
-        """Return the field of a record that a slot begins at."""
+        """Return the field at which a slot begins in a record."""
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
     def placed(self, phase: Phase, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Return an action with the field of a record for its slot or pointer."""
+        """Return an action with fields of the record in place of its slots and pointers."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not Phase.ATTRIBUTE:
             if what == What.RECORD:
@@ -327,7 +369,7 @@ class _Actions:
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: Name) -> int:
-        """Return the number of an attribute's name, from 1, with its namespace above ``SPACE`` bits."""
+        """Return the number of an attribute name, from 1, with its namespace in the bits above `SPACE`."""
         number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
         return number + (self.space(name) << SPACE)
 
@@ -339,34 +381,24 @@ class _Actions:
 
 
 def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
-    """Return the patterns of the elements so many levels above those of a pattern; none where that is above the document."""
-    found: dict[Pattern, None] = {pattern: None}
+    """Return the patterns of the elements `up` levels above those of a pattern, or () if that is above the document.
+
+    Example: one level above `a//b` is `a` or any element below it, `a//*`.
+    """
+    patterns: dict[Pattern, None] = {pattern: None}
     for _ in range(up):
         above: dict[Pattern, None] = {}
-        for steps in found:
+        for steps in patterns:
             if steps:
                 above[steps[:-1]] = None
             if steps and steps[-1].anywhere:
                 above[*steps[:-1], _ANYWHERE] = None
-        found = above
-    return tuple(found)
-
-
-_ANYWHERE: Final = Step(ANY, anywhere=True)
-_ENDING: Final[dict[Part | None, What]] = {
-    Part.TEXT: What.TEXT,
-    Part.EXACT_TEXT: What.EXACT_TEXT,
-    Part.CONTENT: What.CONTENT,
-}
-_STARTING: Final[dict[Part | None, What]] = {
-    None: What.EXISTS,
-    Part.NAME: What.NAME,
-    Part.POSITION: What.POSITION,
-}
+        patterns = above
+    return tuple(patterns)
 
 
 def _kinds(rule: Rule) -> Iterator[int]:
-    """Yield the kinds of records that a rule's match has."""
+    """Yield the record types of a rule's matches."""
     if rule.type is RuleType.COLUMN:
         yield COLUMNS
     elif rule.type is RuleType.OPERATION and not rule.groups:
@@ -379,7 +411,7 @@ def _kinds(rule: Rule) -> Iterator[int]:
 
 
 class _Tables:
-    """Makes states of the patterns that actions have."""
+    """Builds the states that the patterns of actions need."""
 
     def __init__(self, actions: _Actions) -> None:
         self.actions = actions
@@ -389,7 +421,7 @@ class _Tables:
         self.letters = {name: i for i, name in enumerate(self.elements, 1)}
         self.count = (len(self.elements) + 1) * (len(actions.spaces) + 1)
         self.states: dict[State, int] = {}
-        self.left: list[State] = []  # in the order of their numbers
+        self.left: list[State] = []  # all states, in the order of their numbers
         self.choices: list[tuple[int, ...]] = []
         self.outcomes: list[int] = []
         self.predicates: list[int] = []
@@ -397,15 +429,18 @@ class _Tables:
         self.groups = 0
 
     def automaton(self, *, nests: bool) -> Automaton:
-        """Return the tables of all states that can be reached."""
+        """Build the tables of all reachable states."""
         self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
         rows: dict[tuple[int, ...], int] = {}
         own_rows: list[int] = []
+        # Computing a state's row may add new states, until no new ones appear.
         while len(own_rows) < len(self.states):
             row = tuple(self._row(self.left[len(own_rows)]))
             own_rows.append(rows.setdefault(row, len(rows)))
             if len(rows) * self.count > _MOST_CELLS:
                 raise NotForScannerError("too many names")
+        # The first part of `step` has the offset of each state's row. States with equal rows share
+        # one.
         step = np.empty(len(own_rows) + len(rows) * self.count, np.int32)
         step[: len(own_rows)] = np.array(own_rows) * self.count + len(own_rows)
         step[len(own_rows) :] = np.array(list(rows), np.int32).reshape(-1)
@@ -453,16 +488,20 @@ class _Tables:
         return self.states[state]
 
     def _row(self, state: State) -> list[int]:
-        """Return the states after an element of each name, in each namespace; 0 is every other name, and every other namespace."""
+        """Return the next states for each element name in each namespace.
+
+        Name 0 is any other name, and namespace 0 any other namespace.
+        """
         next_steps = [self.patterns[p][i : i + 1] for p, i in state]
         names = {name for steps in next_steps for name in _names(steps)}
         spaces = {self.actions.space(step.name) for steps in next_steps for step in steps}
         size = len(self.elements) + 1
         row: list[int] = []
         for space in range(len(self.actions.spaces) + 1):
-            if space and space not in spaces:  # as any other
+            if space and space not in spaces:  # same as any other namespace
                 row += row[:size]
                 continue
+            # The state for all other names; then replace it for the names that steps mention.
             own = [self._after(state, None, space)] * size
             for name in sorted(names):
                 own[self.letters[name]] = self._after(state, name, space)
@@ -470,13 +509,17 @@ class _Tables:
         return row
 
     def _after(self, state: State, name: str | None, space: int) -> int:
-        """Return the state after an element of a name and namespace, or -1 - the choice that predicates make."""
+        """Return the next state for an element of a name and namespace.
+
+        A negative value -1 - n is the choice n, if predicates decide.
+        """
         sure: set[tuple[int, int]] = set()
         chosen: list[tuple[tuple[int, int] | None, list[Condition]]] = []
         for pattern, done in sorted(state):
             if done == len(self.patterns[pattern]):
                 continue
             step = self.patterns[pattern][done]
+            # With // the element may also be passed: the same step is tried below it.
             if step.anywhere:
                 sure.add((pattern, done))
             if step.name.local not in {ANY.local, name}:
@@ -501,6 +544,7 @@ class _Tables:
             met: list[int] = []
             for group, value in conditions:
                 known = values.setdefault(group, {})
+                # A position counts only elements that satisfy the predicates before it.
                 needed.setdefault(group, met.copy() if group.part is Part.POSITION else [])
                 digit = known.setdefault(value, len(known) + 1)
                 met += [list(values).index(group), digit]
@@ -522,12 +566,15 @@ class _Tables:
             (to, conditions) for to, conditions in chosen if to is not None and len(conditions) > 1
         ]
         words = [[None, *known] for known in values.values()]
+        # All combinations of the groups' values. The first group varies fastest, as in
+        # `chosen_state`.
         for number, digits in enumerate(product(*reversed(words))):
             hold = {
                 (group, value)
                 for group, value in zip(values, reversed(digits), strict=True)
                 if value is not None
             }
+            # The states reached if all conditions of a step hold.
             more = {to for to, conditions in several if hold.issuperset(conditions)}
             more = more.union(*(alone.get(condition, ()) for condition in hold))
             self.outcomes[outcome + number] = self._state(sure | more)
@@ -535,7 +582,7 @@ class _Tables:
         return -len(self.choices)
 
     def _group(self, group: Group, values: Iterable[str], needed: Sequence[int]) -> list[int]:
-        """Return the row of a group, whose values and needs are added after all rows."""
+        """Return the row of a group. Its values and needs are appended after all rows."""
         by, what = BY_TEXT, 0
         if group.part is Part.POSITION:
             by, what = BY_POSITION, self.counters.setdefault(group, len(self.counters))
@@ -549,19 +596,19 @@ class _Tables:
         return [by, what, place, (after - place) // 2, after, len(needed) // 2]
 
     def _literal(self, text: str) -> tuple[int, int]:
-        """Add a literal; return where it begins and ends."""
+        """Append a literal, and return its bounds."""
         start = len(self.literals)
         self.literals += text.encode()
         return start, len(self.literals)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
-        """Return the bounds of each state's actions, by phase, and the actions."""
+        """Return the bounds of each state's actions by phase, and the actions."""
         bounds, rows = [0], []
         for state in self.states:
             ended = sorted(p for p, done in state if done == len(self.patterns[p]))
-            mine = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
+            state_actions = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
             for phase in Phase:
-                own = list(dict.fromkeys(row for when, row in mine if when is phase))
+                own = list(dict.fromkeys(row for when, row in state_actions if when is phase))
                 if phase is Phase.OPEN:
                     own.sort(key=lambda row: row[5])
                 elif phase is Phase.END:
@@ -573,7 +620,7 @@ class _Tables:
 
 
 def _names(steps: Iterable[Step]) -> Iterator[str]:
-    """Yield the names that steps compare elements with."""
+    """Yield the element names that steps mention."""
     for step in steps:
         if step.name.local != ANY.local:
             yield step.name.local
@@ -581,26 +628,26 @@ def _names(steps: Iterable[Step]) -> Iterator[str]:
 
 
 def _conditions(step: Step, name: str | None) -> tuple[list[Condition], bool]:
-    """Return what a tag of this name must meet, and whether a step can lead there.
+    """Return the conditions of a step on a tag with this name, and whether the step can succeed.
 
-    Where its name is another than a predicate's, positions before that are counted all the same.
+    If a name() predicate fails, the position predicates before it still count the element.
     """
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for number, predicate in enumerate(step.predicates):
         if predicate.part is Part.NAME:
             if predicate.value != name:
-                counted = any(group.part is Part.POSITION for group, _ in found)
-                return found if counted else [], False
+                counted = any(group.part is Part.POSITION for group, _ in conditions)
+                return conditions if counted else [], False
             continue
         counts = predicate.part is Part.POSITION
         compared = step.name if counts else predicate.attribute
         before = step.predicates[:number] if counts else ()
-        found.append((Group(predicate.part, compared, before), predicate.value))
-    return found, True
+        conditions.append((Group(predicate.part, compared, before), predicate.value))
+    return conditions, True
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Longs:
-    """Return rows as one array, each of the same width; an empty table has a row of zeros."""
+    """Return rows of the same width as one array. An empty table has one row of zeros."""
     table = np.zeros((max(1, len(rows)), width), np.int64)
     for number, row in enumerate(rows):
         table[number, : len(row)] = row

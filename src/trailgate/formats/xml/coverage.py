@@ -1,8 +1,9 @@
-"""Which rules match in a run, and which of their paths find values.
+"""Report which rules match in a run, and which of their paths find values.
 
-Rules that never match, paths that never find a value or find several at once, and messages without operations are named at the run's end. Batches pass on what they
-have seen as notes, one text a fact, which any process can put together. ``explain`` shows the same for one document: each match, where it is, the values that it
-gives, and the rules without a match.
+At the end of a run, warnings name rules that never matched, paths that never found a value or found
+several, and messages without operations. Each batch records what it saw as notes such as "matched
+orders"; notes of all workers are merged. `explain` shows the same for one document: each match with
+its position and values, and the rules without a match.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import ValueSource
 from trailgate.messages.property_rows import SourceKind
 
-MOST_NAMES: Final = 1000  # that a batch passes on
+MOST_NAMES: Final = 1000  # names that a batch records
 _MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN = "matched ", "name ", "empty", "found ", "again "
 _OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN)
 
 
 class Coverage:
-    """Takes down which of some rules match, and what their paths find."""
+    """Records which rules match, and what their paths find."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
@@ -39,7 +40,7 @@ class Coverage:
             rule.name: tuple(name for name in PATHS if isinstance(rule.values.get(name), Path))
             for rule in every
         }
-        # In the order of what ``note_rules`` marks; literals are found as well, and are not noted.
+        # In the order of the marks of `note_rules`. Literals are always found, so they are not noted.
         self.texts = [
             text
             for rule in every
@@ -59,7 +60,7 @@ class Coverage:
         """Return the notes of a batch."""
         seen = np.zeros(self.noted.shape, bool)
         for found in (findings.outer, findings.operations, findings.columns):
-            # The length follows the field of a value; there is none at 0.
+            # A value's length is in the field after its start. 0 means that records lack the property.
             again, *lengths = (found.fields.get(name, -1) + 1 for name in (AGAIN, *PATHS))
             note_rules(found.records, found.width, np.array(lengths), again, seen.reshape(-1))
         with_any = np.zeros(len(messages), bool)
@@ -67,29 +68,34 @@ class Coverage:
         marked = np.flatnonzero(seen & self.noted)
         notes = frozenset(self.texts[number] for number in marked.tolist())
         matched_and_found = slice(0, 1 + len(PATHS))
+        # Names are recorded only if something was not found, to suggest similar ones.
         if (self.noted & ~seen)[:, matched_and_found].any():
             notes |= {f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES]}
         return notes if with_any.all() else notes | {_EMPTY}
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end; nothing of rules where no message could be read."""
+        """Return the warnings of a run. If no message could be read, rules are not mentioned."""
         if not any(note.startswith(_OWN) for note in notes):
             return notes
         names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
-        found = {note for note in notes if not note.startswith(_OWN)}
+        texts = {note for note in notes if not note.startswith(_OWN)}
         if _EMPTY in notes:
-            found.add("the rules find no operation in some messages; trailgate explain shows why")
+            texts.add("the rules find no operation in some messages; trailgate explain shows why")
         for rule in self._rules_without_match(self.rules, notes):
-            there = _there(like(rule.match, names))
-            found.add(f"the rule {rule.name} never matched: {rule.match or '.'}{there}")
+            similar = _similar_names(like(rule.match, names))
+            texts.add(f"the rule {rule.name} never matched: {rule.match or '.'}{similar}")
         for top in self.rules:
             for rule in top.all():
                 if f"{_MATCHED}{rule.name}" in notes:
-                    found.update(self._without_values(rule, notes, names))
-        return frozenset(found)
+                    texts.update(self._without_values(rule, notes, names))
+        return frozenset(texts)
 
     def _without_values(self, rule: Rule, notes: frozenset[str], names: set[str]) -> Iterator[str]:
-        """Yield what is noted of paths that find several values, or never one. One image alone may be there: then only names are noted that others are like."""
+        """Yield warnings about paths that found several values, or never one.
+
+        Messages may have only one of the images. If only some paths found nothing, a warning is
+        given only if a similar name occurs.
+        """
         paths = self.paths[rule.name]
         missed = [name for name in paths if f"{_FOUND}{rule.name} {name}" not in notes]
         for name in paths:
@@ -100,10 +106,10 @@ class Coverage:
             assert isinstance(path, Path)
             near = like(path, names)
             if near or len(missed) == len(paths):
-                yield f"{rule.name}.{name} never found anything: {path}{_there(near)}"
+                yield f"{rule.name}.{name} never found anything: {path}{_similar_names(near)}"
 
     def _rules_without_match(self, rules: Iterable[Rule], notes: frozenset[str]) -> Iterator[Rule]:
-        """Yield the rules that never matched where the rule above them did."""
+        """Yield the rules that never matched although the rule above them did."""
         for rule in rules:
             if f"{_MATCHED}{rule.name}" in notes:
                 yield from self._rules_without_match(rule.subrules, notes)
@@ -111,12 +117,12 @@ class Coverage:
                 yield rule
 
 
-def _there(near: tuple[str, ...]) -> str:
+def _similar_names(near: tuple[str, ...]) -> str:
     return f"; the messages have {', '.join(near)}" if near else ""
 
 
 def like(path: Path | None, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are most like those of a path which did not occur."""
+    """Return the names in the messages that are most similar to the path's names that did not occur."""
     known = set(names)
     if path is None:
         return ()
@@ -129,7 +135,7 @@ def like(path: Path | None, names: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FoundValue:
-    """A property of a rule: where its value comes from, and the value or None."""
+    """A property of a rule: the source of its value, and the value or None."""
 
     name: str
     source: str
@@ -138,7 +144,7 @@ class FoundValue:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A rule's match: the element's path and line, the values, and the matches below it."""
+    """A rule's match: the element's path and line, the values, and the matches inside."""
 
     rule: str
     type: str
@@ -150,7 +156,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A rule that has no match where the rule above it has one, its path, and names in the document that are like those of the path."""
+    """A rule without a match although the rule above it has one: its path, and similar names in the document."""
 
     rule: str
     match: str
@@ -159,33 +165,33 @@ class Unmatched:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What the rules find in a document, and those that find nothing."""
+    """The matches of the rules in a document, and the rules without a match."""
 
     matches: tuple[Explained, ...]
     unmatched: tuple[Unmatched, ...]
 
 
 def explain(options: XmlOptions, body: bytes) -> Explanation:
-    """Return what the rules find in a message; raises DecodeError for a broken one."""
+    """Return the matches of the rules in a message. Raises DecodeError if it is malformed."""
     document = parse_document(body, options.limits, options.encoding)
-    found = RuleMatcher(options.rules, Matcher(options.namespaces)).matches(document)
-    seen = {match.rule.number for match in _all(found)}
+    matches = RuleMatcher(options.rules, Matcher(options.namespaces)).matches(document)
+    seen = {match.rule.number for match in _all(matches)}
     names = names_in(document.top)
-    missed = [rule for rule in _reach_limit(options.rules, seen) if rule.number not in seen]
+    missed = [rule for rule in _reached_rules(options.rules, seen) if rule.number not in seen]
     return Explanation(
-        tuple(_explain(match, document) for match in found),
+        tuple(_explain(match, document) for match in matches),
         tuple(
             Unmatched(rule.name, str(rule.match or "."), like(rule.match, names)) for rule in missed
         ),
     )
 
 
-def _reach_limit(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
-    """Yield the rules whose parent has a match."""
+def _reached_rules(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
+    """Yield the top-level rules, and all rules whose parent has a match."""
     for rule in rules:
         yield rule
         if rule.number in seen:
-            yield from _reach_limit(rule.subrules, seen)
+            yield from _reached_rules(rule.subrules, seen)
 
 
 def _all(matches: Iterable[Match]) -> Iterator[Match]:
@@ -218,7 +224,10 @@ def _value(name: str, source: Value, match: Match) -> FoundValue:
 
 
 def _path(element: Element) -> str:
-    """Return an element's path, with its number where others beside it have its name."""
+    """Return an element's path.
+
+    It includes the element's position if siblings have the same name.
+    """
     steps = []
     while element.parent is not None:
         alike = [each for each in element.parent.children if each.name == element.name]

@@ -1,12 +1,16 @@
-"""XML documents as trees of elements, with the place of each; what is not well-formed or not safe is refused.
+"""Parse XML documents into trees of elements with byte offsets.
 
-Nothing outside a document is ever read, and no entity is expanded but the five of XML: a document type
-(DOCTYPE) is refused before anything in it has an effect.
+Anything malformed or unsafe is refused.
 
-The encoding of a document is that of its mark, else the one that is given for all, else the declared one. A message that is sent as text is converted to UTF-8, and may
-still declare what it was before. Where bytes are UTF-8 and another encoding is declared, it is not known which one is right; that is an error.
+Nothing outside a document is read, and only XML's five entities are expanded. A document type
+(DOCTYPE) is refused before anything in it takes effect.
 
-Documents that are too long for memory are read in chunks, for their encoding, and for what is wrong with them.
+The encoding of a document is that of its byte order mark, or else the one set for all documents, or
+else the declared one. A message sent as text is converted to UTF-8 in transit and may still declare
+its old encoding. If the bytes are UTF-8 and another encoding is declared, it is unclear which one
+is right, and that is an error.
+
+Documents that are too large for memory are checked in chunks (`check_document`).
 """
 
 from __future__ import annotations
@@ -22,11 +26,11 @@ from xml.parsers import expat
 
 from trailgate.errors import DecodeError, Where
 
-DECLARED: Final = "auto"  # instead of an encoding that is given for all
+DECLARED: Final = "auto"  # each document's own encoding, rather than one for all
 UTF8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # it begins as that of UTF-16 does
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is its first two bytes
     (codecs.BOM_UTF32_BE, "utf-32"),
     ("<?".encode("utf-32-le"), "utf-32-le"),
     ("<?".encode("utf-32-be"), "utf-32-be"),
@@ -38,22 +42,35 @@ _MARKS: Final = (
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
 )
-# Codecs of Python that documents may not have: in some of them a backslash is not a character, and in UTF-7 plain ASCII may be tags.
+# Python codecs that documents must not use: some treat a backslash as an escape, and in UTF-7 plain
+# ASCII may encode tags.
 _REFUSED: Final = frozenset(
     {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 )
-HEAD: Final = 1024  # bytes that a declaration is within
+HEAD: Final = 1024  # bytes in which the declaration must be
 _ALL_MARKS: Final = tuple(mark for mark, _ in _MARKS)
 _BEGIN: Final = "<?xml"
 _ASCII: Final = 0x7F
 _HINT: Final = (
-    "Was it converted, and its declaration not? xml.encoding is the encoding whatever is declared; "
-    "of publications event_publishing.codepage is"
+    "Was it converted, but its declaration not? xml.encoding overrides the declared encoding; "
+    "for publications, event_publishing.codepage does"
 )
 
 
+BETWEEN: Final = (
+    " "  # expat separates namespace, name and prefix by this; none of them can contain it
+)
+_TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_SHOWN: Final = 30  # characters shown on either side of a fault
+BLANKS: Final = " \t\r\n"
+_KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
+
+
 def encoding_of(head: bytes, given: str = DECLARED) -> str:
-    """Return the encoding of a document that begins so; ``given`` is the one of all that have no mark."""
+    """Return the encoding of a document with these first bytes.
+
+    `given` is the encoding of all documents without a mark.
+    """
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
     if encoding is not None:
         return encoding
@@ -61,14 +78,14 @@ def encoding_of(head: bytes, given: str = DECLARED) -> str:
 
 
 def declared_in(head: bytes) -> str | None:
-    """Return the encoding that a document declares, None where it declares none."""
-    found = _DECLARATION.match(head)
-    return None if found is None else (found[1] or found[2]).decode()
+    """Return the encoding that a document declares, or None."""
+    declaration = _DECLARATION.match(head)
+    return None if declaration is None else (declaration[1] or declaration[2]).decode()
 
 
 @lru_cache(64)
 def is_known(encoding: str) -> bool:
-    """Return whether documents may have an encoding."""
+    """Return whether documents may use an encoding."""
     try:
         " ".encode(encoding).decode(encoding)
         name = codecs.lookup(encoding).name
@@ -78,21 +95,28 @@ def is_known(encoding: str) -> bool:
 
 
 class Doubt:
-    """Whether a document that declares another encoding is UTF-8 all the same: chunk by chunk."""
+    """Detects, chunk by chunk, whether a document that declares another encoding is really UTF-8."""
 
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
         self.encoding, self.first = encoding, b""
         self.decoder = None
+        # No doubt: the encoding is set for all, is shown by a mark, or is UTF-8.
         if given != DECLARED or head.startswith(_ALL_MARKS) or encoding.lower() in UTF8:
             return
         self.decoder = codecs.getincrementaldecoder("utf-8")()
+        # The declaration itself was readable as ASCII, so an encoding such as UTF-16 or EBCDIC must
+        # be wrong.
         if not _has_ascii(encoding):
             raise self._error()
 
     def add(self, chunk: bytes, *, last: bool) -> None:
-        """Look at the next chunk; raises DecodeError where the whole document can be both."""
+        """Check the next chunk.
+
+        Raises DecodeError after the last one if the document may be either.
+        """
         if self.decoder is None:
             return
+        # Pure ASCII is the same in both encodings. Remember the first other bytes for the error.
         if not self.first and not chunk.isascii():
             at = next(at for at, byte in enumerate(chunk) if byte > _ASCII)
             self.first = chunk[max(0, at - 8) : at + 8]
@@ -105,30 +129,24 @@ class Doubt:
             raise self._error()
 
     def _error(self) -> DecodeError:
-        problem = f"the message declares {self.encoding}, and its bytes are UTF-8 text"
+        problem = f"the message declares {self.encoding}, but its bytes are UTF-8 text"
         return DecodeError(problem, where=Where(raw=self.first or None), hint=_HINT)
 
 
 @lru_cache(64)
 def _has_ascii(encoding: str) -> bool:
-    """Return whether a declaration that is read as ASCII can be of an encoding."""
+    """Return whether an encoding writes the declaration like ASCII."""
     try:
         return _BEGIN.encode(encoding) == _BEGIN.encode()
     except UnicodeError:
         return False
 
 
-BETWEEN: Final = " "  # what expat puts between namespace, name and prefix; it is in none of them
-_TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
-_SHOWN: Final = 30  # characters of a line on either side of a fault
-BLANKS: Final = " \t\r\n"
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a part of a document may be; ``depth`` in elements, ``attributes`` of one element.
+    """Limits on documents: the depth of elements, and the attributes of one element.
 
-    ``settable`` states that properties set them, which errors name then.
+    `settable` is set if properties can change them; errors then name the property.
     """
 
     depth: int = 256
@@ -136,13 +154,13 @@ class Limits:
     settable: bool = True
 
     def hint(self, name: str) -> str:
-        """Return which property sets a limit, empty where none does."""
+        """Return a hint that names the property of a limit, or ""."""
         return f"xml.{name} sets the limit" if self.settable else ""
 
 
 @dataclass(slots=True, eq=False)
 class Attribute:
-    """An attribute; ``name`` is without prefix."""
+    """An attribute. `name` is the local name."""
 
     name: str
     namespace: str
@@ -152,10 +170,11 @@ class Attribute:
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element; ``start`` and ``end`` are its bytes in the document as UTF-8.
+    """An element. `start`, `inner` and `end` are offsets in the document as UTF-8.
 
-    ``position`` counts the elements of its parent from 1. ``pieces`` are its own strings, with whether each
-    is of a CDATA section. The document itself is an element without a name.
+    `inner` is the end of the start tag. `position` counts the elements of the parent, from 1.
+    `pieces` are the element's own strings, each with a flag for CDATA sections. The document itself
+    is an element without a name.
     """
 
     name: str
@@ -170,21 +189,21 @@ class Element:
     pieces: list[tuple[str, bool]] = field(default_factory=list)
 
     def below(self) -> Iterator[Element]:
-        """Yield all elements below this one, in the document's order."""
-        left = self.children[::-1]  # of any depth: xml.maxdepth may be high
+        """Yield all elements inside this one, in document order."""
+        left = self.children[::-1]  # a stack instead of recursion: xml.maxdepth may be high
         while left:
             element = left.pop()
             yield element
             left += element.children[::-1]
 
     def exact_text(self) -> str:
-        """Return the element's own text as it is."""
+        """Return the element's own text with all blanks."""
         return "".join(text for text, _ in self.pieces)
 
     def text(self) -> str | None:
-        """Return the element's own text without blanks around it, or None where it has none.
+        """Return the element's own text without surrounding blanks, or None if it has no text.
 
-        Blanks of a CDATA section are part of the text.
+        Blanks in CDATA sections are kept.
         """
         if not self.pieces:
             return None
@@ -205,20 +224,20 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its bytes as UTF-8, its tree, and how many bytes of a mark were before it."""
+    """A document: its bytes as UTF-8, its tree, and the size of the byte order mark before it."""
 
     data: bytes
     top: Element
     shift: int = 0
 
     def content(self, element: Element) -> str | None:
-        """Return what is between an element's tags, as it is written; None in an empty element."""
+        """Return the source text between an element's tags, or None if there is none."""
         end = self.data.rfind(b"</", element.inner, element.end)
         return self.data[element.inner : end].decode() if element.inner < end else None
 
 
 def names_in(top: Element) -> set[str]:
-    """Return the names of all elements and attributes below an element."""
+    """Return the names of all elements and attributes inside an element."""
     names = set()
     for element in top.below():
         names.add(element.name)
@@ -227,10 +246,10 @@ def names_in(top: Element) -> set[str]:
 
 
 def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DECLARED) -> Document:
-    """Return a message's document; ``encoding`` is the one of all that have no mark.
+    """Parse a message. `encoding` is that of all documents without a byte order mark.
 
-    Raises DecodeError, with line, column and the text around, for one that is not well-formed, has a document
-    type, or is beyond the limits.
+    Raises DecodeError, with line, column and surrounding text, if it is malformed, has a document
+    type, or exceeds the limits.
     """
     builder = _Builder(limits or Limits())
     builder.check(utf8_of([body], encoding))
@@ -238,18 +257,18 @@ def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DE
 
 
 def too_deep(limits: Limits) -> tuple[str, str]:
-    """Return the problem of elements that are nested too deep, and a hint."""
+    """Return the problem and hint for elements nested too deeply."""
     return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
 
 
 def too_many_attributes(limits: Limits) -> tuple[str, str]:
-    """Return the problem of an element with too many attributes, and a hint."""
+    """Return the problem and hint for an element with too many attributes."""
     problem = f"an element has more than {limits.attributes} attributes"
     return problem, limits.hint("maxattributes")
 
 
 def with_document_type() -> tuple[str, str]:
-    """Return the problem of a message with a document type, and a hint."""
+    """Return the problem and hint for a message with a document type."""
     hint = "Documents with a document type are not read: it can define entities and name files"
     return "the message has a document type (DOCTYPE)", hint
 
@@ -263,13 +282,15 @@ def fault(
     start: int = 0,
     shift: int = 0,
 ) -> DecodeError:
-    """Return the error of a place, with the text around: a line from 1, characters of it from 0, and a byte.
+    """Create an error at `place` (line from 1, column from 0, byte) that shows the surrounding text.
 
-    ``data`` is of the document from the byte ``start`` on; ``shift`` bytes of a mark were before the document.
+    `data` is the document from the byte `start` on. `shift` is the size of the byte order mark
+    before the document.
     """
     line, column, at = place
-    at = max(at, 0)  # expat has no place in an empty document
+    at = max(at, 0)  # expat reports -1 in an empty document
     here = at - start
+    # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
     rest = data[here : here + 4 * _SHOWN].split(b"\n", 1)[0].decode(errors="ignore")
@@ -280,18 +301,15 @@ def fault(
     )
 
 
-_KEPT: Final = 1 << 16  # bytes before a chunk, for the text around a fault
-
-
 class _Window(NamedTuple):
-    """Bytes of a document, and where they begin in it."""
+    """Some bytes of a document, and their offset in it."""
 
     data: bytes
     start: int
 
 
 class _Checker:
-    """Gives a document to expat, and keeps what is open and the last bytes."""
+    """Feeds a document to expat, and keeps its last bytes for error messages."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -302,16 +320,17 @@ class _Checker:
         self.parser.StartDoctypeDeclHandler = self._refuse_type
         self.depth = 0
         self.window = _Window(b"", 0)
-        self.shift = 0  # bytes of a mark, which expat does not get
+        self.shift = 0  # size of the byte order mark, which is not passed to expat
 
     def check(self, chunks: Iterable[bytes]) -> None:
-        """Raise DecodeError for what is wrong."""
+        """Check a document. Raises DecodeError for its first fault."""
         for chunk, last in with_last(chunks):
             data, start = self.window
             added = chunk
             if not data and chunk.startswith(codecs.BOM_UTF8):
                 self.shift = len(codecs.BOM_UTF8)
                 added = chunk[self.shift :]
+            # Keep the end of the previous text, for messages about faults at a chunk's start.
             kept = data[-_KEPT:]
             self.window = _Window(kept + added, start + len(data) - len(kept))
             try:
@@ -363,6 +382,7 @@ class _Builder(_Checker):
         parent, data = self.here, self.window.data
         position = len(parent.children) + 1
         at = self.parser.CurrentByteIndex
+        # expat reports the start of the tag: find its end, skipping quoted `>`.
         tag = _TAG.match(data, at)
         inner = at if tag is None else tag.end()
         element = Element(local, namespace, parent, position, start=at, inner=inner)
@@ -375,7 +395,7 @@ class _Builder(_Checker):
     def _end(self, name: str) -> None:
         super()._end(name)
         element, data = self.here, self.window.data
-        # Where the end tag begins, or an empty element ends.
+        # For an end tag, expat reports its start; for an empty element (<a/>), the offset after it.
         element.end = self.parser.CurrentByteIndex
         if element.end > element.inner or not data.endswith(b"/>", 0, element.inner):
             element.end = data.find(b">", element.end) + 1
@@ -397,7 +417,7 @@ class _Builder(_Checker):
 
 
 def _names(name: str) -> tuple[str, str, str]:
-    """Return the namespace, local name and prefix of a name as expat gives it."""
+    """Split a name from expat into namespace, local name and prefix."""
     namespace, _, rest = name.partition(BETWEEN)
     if not rest:
         return "", namespace, ""
@@ -406,11 +426,12 @@ def _names(name: str) -> tuple[str, str, str]:
 
 
 def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
-    """Yield a document as UTF-8, in chunks of whole characters; raises DecodeError for bytes that are not of its encoding.
+    """Yield a document as UTF-8, in chunks of complete characters.
 
-    ``given`` is the encoding of all documents that have no mark.
+    Raises DecodeError if bytes do not fit its encoding.
 
-    A mark of UTF-8 is kept, those of other encodings are not.
+    `given` is the encoding of all documents without a byte order mark. A mark of UTF-8 is kept,
+    others are removed.
     """
     head, rest = b"", iter(chunks)
     for chunk in rest:
@@ -419,30 +440,34 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
             break
     encoding = encoding_of(head, given)
     if not is_known(encoding):
-        raise DecodeError(f"the encoding {encoding} is not known")
+        raise DecodeError(f"the encoding {encoding} is unknown")
     if encoding == "utf-8-sig":
         encoding = "utf-8"
     decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
     done, place = 0, (1, 1)
     for chunk, last in with_last(chain([head], rest)):
+        # Bytes of an incomplete character at the end of the last chunk.
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(chunk, last)
         except UnicodeDecodeError as error:
             raw = error.object[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=done - pending + error.start, raw=raw)
-            found = DecodeError(f"the message is not {encoding} text", where=where)
+            error_in_text = DecodeError(f"the message is not {encoding} text", where=where)
             good = error.object[: error.start].decode(encoding, "replace")
             line, column = _after(place, good)
-            raise found.with_place(line=line, column=column) from None
+            raise error_in_text.with_place(line=line, column=column) from None
         doubt.add(chunk, last=last)
         done, place = done + len(chunk), _after(place, text)
-        if text:  # none where a chunk ends inside a character
+        if text:  # empty if the chunk is only a part of a character
             yield text.encode()
 
 
 def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
-    """Return the line and column after a text that begins at a place; a mark has none."""
+    """Return the line and column after a text that starts at `place`.
+
+    A byte order mark does not count.
+    """
     line, column = place
     if place == (1, 1):
         text = text.removeprefix("\ufeff")
@@ -451,7 +476,7 @@ def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
 
 
 def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield chunks and whether they are the last; at least one."""
+    """Yield at least one chunk, each with a flag for the last one."""
     before = b""
     first = True
     for chunk in chunks:
@@ -462,5 +487,5 @@ def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def check_document(chunks: Iterable[bytes], limits: Limits, encoding: str = DECLARED) -> None:
-    """Raise the DecodeError that ``parse_document`` would for a whole document; only some of it is held in memory."""
+    """Raise the same DecodeError as `parse_document`, without keeping the whole document in memory."""
     _Checker(limits).check(utf8_of(chunks, encoding))

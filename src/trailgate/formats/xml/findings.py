@@ -1,7 +1,7 @@
-"""What rules found in a batch of messages: places of values in one buffer, one row of numbers a record.
+"""The matches of rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
 
-Both ways of reading documents give the same findings: the compiled scanner and the tree. ``Names`` are tables of words that kernels know by number
-(``kernels.names``).
+Both engines return the same `Findings`: the compiled scanner and the tree matcher. `Names` is the
+hash table of words that the kernels use (`formats/xml/kernels/names.py`).
 """
 
 from __future__ import annotations
@@ -34,31 +34,45 @@ from trailgate.formats.xml.kernels.names import (
 from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
 from trailgate.formats.xml.kernels.scan import intern
 
+_OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
+MOST: Final = 1 << 13  # words that a table has room for
+MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB
+AGAIN: Final = (
+    "again"  # a field with a bit for each of PATHS, cleared if its path found another value
+)
+PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
+_POOLED: Final = 32  # bytes of the pool per word
+_LEAST: Final = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where values are; a length below 0 is a value that was not found, ``EMPTY`` where its element has no content."""
+    """The spans of values.
+
+    A negative length means that no value was found; `EMPTY`: an element without content.
+    """
 
     starts: Longs
     lengths: Longs
 
-    def taken(self, rows: Longs) -> Places:
-        """Return the places of these rows."""
+    def take(self, rows: Longs) -> Places:
+        """Return the spans of the given rows."""
         return Places(self.starts[rows], self.lengths[rows])
 
     def text(self, data: Octets) -> pa.Array:
-        """Return the values as text, null where none was found."""
+        """Return the values as text, null if none was found."""
         nulls = self.lengths < 0
-        starts = np.where(nulls, 0, self.starts)  # what was not found may be at any place
+        starts = np.where(nulls, 0, self.starts)  # without a value, the start is undefined
         ends = np.where(nulls, 0, self.starts + self.lengths)
         return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Records of one type of rules: ``width`` numbers each, the first of which is the number of the rule.
+    """The records of one type: `width` integers each, the first of which is the rule's number.
 
-    ``fields`` has by property where in a record its value's start is; the length follows, below 0 where none was found.
+    `fields` maps a property to the field with its value's start. The length follows, negative if no
+    value was found.
     """
 
     records: Offsets
@@ -70,30 +84,30 @@ class Found:
 
     @property
     def rows(self) -> Offsets:
-        """Return the records as a matrix, not copied."""
+        """The records as a matrix, without copying."""
         return self.records.reshape(-1, self.width)
 
     @property
     def rule(self) -> Longs:
-        """Return the rule of each record by number."""
+        """The rule number of each record."""
         return self.records[:: self.width].astype(np.int64)
 
     def places(self, name: str) -> Places | None:
-        """Return where the values of a property are, or None where records have no place for them."""
+        """Return the spans of a property's values, or None if records do not have it."""
         field = self.fields.get(name)
         return None if field is None else self.places_at(field)
 
     def places_at(self, field: int) -> Places:
-        """Return where the values are that have their start at a field of a record."""
+        """Return the spans whose start is in the given field."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return Places(starts.astype(np.int64), lengths.astype(np.int64))
 
-    def taken(self, rows: Longs) -> Found:
-        """Return these records."""
+    def take(self, rows: Longs) -> Found:
+        """Return the given records."""
         return replace(self, records=self.rows[rows].reshape(-1))
 
     def with_fields(self, names: Iterable[str], moved: int) -> Found:
-        """Return the same records with places for these properties alone, whose values are ``moved`` in the buffer."""
+        """Return the records with exactly these properties. Spans are shifted by `moved` bytes."""
         fields = {name: 1 + 2 * number for number, name in enumerate(names)}
         rows = np.full((len(self), 1 + 2 * len(fields)), -1, np.int32)
         rows[:, 0] = self.rows[:, 0]
@@ -106,14 +120,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found in the messages of a batch.
+    """The matches of the rules in the messages of a batch.
 
-    Places are those of ``text``, which is UTF-8, and 64 more bytes that words may be read from.
+    Spans refer to `text`, which is UTF-8 followed by 64 more bytes for reads of whole words.
 
-    ``outer`` are the transactions, and the operations that have others below them; ``above`` is the outer record
-    around each, -1 where there is none, ``outer_message`` its message. Operations are in the order of their messages and transactions.
-    ``around`` is the outer record around each operation, ``transaction`` that of its transaction. ``start`` and
-    ``end`` are its element's bytes in its message. ``operation`` is the operation of a column; they ascend.
+    `outer` are the records of transactions, and of operations with others inside. `above` is the
+    outer record around each of them, or -1, and `outer_message` its message. Operations are ordered
+    by message and transaction. `around` is the outer record around each operation, and
+    `transaction` that of its transaction. `start` and `end` are the offsets of its element in the
+    message. `operation` is the operation of each column record, ascending.
     """
 
     text: Octets
@@ -130,14 +145,14 @@ class Findings:
     operation: Longs
 
     def of(self, numbers: Longs) -> Findings:
-        """Return the same findings of messages that have other numbers in their batch."""
+        """Renumber the messages: message i becomes `numbers[i]`."""
         return replace(
             self, message=numbers[self.message], outer_message=numbers[self.outer_message]
         )
 
 
 def join(first: Findings, second: Findings) -> Findings:
-    """Return the findings of two groups of the messages of a batch."""
+    """Merge the findings of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
@@ -147,61 +162,56 @@ def join(first: Findings, second: Findings) -> Findings:
         operation=second.operation + operations,
     )
     size = len(first.text)
-    found = Findings(
+    joined = Findings(
         text=np.concatenate([first.text, second.text]),
-        outer=_one_after_the_other(first.outer, second.outer, size),
-        operations=_one_after_the_other(first.operations, second.operations, size),
-        columns=_one_after_the_other(first.columns, second.columns, size),
+        outer=_concatenate(first.outer, second.outer, size),
+        operations=_concatenate(first.operations, second.operations, size),
+        columns=_concatenate(first.columns, second.columns, size),
         **{
             name: np.concatenate([getattr(first, name), getattr(moved, name)])
             for name in ("above", "outer_message", *_OF_OPERATIONS, "operation")
         },
     )
-    order = np.argsort(found.message, kind="stable")
+    order = np.argsort(joined.message, kind="stable")
+    # `order` sorts the operations by message; `place` is its inverse, the new number of each
+    # operation.
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    of_columns = np.argsort(place[found.operation], kind="stable")
+    # Column records must ascend by operation too.
+    of_columns = np.argsort(place[joined.operation], kind="stable")
     return replace(
-        found,
-        operations=found.operations.taken(order),
-        columns=found.columns.taken(of_columns),
-        operation=place[found.operation][of_columns],
-        **{name: getattr(found, name)[order] for name in _OF_OPERATIONS},
+        joined,
+        operations=joined.operations.take(order),
+        columns=joined.columns.take(of_columns),
+        operation=place[joined.operation][of_columns],
+        **{name: getattr(joined, name)[order] for name in _OF_OPERATIONS},
     )
-
-
-_OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
 
 
 def _move(records: Longs, by: int) -> Longs:
     return np.where(records >= 0, records + by, -1)
 
 
-def _one_after_the_other(first: Found, second: Found, size: int) -> Found:
-    """Return the records of both; ``size`` is that of the first one's text."""
+def _concatenate(first: Found, second: Found, size: int) -> Found:
+    """Concatenate the records of both. `size` is the length of the first text."""
     names = tuple({**first.fields, **second.fields})
     both = (first.with_fields(names, 0), second.with_fields(names, size))
     return replace(both[0], records=np.concatenate([found.records for found in both]))
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return where the cells of each operation begin, and the end; ``operation`` has that of each cell, ascending.
+    """Return the number of each operation's first cell, and the end.
 
-    Three operations, of which the first has two cells and the last has one, have the bounds 0, 2, 2 and 3.
+    `operation` is that of each cell, ascending.
+
+    Example: three operations, the first with two cells and the last with one, have the bounds 0, 2,
+    2, 3.
     """
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
 
 
-MOST: Final = 1 << 13  # words of a table
-MOST_GROWN: Final = 1 << 20  # of one that has grown, some 120 MB
-AGAIN: Final = "again"  # a field with a bit for each of ``PATHS``, cleared where its path found a further value
-PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
-_POOLED: Final = 32  # bytes of them, each
-_LEAST: Final = 64
-
-
 class Names(NamedTuple):
-    """A table of words."""
+    """A hash table of words, as the arrays that kernels need."""
 
     table: Offsets
     keys: Words
@@ -211,7 +221,7 @@ class Names(NamedTuple):
 
     @classmethod
     def empty(cls, most: int = MOST) -> Names:
-        """Return a table without words, for so many of them; a power of 2."""
+        """Create an empty table with room for `most` words, a power of 2."""
         return cls(
             np.zeros(2 * most, np.int32),
             np.empty(2 * most, np.uint64),
@@ -220,12 +230,12 @@ class Names(NamedTuple):
             np.zeros(USED, np.int64),
         )
 
-    def copied(self) -> Names:
-        """Return a table of the same words that can be added to."""
+    def copy(self) -> Names:
+        """Return a copy that can be added to."""
         return self._with_room(len(self.table) // 2)
 
-    def grown(self) -> Names | None:
-        """Return a table of the same words with room for eight times as many, at most ``MOST_GROWN``; None for one of these."""
+    def enlarge(self) -> Names | None:
+        """Return a copy with room for eight times as many words, or None if it has `MOST_GROWN` already."""
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
         return self._with_room(most) if most > words else None
@@ -243,33 +253,37 @@ class Names(NamedTuple):
         return more
 
     def without_prefixes(self) -> None:
-        """Bind no prefix to a namespace but the one that is always bound."""
+        """Unbind all prefixes except `xml`, which is always bound."""
         self.info[BOUND::INFO] = 0
         self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
     def add(self, word: bytes) -> int:
-        """Return the number of a word, added if it is new; negative where there is no room."""
+        """Add a word if it is new. Return its number, negative if there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
         return int(intern(text, 0, len(word), *self))
 
     def seen(self) -> Iterator[str]:
-        """Yield the names, without prefix, of elements and attributes that a scan has seen: the first ``MOST``."""
+        """Yield the local names of elements and attributes that a scan has read, at most `MOST`."""
         rows = self.info[: INFO * int(self.used[NAMES])].reshape(-1, INFO)
         for size, start, prefix, local in rows[
             np.flatnonzero(rows[:, SEEN] >= 0)[:MOST], :4
         ].tolist():
             own = (start, size) if prefix < 0 else (rows[local, POOLED], rows[local, SIZE])
+            # Skip namespace declarations: xmlns="..." and xmlns:p="...".
             if prefix != XMLNS and own[0] != rows[XMLNS, POOLED]:
                 yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()
 
 
 def numbered_words(text: Octets, found: Found, field: int) -> tuple[Longs, list[str]]:
-    """Return the number of each record's word at a field, -1 where it has none, and the words; ``text`` has ``SPARE`` bytes after them."""
+    """Return the words in a field as codes: each record's index into the list of words, -1 if it has none.
+
+    `SPARE` bytes must follow the text.
+    """
     rows = len(found)
     most = min(MOST, 1 << max(_LEAST, rows).bit_length())
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
     count = word_ids(text, found.records, found.width, field, ids, firsts, *Names.empty(most))
-    if count < 0:  # empty words, or very many
+    if count < 0:  # some words are empty, or there are too many
         values = found.places_at(field).text(text)
         codes, words = distinct(values.fill_null(""))
         return np.where(np.asarray(values.is_valid()), codes.astype(np.int64), -1), words

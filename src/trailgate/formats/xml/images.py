@@ -1,6 +1,8 @@
-"""The before and after images of operations, from the columns that rules found.
+"""Build the before and after images of operations from the column records ("cells") that rules found.
 
-Each cell names or numbers its column; those that have none are errors. Then each column's values are gathered from where they are.
+Each cell names or numbers its column; otherwise it is an error. `place_cells` assigns the cells of
+a group of operations to columns and rows, and each column is then converted from text.
+`CellColumns` finds the errors if a cell cannot be placed.
 """
 
 from __future__ import annotations
@@ -28,38 +30,45 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, bytes_unchecked, parser_for
 
-UNNAMED: Final = -1  # a column that has an error
+UNNAMED: Final = -1  # the column of a cell with an error
+
+
+R = TypeVar("R", bound=Records)
+_NO_WORDS: Final = np.zeros(0, np.int64)
+SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
+_OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
 
 
 def columns_by_name(table: Table) -> dict[str, int]:
-    """Return the number of each column by its name, without case."""
+    """Return the number of each column by its case-folded name."""
     return {column.name.casefold(): i for i, column in enumerate(table.columns)}
 
 
 class CellColumns:
-    """The cells of a group of operations and their columns; errors are added to the group's.
+    """The cells of a group of operations, and their columns. Errors are added to the group.
 
-    It is for rules that number columns, and for cells that ``place_cells`` refuses.
+    This is the slow way, for rules that number columns and for cells that `place_cells` refuses.
     """
 
     def __init__(self, group: RecordGroup[XmlRecords]) -> None:
         self.group, self.table = group, group.table
         findings = group.records.findings
+        # For each operation of the batch, its row in the group, or -1.
         place = np.full(len(findings.message), -1)
         place[group.rows] = np.arange(len(group.rows))
         row = place[findings.operation]
         self.cells = np.flatnonzero(row >= 0)
         self.row = row[self.cells]
-        self.column = self._found()
+        self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
-        """Return the column of every cell of the batch, -1 for those of other operations."""
-        found = np.full(len(self.group.records.findings.operation), UNNAMED)
-        found[self.cells] = self.column
-        return found
+        """Return the column of every cell of the batch, -1 for cells of other operations."""
+        columns = np.full(len(self.group.records.findings.operation), UNNAMED)
+        columns[self.cells] = self.column
+        return columns
 
     def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
-        """Add an error where an operation has a column of an image twice."""
+        """Add an error to each operation with two values for one column of an image."""
         rows = self.group.records.findings.columns.rows[self.cells]
         own = plan.reshape(-1, kernels.PLAN)[rows[:, 0]]
         which = np.arange(len(rows))
@@ -69,19 +78,22 @@ class CellColumns:
                 np.where(at >= 0, rows[which, at + 1], ABSENT_CELL) for at in (value, null, missing)
             )
             found, is_null, is_missing = lengths
+            # A cell has a value in this image if its path found an element, if it is marked NULL,
+            # or if a missing element means NULL; and if the rule supplies this image and does not
+            # mark the cell as missing.
             given = (found != ABSENT_CELL) | (is_null >= 0) | (absent != kernels.MISSING)
             given &= (value != kernels.NO_FIELD) & (is_missing < 0)
             kept = np.flatnonzero(given & (self.column >= 0))
             place = self.column[kept] * max(1, len(self.group.rows)) + self.row[kept]
             again = np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])
-            self._refuse(kept[again], self._twice)
+            self._refuse(kept[again], self._repeated_problem)
 
-    def _twice(self, cell: int) -> tuple[str, str]:
+    def _repeated_problem(self, cell: int) -> tuple[str, str]:
         column = self.table.columns[int(self.column[cell])].name
         return f"column {column} is found twice", "Do two rules match it?"
 
-    def _found(self) -> Longs:
-        """Return the column of each cell; add an error where it has none, or two that differ."""
+    def _columns_of_cells(self) -> Longs:
+        """Return the column of each cell. Adds an error if it has none, or two different ones."""
         names, found = self.group.records.column_words("name")
         numbers, digits = self.group.records.column_words("index")
         codes, indexes = names[self.cells], numbers[self.cells]
@@ -93,10 +105,12 @@ class CellColumns:
         return column
 
     def _by_name(self, codes: Longs, found: Sequence[str]) -> Longs:
-        """Return the column that each cell names; add an error where the table has none of the name."""
+        """Return the column that each cell names. Adds an error if the table has no such column."""
         known = columns_by_name(self.table)
         numbers = [known.get(name.casefold(), UNNAMED) for name in found]
-        column: Longs = np.array([*numbers, UNNAMED])[codes]  # the last one is that of no name
+        column: Longs = np.array([*numbers, UNNAMED])[
+            codes
+        ]  # code -1 (no name) selects the last one
 
         def problem(cell: int) -> tuple[str, str]:
             name = found[codes[cell]]
@@ -114,7 +128,10 @@ class CellColumns:
         indexes: Longs,
         found: Sequence[str],
     ) -> Longs:
-        """Return the column that each cell names or numbers; add an error where name and number differ."""
+        """Return the column that each cell names or numbers.
+
+        Adds an error if name and number differ.
+        """
         width = len(self.table.columns)
         numbers = [
             int(t) if t.isascii() and t.isdecimal() and int(t) < width else UNNAMED for t in found
@@ -124,7 +141,7 @@ class CellColumns:
         self._refuse(
             np.flatnonzero(numbered & (own < 0)),
             lambda cell: (
-                f"the table has no column {found[indexes[cell]]!r} of 0 to {width - 1}",
+                f"the table has no column {found[indexes[cell]]!r}; its columns are 0 to {width - 1}",
                 "The first column has the index 0",
             ),
         )
@@ -138,7 +155,7 @@ class CellColumns:
         return np.where(numbered & ~named, own, column)
 
     def _refuse(self, cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
-        """Add errors for cells, by number among those of the group."""
+        """Add errors to cells. `cells` are numbers among the group's cells."""
         for cell in cells.tolist():
             text, hint = problem(cell)
             self._refuse_row(int(self.row[cell]), text, hint)
@@ -152,18 +169,19 @@ class CellColumns:
         group.add(group.rows[[at]], error)
 
 
-R = TypeVar("R", bound=Records)
-
-
 class Placed(NamedTuple):
-    """Where the value of each image, column and row is; a length may be NULL or MISSING."""
+    """The spans of values by image, column and row. A length may be NULL or MISSING."""
 
     starts: Offsets
     lengths: Offsets
 
 
 class CellConverter(NamedTuple):
-    """A column's number, what makes its values of text, and how many bytes text may have that is a value as it is (-1: all text is converted)."""
+    """A column's number and its conversion from text.
+
+    If no text is longer than `taken` bytes, the text is the value and is not converted (-1: always
+    convert).
+    """
 
     column: int
     convert: Convert
@@ -171,10 +189,10 @@ class CellConverter(NamedTuple):
 
 
 class CellGroup(RecordGroup[R]):
-    """Operations of one table and type, whose images are made of cells."""
+    """Operations of one table and type, whose images are built from cells."""
 
     def check_keys(self, placed: Placed, side: int, hint: str = "") -> None:
-        """Add an error, with this hint, for each operation without the value of a key in an image."""
+        """Add an error to each operation that lacks the value of a key in an image."""
         rows, width = len(self.rows), len(self.table.columns)
         for i, column in enumerate(self.table.columns):
             if column.key:
@@ -185,7 +203,10 @@ class CellGroup(RecordGroup[R]):
                     self.refuse_rows(np.flatnonzero(missing), problem, column.name, hint)
 
     def columns(self, placed: Placed, text: Octets, converters: Sequence[CellConverter]) -> Image:
-        """Return the columns of images in three states, one image after the other: all are gathered together from one text."""
+        """Return the columns of the images, one image after the other.
+
+        All are copied from the text in one pass.
+        """
         rows, count = len(self.rows), len(converters)
         bits = (rows + 7) // 8
         offsets, valid = np.empty(count * (rows + 1), np.int32), np.empty(count * bits, np.uint8)
@@ -198,11 +219,11 @@ class CellGroup(RecordGroup[R]):
         out = np.empty(size, np.uint8)
         kernels.copy_cells(text, rows, *placed, offsets, totals, out)
         buffers = pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)
-        found = []
+        image = []
         for i, own in enumerate(totals.reshape(count, -1).tolist()):
             length, nulls, gone, begin, longest = own
             if gone == rows:
-                found.append(ABSENT)
+                image.append(ABSENT)
                 continue
             parts = [
                 buffers[0].slice(i * bits, bits) if nulls else None,
@@ -211,11 +232,12 @@ class CellGroup(RecordGroup[R]):
             ]
             values = pa.Array.from_buffers(pa.string(), rows, parts, nulls)
             mask = missing[i * rows : (i + 1) * rows] if gone else None
+            # Short text is already a valid value, for example of a VARCHAR that is long enough.
             if longest <= converters[i].taken:
-                found.append(StateColumn(values, mask))
+                image.append(StateColumn(values, mask))
             else:
-                found.append(self._column(values, mask, converters[i]))
-        return tuple(found)
+                image.append(self._column(values, mask, converters[i]))
+        return tuple(image)
 
     def _column(
         self, text: pa.Array, missing: Mask | None, converter: CellConverter
@@ -231,15 +253,15 @@ class CellGroup(RecordGroup[R]):
     def _add(self, at: int, error: DecodeError, name: str) -> None:
         row = int(self.rows[at])
 
-        def placed(row: int) -> TrailgateError:
+        def error_at(row: int) -> TrailgateError:
             found = self.records.error(row, error.problem, error.hint)
             found.where = replace(found.where, raw=error.where.raw)
             return found.with_place(table=self.table.name, field=name)
 
-        self.add(np.array([row]), placed)
+        self.add(np.array([row]), error_at)
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        """Add errors for rows, by number among those of the group; ``name`` is the column's."""
+        """Add errors to rows, by their numbers in the group. `name` is the column."""
 
         def error(row: int) -> TrailgateError:
             return self.records.error(row, problem, hint, table=self.table.name, field=name)
@@ -247,13 +269,11 @@ class CellGroup(RecordGroup[R]):
         self.add(self.rows[rows], error)
 
 
-_NO_WORDS: Final = np.zeros(0, np.int64)
 _BEFORE, _AFTER = "before.", "after."
-SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
 
 
 class CellImages:
-    """Reads images of cells; what a table's columns decide is made once and kept. ``parser`` returns what makes a column's values of text."""
+    """Reads images from cells. Converters are created once per table, by `parser`."""
 
     def __init__(self, parser: Callable[[Column], Convert] = parser_for) -> None:
         self._parser = parser
@@ -262,9 +282,9 @@ class CellImages:
     def images(
         self, group: CellGroup[R], placed: Placed, text: Octets, kind: int, key_hint: str = ""
     ) -> tuple[Image, Image]:
-        """Return before and after of operations whose values are placed in a text; what is wrong is added to the group's errors.
+        """Return the before and after images of operations. Errors are added to the group.
 
-        ``key_hint`` is what to try if a key is missing.
+        `key_hint` is the hint for a missing key.
         """
         absent = (ABSENT,) * len(group.table.columns)
         first, last = SIDES.get(kind, (0, 2))
@@ -285,7 +305,7 @@ class CellImages:
 
 
 class XmlImageReader:
-    """Reads images by one set of options; what rules give a table's columns is made once and kept."""
+    """Reads the images of XML operations with one set of options. Plans are made once per table."""
 
     def __init__(self, options: XmlOptions) -> None:
         self._rules = options.all_rules()
@@ -297,18 +317,21 @@ class XmlImageReader:
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of operations; what is wrong is added to the errors."""
+        """Read the before and after images of operations of one table and type.
+
+        Errors are added to `errors`.
+        """
         if kind == TRUNCATE:
             absent = (ABSENT,) * len(table.columns)
             return absent, absent
         group = _XmlGroup(records, table, rows, errors)
         plan = self._plan(records.findings.columns, table, kind)
-        placed = group.placed(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
+        placed = group.place_values(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
         hint = _key_hint(self._rules, kind)
         return self._images.images(group, placed, records.findings.text, kind, hint)
 
     def _plan(self, found: Found, table: Table, kind: int) -> Longs:
-        """Return what each rule gives, as ``place_cells`` takes it."""
+        """Return the plan for `place_cells`: one row per rule."""
         if self._fields is not found.fields:
             self._fields, self._plans = found.fields, {}
         plan = self._plans.get((table.name, kind))
@@ -325,11 +348,11 @@ class _XmlGroup(CellGroup[XmlRecords]):
 
     @property
     def findings(self) -> Findings:
-        """Return what was found in the batch."""
+        """The findings of the batch."""
         return self.records.findings
 
-    def placed(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
-        """Return the places of the cells of some images; add errors for those that have none."""
+    def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
+        """Return the spans of the images' columns. Errors are added for cells without a place."""
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
         starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
         found = self.findings.columns
@@ -339,6 +362,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
             cells = CellColumns(self)
             words = cells.of_all()
             plan = plan.copy()
+            # Columns by number: let every cell name its column, by the numbers computed here.
             plan[kernels.COLUMN :: kernels.PLAN] = UNNAMED
         else:
             words, names = self.records.cell_words("name") or (_NO_WORDS, [])
@@ -354,16 +378,13 @@ class _XmlGroup(CellGroup[XmlRecords]):
         return Placed(starts, lengths)
 
 
-_OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
-
-
 def _key_hint(rules: Sequence[Rule], kind: int) -> str:
-    """Return what to try if a key is missing: a rule may have values of the other image alone."""
+    """Return the hint for a missing key: a rule may supply only values of the other image."""
     wanted, other = (_BEFORE, _AFTER) if kind == DELETE else (_AFTER, _BEFORE)
     for rule in rules:
         if f"{other}value" in rule.values and rule.values.keys().isdisjoint(("value", f"{wanted}value")):  # fmt: skip
             return (
-                f"{_OPERATIONS.get(kind, 'An update')} takes {wanted[:-1]} values, and the rule {rule.name} has only {other}value: "
+                f"{_OPERATIONS.get(kind, 'An update')} needs {wanted[:-1]} values, but the rule {rule.name} has only {other}value: "
                 f"use value, or add {wanted}value"
             )
     return ""
@@ -372,10 +393,11 @@ def _key_hint(rules: Sequence[Rule], kind: int) -> str:
 def _plan_images(
     rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
 ) -> list[int]:
-    """Return what a rule gives operations of a type, as ``place_cells`` takes it.
+    """Return a rule's row of the plan, for operations of one type.
 
-    What has no prefix is of the before image of deletes, and of the after image of others; conditions without one are of both.
-    Where ``before.value``, or ``after.value`` of an update, finds no element, the column is missing: others are NULL (decision 0047).
+    Properties without a prefix belong to the before image of deletes and to the after image of
+    others; conditions without a prefix belong to both. If `before.value`, or `after.value` of an
+    update, finds no element, the column is missing. Other values are NULL then (decision 0047).
     """
 
     def field(names: Sequence[str]) -> int:
@@ -384,6 +406,7 @@ def _plan_images(
 
     found = []
     for image in (_BEFORE, _AFTER):
+        # `value` without a prefix counts for the main image of the operation type.
         shared = "value" in rule.values and (image == _BEFORE) == (kind == DELETE)
         own = image + "value" in rule.values or (not shared and image + "isnull" in rule.values)
         value = kernels.NO_FIELD

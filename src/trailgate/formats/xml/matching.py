@@ -1,7 +1,10 @@
-"""Rules applied to the tree of a document: the general way, for what the scanner does not follow, and for ``explain``.
+"""Apply rules to the tree of a document.
 
-A path is followed step by step, each from all elements that the one before leads to. A rule matches where its path leads to, and its subrules begin there; the
-matches of many messages are gathered as the same findings that the scanner gives.
+This is the general engine, for whatever the compiled scanner does not support, and for `explain`.
+
+A path is followed step by step; each step starts from all elements that the one before found. A
+rule matches the elements that its path finds, and its subrules start there. `Collector` gathers the
+matches of many messages as the same `Findings` that the scanner returns.
 """
 
 from __future__ import annotations
@@ -28,31 +31,41 @@ from trailgate.formats.xml.rules import (
     Step,
 )
 
+_PARTS: Final[Mapping[Part, Callable[[Element, Document], str | None]]] = MappingProxyType(
+    {
+        Part.TEXT: lambda element, _: element.text(),
+        Part.EXACT_TEXT: lambda element, _: element.exact_text(),
+        Part.CONTENT: lambda element, document: document.content(element),
+        Part.NAME: lambda element, _: element.name,
+        Part.POSITION: lambda element, _: str(element.position),
+    }
+)
+
 
 class Matcher:
-    """Follows paths; ``namespaces`` are those of the prefixes that paths may have.
+    """Follows paths in a tree. `namespaces` maps the prefixes in paths.
 
-    A name without a prefix matches elements and attributes of any namespace.
+    A name without a prefix matches any namespace.
     """
 
     def __init__(self, namespaces: Mapping[str, str]) -> None:
         self.namespaces = namespaces
 
     def elements(self, path: Path, here: Element) -> list[Element]:
-        """Return the elements that a path leads to from an element, in the document's order."""
-        found: list[Element] = [here]
+        """Return the elements that a path finds from an element, in document order."""
+        reached: list[Element] = [here]
         if path.absolute:
-            found = [_top(here)]
+            reached = [_top(here)]
         for _ in range(path.up):
-            found = [element.parent for element in found if element.parent is not None]
+            reached = [element.parent for element in reached if element.parent is not None]
         for step in path.steps:
-            found = self._step(step, found)
-        return found
+            reached = self._step(step, reached)
+        return reached
 
     def values(self, path: Path, here: Element, document: Document) -> Iterator[str]:
-        """Yield the values that a path leads to.
+        """Yield the values that a path finds.
 
-        A path without an accessor gives an empty text where it leads to an element.
+        A path without an accessor yields "" for each element.
         """
         for element in self.elements(path, here):
             value = self._access(path.accessor, element, document)
@@ -60,7 +73,7 @@ class Matcher:
                 yield value
 
     def finds_empty(self, path: Path, here: Element) -> bool:
-        """Return whether a path without a value leads to an element, which then has no content."""
+        """Return whether a path that yields no value finds an element nevertheless, which then has no content."""
         contents = path.accessor is not None and path.accessor.part in {Part.TEXT, Part.CONTENT}
         return contents and bool(self.elements(path, here))
 
@@ -70,6 +83,8 @@ class Matcher:
             here = [child for child in parent.children if self._is(step.name, child)]
             for predicate in step.predicates:
                 here = self._chosen(predicate, here)
+            # Keyed by offset: with // an element may be reached twice, and sorting restores
+            # document order.
             reached.update((child.start, child) for child in here)
         return [reached[start] for start in sorted(reached)]
 
@@ -106,9 +121,13 @@ class Matcher:
         return _PARTS[accessor.part](element, document)
 
     def _attribute(self, name: Name, element: Element) -> str | None:
-        """Return an attribute's value; without a prefix in the path, one that has none comes first."""
-        found: Iterable[Attribute] = (a for a in element.attributes if self._is(name, a))
-        first = next(iter(sorted(found, key=lambda a: bool(a.prefix))), None)
+        """Return an attribute's value.
+
+        If the path has no prefix, an attribute without one takes precedence.
+        """
+        candidates: Iterable[Attribute] = (a for a in element.attributes if self._is(name, a))
+        # sorted() is stable, and False sorts before True: names without a prefix first.
+        first = next(iter(sorted(candidates, key=lambda a: bool(a.prefix))), None)
         return None if first is None else first.value
 
 
@@ -118,26 +137,15 @@ def _top(element: Element) -> Element:
     return element
 
 
-_PARTS: Final[Mapping[Part, Callable[[Element, Document], str | None]]] = MappingProxyType(
-    {
-        Part.TEXT: lambda element, _: element.text(),
-        Part.EXACT_TEXT: lambda element, _: element.exact_text(),
-        Part.CONTENT: lambda element, document: document.content(element),
-        Part.NAME: lambda element, _: element.name,
-        Part.POSITION: lambda element, _: str(element.position),
-    }
-)
-
-
 Values = dict[str, str]
 
 
 @dataclass(slots=True, eq=False)
 class Match:
-    """A rule and an element that it matched, with the values found and the matches of its subrules.
+    """A rule and an element that it matched, with the values and the matches of its subrules.
 
-    ``empty`` are the properties whose paths find elements without content, ``again`` has a bit for each of ``PATHS`` that finds further
-    values.
+    `empty` are the properties whose paths find elements without content. `again` has a bit for each
+    property of `PATHS` whose path finds more than one value.
     """
 
     rule: Rule
@@ -149,12 +157,12 @@ class Match:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Return what sorts matches as their elements come in the document, then as rules are listed."""
+        """The sort key of matches: document order, then the order of rules."""
         return self.element.start, self.rule.number
 
 
 def _is_stored_last(path: Path) -> bool:
-    """Return whether an element's value is more than that it is there, its name or its number."""
+    """Return whether a path yields more than the element's existence, name or position."""
     return path.accessor is not None and path.accessor.part not in {Part.NAME, Part.POSITION}
 
 
@@ -165,9 +173,9 @@ class RuleMatcher:
         self.rules, self.matcher = rules, matcher
 
     def matches(self, document: Document) -> list[Match]:
-        """Return the matches of the top rules in a document."""
-        found = [m for rule in self.rules for m in self._match(rule, document.top, document)]
-        return sorted(found, key=lambda match: match.order)
+        """Return the matches of the top-level rules in a document."""
+        top_matches = [m for rule in self.rules for m in self._match(rule, document.top, document)]
+        return sorted(top_matches, key=lambda match: match.order)
 
     def _match(self, rule: Rule, here: Element, document: Document) -> Iterator[Match]:
         elements = [here] if rule.match is None else self.matcher.elements(rule.match, here)
@@ -202,7 +210,10 @@ class Collector:
         self.operation: list[int] = []
 
     def add(self, message: int, matches: Sequence[Match], shift: int = 0) -> None:
-        """Add a message's matches; ``shift`` is how many of its bytes are not in the tree's text."""
+        """Add a message's matches.
+
+        `shift` is the number of bytes (a byte order mark) before the tree's text.
+        """
         for match in matches:
             if match.rule.type is RuleType.TRANSACTION:
                 number = self._outer(match, -1, message)
@@ -217,9 +228,13 @@ class Collector:
         return self.outer.add(match, self.text)
 
     def _operation(self, match: Match, place: tuple[int, int, int], shift: int) -> None:
-        """Add an operation of a message, outer record and transaction, with all below it."""
+        """Add an operation with everything below it.
+
+        `place` is its message, outer record and transaction.
+        """
         message, around, transaction = place
         below = sorted(match.below, key=lambda m: m.order)
+        # A rule that only groups others makes no operation of its own.
         if not match.rule.groups:
             number = self.operations.add(match, self.text)
             element = match.element
@@ -235,7 +250,7 @@ class Collector:
             self._operation(each, (message, around, transaction), shift)
 
     def findings(self) -> Findings:
-        """Return what was found."""
+        """Return the findings."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return Findings(
@@ -255,7 +270,7 @@ class Collector:
 
 
 class _Records:
-    """Records of one type of rules, while they are gathered."""
+    """The records of one rule type, while they are gathered."""
 
     def __init__(self) -> None:
         self.rules: list[int] = []
@@ -276,6 +291,7 @@ class _Records:
 
     def found(self) -> Found:
         fields = {name: 1 + 2 * number for number, name in enumerate(self.places)}
+        # -1 in a length means that no value was found.
         rows = np.full((len(self.rules), 1 + 2 * len(fields)), -1, np.int32)
         rows[:, 0] = self.rules
         for name, places in self.places.items():

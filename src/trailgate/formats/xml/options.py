@@ -1,7 +1,8 @@
-"""The options of XML messages: the ``xml.*`` properties and the rules that they name, typed and checked together.
+"""The options of XML messages: the `xml.*` properties and the rules that they name.
 
-Where a value of all operations comes from is decided here: each rule that makes operations, and the rules around it, must give the
-same ones, or none does and they are generated.
+This also decides where the metadata of all operations comes from. Each rule that finds operations,
+together with the rules around it, must supply the same values: either all supply a value, for
+example a transaction id, or none does and it is generated.
 """
 
 from __future__ import annotations
@@ -28,23 +29,26 @@ from trailgate.model.tables import Definitions
 PARSER: Final = "xml"
 
 
-def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Return the tables that XML properties define; raises OptionError where they define none."""
-    return PropertyReader(properties, PARSER).definitions(files)
-
-
 _LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
 _MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
 _WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
 _POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
+
+
+def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
+    """Read the tables. Raises OptionError if none are defined."""
+    return PropertyReader(properties, PARSER).definitions(files)
+
+
 Chain = tuple[Rule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlOptions(MetadataOptions):
-    """How XML messages are read; see ``docs/properties.md`` for each property.
+    """How XML messages are read. `docs/properties.md` describes each property.
 
-    ``namespaces`` are those of the prefixes that the rules' paths may have; ``encoding`` is that of all messages without a mark.
+    `namespaces` maps the prefixes in the rules' paths. `encoding` is that of all messages without a
+    byte order mark.
     """
 
     rules: tuple[Rule, ...]
@@ -54,12 +58,12 @@ class XmlOptions(MetadataOptions):
 
     @property
     def spans_messages(self) -> bool:
-        """Return whether a transaction may span messages: rules read an indicator."""
+        """Whether a transaction may span messages: if a rule reads an indicator."""
         return any("txind" in rule.values for rule in self.all_rules())
 
     @property
     def message_id_values(self) -> frozenset[str]:
-        """Return the names of the values that are ``$jmsid`` in a rule."""
+        """The names of the values that are `$jmsid` in a rule."""
         pairs = [pair for rule in self.all_rules() for pair in rule.values.pairs]
         return frozenset(name for name, value in pairs if value == _MESSAGE_ID)
 
@@ -69,15 +73,16 @@ class XmlOptions(MetadataOptions):
 
 
 def xml_setup(properties: Properties, files: DefinitionFiles) -> tuple[XmlOptions, Definitions]:
-    """Return the options with their rules, and the tables of the files and properties."""
+    """Read the options with their rules, and the tables of the definitions file and the properties."""
     return xml_options(properties), xml_definitions(properties, files)
 
 
 def xml_options(properties: Properties) -> XmlOptions:
-    """Return the options of the XML parser; raises OptionError that names line and property."""
+    """Read the options of the XML parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, "xml")
     message_id = read.message_id()
     rules = read_rules(properties)
+    # jms.id=time: message ids are generated from positions.
     if message_id == TIME:
         rules = tuple(map(_by_position, rules))
     chains = tuple(_chains(rules, ()))
@@ -87,6 +92,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     namespaces = _namespaces(properties)
     _check_prefixes(properties, rules, namespaces)
     txid = sources.common("txid", ValueSource(SourceKind.TX_ID), mixes=True)
+    # Without a transaction id, the sequence id identifies the transaction.
     if txid.kind is SourceKind.TX_ID and sources.read("seqid"):
         txid = ValueSource(SourceKind.SEQ_ID)
     return XmlOptions(
@@ -112,7 +118,7 @@ def xml_options(properties: Properties) -> XmlOptions:
 
 
 def _by_position(rule: Rule) -> Rule:
-    """Return a rule whose ids are generated where they are ``$jmsid``, and its subrules."""
+    """Return a rule, with its subrules, in which `$jmsid` values are replaced by generated ones."""
     pairs = (
         (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
         for name, value in rule.values.pairs
@@ -135,26 +141,27 @@ def _has_bounds(rules: tuple[Rule, ...]) -> bool:
 
 
 def _chains(rules: tuple[Rule, ...], above: Chain) -> Iterator[Chain]:
-    """Yield each rule that makes operations, after the rules that it is below."""
+    """Yield the chain of each rule that finds operations: the rules around it, then the rule."""
     for rule in rules:
         chain = (*above, rule)
+        # Rules that only group others make no operations.
         if rule.type is RuleType.OPERATION and not rule.groups:
             yield chain
         yield from _chains(rule.subrules, chain)
 
 
 class _Sources:
-    """Where the metadata of all operations comes from."""
+    """Decides the sources of the metadata of all operations."""
 
     def __init__(self, properties: Properties, chains: tuple[Chain, ...]) -> None:
         self.properties, self.chains = properties, chains
 
     def given(self, chain: Chain, name: str) -> list[tuple[Rule, Value]]:
-        """Return the rules of a chain that give a value, the nearest first."""
+        """Return the rules of a chain that supply a value, the innermost first."""
         return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
 
     def read(self, name: str) -> bool:
-        """Return whether a value is read from messages."""
+        """Return whether a value is read from messages by any rule."""
         return any(
             not _is_generated(value)
             for chain in self.chains
@@ -162,28 +169,33 @@ class _Sources:
         )
 
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
-        """Return the source of a value that all operations have; where it ``mixes`` rules may generate it for some.
+        """Return the source of a required value.
 
-        Raises OptionError where it is read for some operations, and the rules of others do not give it.
+        With `mixes`, rules may generate it for some operations.
+
+        Raises OptionError if it is read for some operations, and the rules of others do not supply
+        it.
         """
         if not self.read(name):
             return generated
         for chain in self.chains:
-            found = self.given(chain, name)
-            if not found or (not mixes and any(_is_generated(value) for _, value in found)):
+            suppliers = self.given(chain, name)
+            if not suppliers or (not mixes and any(_is_generated(value) for _, value in suppliers)):
                 hint = f"Give {name} in all rules, or in none: it is generated then"
                 if mixes:
-                    hint += f". Where it is to be generated for these alone, give {_WORDS[name]}"
-                problem = f"operations of {chain[-1].name} have no {name} from the message, and others have"
+                    hint += f". To generate it only for these, give {_WORDS[name]}"
+                problem = (
+                    f"operations of {chain[-1].name} get no {name} from the message, but others do"
+                )
                 raise self.properties.error(problem, hint=hint)
         return _field(name)
 
     def optional(self, name: str) -> ValueSource | None:
-        """Return the source of a value that operations may have."""
+        """Return the source of an optional value, or None."""
         return _field(name) if self.read(name) else None
 
     def time_format(self) -> DateFormat | None:
-        """Return the format of all timestamps, None for the default one or where rules differ."""
+        """Return the format of all timestamps. None for the default format, or if rules differ."""
         given = {
             rule.timestamp_format
             for chain in self.chains
@@ -192,7 +204,7 @@ class _Sources:
         return given.pop() if len(given) == 1 else None
 
     def check_operation(self, chain: Chain) -> None:
-        """Raise OptionError where rules do not give an operation's table or type."""
+        """Raise OptionError if the rules of a chain do not supply an operation's table or type."""
         rule = chain[-1]
         hint = "It can also be given in the operation rule above"
         if not self.given(chain, "optype"):
@@ -218,24 +230,24 @@ def _is_generated(value: Value) -> bool:
 
 def _namespaces(properties: Properties) -> Lookup[str, str]:
     start = "xml.namespaces."
-    found = [entry for entry in properties.entries if entry.name.startswith(start)]
-    for entry in found:
+    entries = [entry for entry in properties.entries if entry.name.startswith(start)]
+    for entry in entries:
         if not entry.value:
             raise properties.error(f"{entry.written} has no value", entry)
-    return Lookup(tuple((entry.written[len(start) :], entry.value) for entry in found))
+    return Lookup(tuple((entry.written[len(start) :], entry.value) for entry in entries))
 
 
 def _check_prefixes(
     properties: Properties, rules: tuple[Rule, ...], namespaces: Lookup[str, str]
 ) -> None:
-    """Raise OptionError for a prefix in a path whose namespace is not declared."""
+    """Raise OptionError if a path has a prefix that is not declared."""
     for top in rules:
         for rule in top.all():
             paths = [value for value in rule.values.values() if isinstance(value, Path)]
             for path in (*paths, *([] if rule.match is None else [rule.match])):
                 for prefix in path.prefixes():
                     if prefix and prefix not in namespaces:
-                        hint = f"Declare it as xml.namespaces.{prefix}=URI, or leave the prefix out: then namespaces do not matter"
+                        hint = f"Declare it as xml.namespaces.{prefix}=URI, or omit the prefix: then namespaces do not matter"
                         problem = (
                             f"the prefix {prefix} in {path} of rule {rule.name} is not declared"
                         )
@@ -252,5 +264,5 @@ def _count(read: PropertyReader, name: str) -> int:
 def _encoding(read: PropertyReader) -> str:
     text = read.text("encoding")
     if text != DECLARED and not is_known(text):
-        raise read.error(f"the encoding {text} is not known", "encoding")
+        raise read.error(f"the encoding {text} is unknown", "encoding")
     return text

@@ -1,7 +1,9 @@
-"""XML messages to records and images, a batch at a time (capture properties §7).
+"""Read XML messages, a batch at a time (capture properties §7).
 
-The compiled scanner reads a batch; the messages that it does not take are read by the general way (``matching``), which finds the same or states what is
-wrong with them. What follows does not know which of the two it was.
+Two engines apply the rules. The compiled scanner reads a batch in one pass. It refuses messages
+with anything unusual, for example a DTD or a fault. These go to the general engine (`matching.py`),
+which parses each message into a tree and either finds the same values or reports the fault. Both
+return `Findings`; the rest of the reader does not know which engine found them.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class RuleReader:
-    """Applies one set of rules; what these decide is made once and kept.
+    """Applies one set of rules to messages. Rules are compiled once.
 
-    The first few bytes are read by the general way: compiling the scanner takes longer than that.
+    The first few bytes are read by the general engine, because compiling the scanner takes longer
+    than that.
     """
 
     def __init__(
@@ -50,10 +53,13 @@ class RuleReader:
         self.limits, self.encoding = limits, encoding
         self._matcher = RuleMatcher(rules, Matcher(namespaces or {}))
         self._scanner = _scanner(rules, limits, namespaces or {})
-        self._read = 0  # bytes
+        self._read = 0  # bytes read so far
 
     def findings(self, messages: MessageBatch) -> tuple[Findings, Iterable[str]]:
-        """Return what the rules find, and names that occur in the documents; raises BadMessagesError."""
+        """Return the matches of the rules, and names that occur in the documents.
+
+        Raises BadMessagesError.
+        """
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
             return self.general(messages, range(len(messages)))
@@ -66,9 +72,11 @@ class RuleReader:
     def general(
         self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
     ) -> tuple[Findings, set[str]]:
-        """Return what the rules find in some of the messages, by their trees, and names there.
+        """Apply the rules to some of the messages with the general engine.
 
-        Raises BadMessagesError, also for those that are ``crowded`` with names.
+        Return the matches, and names.
+
+        Raises BadMessagesError, also for the messages in `crowded`, which have too many names.
         """
         collector, names = Collector(), set[str]()
         errors: dict[int, TrailgateError] = {
@@ -77,9 +85,9 @@ class RuleReader:
             )
             for number in crowded
         }
-        whole = memoryview(messages.data)
+        data = memoryview(messages.data)
         for number in numbers:
-            body = bytes(whole[messages.starts[number] : messages.ends[number]])
+            body = bytes(data[messages.starts[number] : messages.ends[number]])
             try:
                 document = parse_document(body, self.limits, self.encoding)
             except DecodeError as error:
@@ -94,13 +102,15 @@ class RuleReader:
 
 
 def _scan(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
-    """Return what the scanner finds in messages of any encoding, and those that it does not take."""
+    """Scan messages of any encoding. The result lists those that the scanner refuses."""
     every = range(len(messages))
     numbers, bodies = utf8_numbers(messages, every[:1], encoding)
-    if numbers:  # mostly all are of one encoding
+    if numbers:  # mostly all messages have the same encoding
         numbers, bodies = utf8_numbers(messages, every, encoding)
         if len(numbers) == len(messages):
             return scanner.scan(batch_of(messages, numbers, bodies))
+    # Scan the original bytes. Messages that are refused may be in another encoding: convert only
+    # these.
     first = scanner.scan(messages)
     numbers, bodies = utf8_numbers(messages, first.refused, encoding)
     if not numbers:
@@ -115,16 +125,19 @@ def _scan(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
 def _scanner(
     rules: Sequence[Rule], limits: Limits, namespaces: Mapping[str, str]
 ) -> Scanner | None:
-    """Return the scanner of the rules, or None where they have what only the general way does."""
+    """Create the scanner of the rules.
+
+    None if they use something that only the general engine supports.
+    """
     try:
         return Scanner(compile_rules(rules, namespaces), limits)
     except NotForScannerError as reason:
-        _LOG.info("XML messages are read by the general way, for the rules have %s", reason)
+        _LOG.info("XML messages are read by the general engine, because the rules have %s", reason)
         return None
 
 
 class XmlFormat(MessageFormat[XmlRecords]):
-    """Reads operations by one set of options; what these decide is made once and kept."""
+    """Reads operations with one set of options."""
 
     def __init__(self, options: XmlOptions) -> None:
         self.options = options
@@ -136,17 +149,20 @@ class XmlFormat(MessageFormat[XmlRecords]):
         self._coverage = Coverage(options.rules)
 
     def records(self, messages: MessageBatch) -> XmlRecords:
-        """Return the operations that the rules find; raises BadMessagesError."""
+        """Find the operations that match the rules. Raises BadMessagesError."""
         findings, names = self.reader.findings(messages)
         seen = self._coverage.seen(messages, findings, names)
         return XmlRecords.of(messages, self.options, findings, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return what a run notes at its end: the rules without a match, and messages without operations."""
+        """Return the warnings of a run: rules that never matched, and messages without operations."""
         return self._coverage.warnings(notes)
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike operations; what is wrong is added to the errors."""
+        """Read the before and after images of operations of one table and type.
+
+        Errors are added to `errors`.
+        """
         return self._images.images(records, table, kind, rows, errors)

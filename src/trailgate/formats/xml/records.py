@@ -1,4 +1,9 @@
-"""The operations that rules found in a batch of messages, and their metadata."""
+"""The operations that rules found in a batch of messages, as records, and their metadata.
+
+A metadata value, for example the transaction id, may be supplied by the operation's rule or by a
+rule around it. These are called *levels*. The innermost level with a value counts. Values are spans
+of the text, literals of rules, or message headers.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +28,12 @@ from trailgate.messages.properties import Lookup, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import Records
 
-_SHOWN: Final = 4096  # bytes of an element that an error may need
-_MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # by begins * 2 + ends
+_SHOWN: Final = 4096  # bytes of an element that an error keeps
+_MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
 
 
 def element_bytes(messages: MessageBatch, message: int, start: int, end: int) -> bytes:
-    """Return the beginning of the element between two places of a message."""
+    """Return the first bytes of the element in [start, end) of a message."""
     begin = int(messages.starts[message])
     shown = slice(begin + int(start), begin + min(int(end), int(start) + _SHOWN))
     return bytes(memoryview(messages.data)[shown])
@@ -36,7 +41,11 @@ def element_bytes(messages: MessageBatch, message: int, start: int, end: int) ->
 
 @dataclass(frozen=True, slots=True)
 class RuleValues:
-    """What all rules give, worked out once: the properties, and by property the rules whose values are not paths, and these."""
+    """The values that all rules supply, computed once.
+
+    `given` are the names of all properties. `written` has, by property, the rules whose value is
+    not a path, with that value.
+    """
 
     rules: tuple[Rule, ...]
     given: frozenset[str]
@@ -44,7 +53,7 @@ class RuleValues:
 
     @classmethod
     def of(cls, rules: tuple[Rule, ...]) -> RuleValues:
-        """Return the values of rules, which are in the order of their numbers."""
+        """Compute the values of rules, which are in the order of their numbers."""
         written: dict[str, list[tuple[int, ValueSource]]] = {}
         for rule in rules:
             for name, source in rule.values.pairs:
@@ -55,7 +64,7 @@ class RuleValues:
 
 @dataclass(slots=True)
 class _Kept:
-    """What was worked out of the findings, for several uses."""
+    """Results computed from the findings that are used several times."""
 
     every: Longs
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
@@ -65,7 +74,10 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class XmlRecords(Records):
-    """Operations as records. A value comes from the operation's own rule, else from those above it."""
+    """Operations as records.
+
+    A value comes from the operation's rule, or else from the rules around it.
+    """
 
     options: XmlOptions
     findings: Findings
@@ -82,7 +94,7 @@ class XmlRecords(Records):
         values: RuleValues,
         seen: frozenset[str],
     ) -> XmlRecords:
-        """Return the records of what was found in messages."""
+        """Create the records of the findings."""
         kept = _Kept(np.arange(len(findings.message)))
         return cls(
             messages, findings.message, findings.start, options, findings, values, seen, kept
@@ -90,11 +102,11 @@ class XmlRecords(Records):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Return which rules matched, and the names in documents if some did not."""
+        """The rules that matched, and the names in documents if some rules did not match."""
         return self.seen
 
     def text(self, name: str) -> pa.Array:
-        """Return each operation's value of a property, null where the message has none."""
+        """Return a property's value for each operation, null if it has none."""
         special = {
             "schemaandtable": self._table_names,
             "optype": lambda: self._letters("optype"),
@@ -102,8 +114,8 @@ class XmlRecords(Records):
         }
         return special[name]() if name in special else self._resolve(name)[0]
 
-    def lacking(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem of an operation for which the rules find no value, and a hint."""
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem and the hint for an operation without a value."""
         names = ("schemaandtable", "schema", "table") if name == "schemaandtable" else (name,)
         asked = [
             f"{rule.name}.{own}={rule.values[own]}"
@@ -114,8 +126,9 @@ class XmlRecords(Records):
         return f"no {what} is found in the message", f"Looked for: {', '.join(asked)}"
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each operation's number among the different values of a property, and these."""
+        """Return a property as codes: for each operation an index into the list of distinct values."""
         if name == "txind" and "txind" not in self.values.given:
+            # An operation ends its transaction if the next one begins another: 0 M, 1 E, 2 B, 3 W.
             begins = self._begins()
             return begins * 2 + np.append(begins[1:], True), [chr(mark) for mark in _MARKS]
         alone = name != "schemaandtable" or "table" not in self.values.given
@@ -126,12 +139,15 @@ class XmlRecords(Records):
             return coded[:2]
         codes, letters = self._letter_codes(name, *coded)
         known = [letter for letter in letters if letter is not None]
-        # Another look at the text refuses what has no letter.
+        # If a code has no letter, `text` raises the error.
         return (codes, known) if len(known) == len(letters) else distinct(self.text(name))
 
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
-        """Return the number of each operation's value, the values, and the rules that give them; None where one level does not give all."""
-        levels = self._giving(name)
+        """Return a property as codes, values and deciding rules, if one level supplies all of it.
+
+        Otherwise None.
+        """
+        levels = self._supplying_levels(name)
         if len(levels) != 1:
             return None
         found, which = levels[0]
@@ -146,7 +162,10 @@ class XmlRecords(Records):
         return codes, strings, rule if which is self.kept.every else rule[which]
 
     def _words(self, name: str, found: Found) -> tuple[Longs, list[str]] | None:
-        """Return the number of each record's value of a property, -1 where it has none, and the values; None where these are in headers."""
+        """Return each record's value of a property as an index into the list of values, -1 if it has none.
+
+        None if values come from headers.
+        """
         written = self.values.written.get(name, ())
         if any(source.kind is not SourceKind.LITERAL for _, source in written):
             return None
@@ -158,12 +177,16 @@ class XmlRecords(Records):
             numbers = {text: number for number, text in enumerate(strings)}
             for number, source in written:
                 fixed[number] = numbers.setdefault(source.name, len(numbers))
+            # Rules above the last one with a literal select the appended -1.
             own = np.append(fixed, -1)[np.minimum(found.rule, len(fixed))]
             codes, strings = np.where(own >= 0, own, codes), list(numbers)
         return codes, strings
 
     def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
-        """Return what ``column_words`` does, of the values that are in the message; None where no path gives the property."""
+        """Return the same as `column_words`, but only values read from messages.
+
+        None if no path supplies the property.
+        """
         columns = self.findings.columns
         if name not in columns.fields:
             return None
@@ -173,20 +196,23 @@ class XmlRecords(Records):
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each column's number among the words of a property, -1 where it has none, and these."""
+        """Return each column's value of a property as an index into the list of words, -1 if it has none."""
         words = self._words(name, self.findings.columns)
         assert words is not None
         return words
 
     def cell_bounds(self) -> Longs:
-        """Return where the cells of each operation begin, and their end."""
+        """Return the number of each operation's first cell, and the end."""
         if self.kept.bounds is None:
             self.kept.bounds = cell_bounds(self.findings.operation, len(self.message))
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
-        """Return the values that records around operations give, and the number of each operation's; None where operations have their own."""
-        levels = self._giving(name)
+        """Return the values of records around operations, and each operation's index into them.
+
+        None if operations have values of their own.
+        """
+        levels = self._supplying_levels(name)
         if len(levels) != 1 or levels[0][1] is self.kept.every:
             return None
         found, which = levels[0]
@@ -197,46 +223,54 @@ class XmlRecords(Records):
         return places.text(self.findings.text), which
 
     def raw(self, row: int) -> bytes:
-        """Return the beginning of an operation's element."""
+        """Return the first bytes of an operation's element."""
         start, end = self.findings.start[row], self.findings.end[row]
         return element_bytes(self.messages, self.message[row], start, end)
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the operations of each format of timestamps, or None where all have that of the options."""
+        """Return the rows of each timestamp format.
+
+        None if all operations have the format of the options.
+        """
         formats = [rule.timestamp_format for rule in self.values.rules]
         if self.options.timestamp_format or not any(formats):
             return None
         _, rule = self._resolve("timestamp")
-        found = dict.fromkeys(formats[number] for number in np.unique(rule).tolist())
+        used = dict.fromkeys(formats[number] for number in np.unique(rule).tolist())
         return [
             (np.flatnonzero(np.isin(rule, [i for i, f in enumerate(formats) if f == one])), one)
-            for one in found
+            for one in used
         ]
 
     def is_generated(self, name: str) -> Mask | None:
-        """Return the operations for which a rule generates a value; None where no rule does."""
+        """Return the mask of operations for which a rule generates the value.
+
+        None if no rule does.
+        """
         written = self.values.written.get(name, ())
         mine = [number for number, source in written if source.kind in GENERATED]
         return np.isin(self._resolve(name)[1], mine) if mine else None
 
     def _resolve(self, name: str) -> tuple[pa.Array, Longs]:
-        """Return each operation's value of a property and the number of the rule that gives it."""
+        """Return each operation's value of a property, and the rule that supplies it."""
         (values, rule), *above = self._levels(name)
+        # Outer levels fill in what inner ones lack.
         for others, their_rule in above:
             rule = np.where(np.asarray(values.is_valid()), rule, their_rule)
             values = pc.coalesce(values, others)
         return values, np.maximum(rule, 0)
 
     def _levels(self, name: str) -> list[tuple[pa.Array, Longs]]:
-        """Return the values of a property and the rules that give them: own ones, then those above."""
-        levels = self._giving(name) or [(self.findings.operations, self.kept.every)]
+        """Return the values of a property and the rules that supply them, by level, the innermost first."""
+        levels = self._supplying_levels(name) or [(self.findings.operations, self.kept.every)]
         return [self._level(name, found, which) for found, which in levels]
 
-    def _giving(self, name: str) -> list[tuple[Found, Longs]]:
-        """Return the records that may have values of a property, and those of each operation: own ones, then those above."""
+    def _supplying_levels(self, name: str) -> list[tuple[Found, Longs]]:
+        """Return the records that may have values of a property, and each operation's record among them, by level."""
         findings = self.findings
         levels = [(findings.operations, self.kept.every)]
         which = findings.around
+        # Go outwards level by level until no operation has an outer record.
         while (which >= 0).any():
             levels.append((findings.outer, which))
             which = np.where(which >= 0, findings.above[which], -1)
@@ -253,18 +287,22 @@ class XmlRecords(Records):
         return self.kept.rules[id(found)]
 
     def _level(self, name: str, found: Found, which: Longs) -> tuple[pa.Array, Longs]:
-        """Return the value of a property that each operation has by the record ``which`` of a level."""
+        """Return each operation's value of a property on one level.
+
+        `which` is its record there, or -1.
+        """
         places, inside = found.places(name), which >= 0
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:
             if not inside.all():
-                taken = places.taken(np.where(inside, which, 0))
+                taken = places.take(np.where(inside, which, 0))
                 places = replace(taken, lengths=np.where(inside, taken.lengths, -1))
             elif len(which) != len(found) or found is not self.findings.operations:
-                places = places.taken(which)
+                places = places.take(which)
             values = places.text(self.findings.text)
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
+        # Literals and headers of rules replace what the document has.
         for number, source in self.values.written.get(name, ()):
             mine = rule == number
             if mine.any():
@@ -276,7 +314,7 @@ class XmlRecords(Records):
         if source.kind is SourceKind.LITERAL:
             return pa.scalar(source.name, pa.string())
         if source.kind in GENERATED:
-            return pa.scalar("", pa.string())  # ``generated`` has these operations
+            return pa.scalar("", pa.string())  # see `is_generated`
         if source.kind is SourceKind.MESSAGE_ID:
             values = message_ids(self.messages, self.options.message_id)
         else:
@@ -284,15 +322,15 @@ class XmlRecords(Records):
         return values.take(pa.array(self.message))
 
     def _table_names(self) -> pa.Array:
-        whole, _ = self._resolve("schemaandtable")
-        if not whole.null_count:
-            return whole
+        complete, _ = self._resolve("schemaandtable")
+        if not complete.null_count:
+            return complete
         schema, table = self._resolve("schema")[0], self._resolve("table")[0]
         joined = pc.binary_join_element_wise(schema, table, ".")
-        return pc.coalesce(whole, joined, table)
+        return pc.coalesce(complete, joined, table)
 
     def _letters(self, name: str) -> pa.Array:
-        """Return codes as the letters that they mean by the rules that give them."""
+        """Return each operation's letter: the meaning of its code by the rule that supplies it."""
         values, deciding = self._resolve(name)
         codes, letters = self._letter_codes(name, *distinct(values.fill_null("")), deciding)
         meant = pa.array(letters, pa.string()).take(pa.array(codes))
@@ -304,7 +342,12 @@ class XmlRecords(Records):
     def _letter_codes(
         self, name: str, codes: Longs, found: list[str], deciding: Longs
     ) -> tuple[Longs, list[str | None]]:
-        """Return the number of each operation's letter, and the letters that its codes mean by the deciding rules, None for no letter."""
+        """Return each operation's letter as an index into the list of letters.
+
+        An unknown code has the letter None.
+        """
+        # The same code may mean different letters by different rules: each (rule, code) pair is
+        # looked up once.
         pairs = codes + deciding * len(found)
         used = np.flatnonzero(np.bincount(pairs))
         numbers: dict[str | None, int] = {}
@@ -330,17 +373,19 @@ class XmlRecords(Records):
         return error
 
     def _indicators(self) -> pa.Array:
-        """Return indicators: those that rules read, else the bounds of the transactions found."""
+        """Return the indicators that rules read, or else those that follow from the transactions found."""
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
-        found = strings_of(marks.reshape(-1, 1))
+        indicators = strings_of(marks.reshape(-1, 1))
         if "txind" not in self.values.given:
-            return found
-        return pc.if_else(pa.array(self.findings.transaction >= 0), found, self._letters("txind"))
+            return indicators
+        return pc.if_else(
+            pa.array(self.findings.transaction >= 0), indicators, self._letters("txind")
+        )
 
     def _begins(self) -> Mask:
-        """Return the operations that begin another transaction, or a message, than the one before."""
-        found = np.ones(len(self.message), bool)
+        """Return the mask of operations in another transaction or message than the operation before."""
+        begins = np.ones(len(self.message), bool)
         transaction = self.findings.transaction
-        found[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])
-        return found
+        begins[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])
+        return begins

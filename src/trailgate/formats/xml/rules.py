@@ -1,13 +1,14 @@
-"""The rules that find transactions, operations and columns in XML messages (capture properties §7): their properties, types and paths.
+"""Rules that find transactions, operations and columns in XML messages (capture properties §7).
 
-Paths are the part of XPath that rules may use (capture properties §7.3):
+`read_rules` reads the properties of rules. Their values are paths into the message, a subset of
+XPath (capture properties §7.3):
 
     /Orders/Order[@kind = 'new'][2]/Note/text()
 
-A path has steps from the document (``/``), from the current element (``./``) or from an element around it (``../``).
-A step is a name or ``*``, below the element before it or, after ``//``, anywhere below it. Predicates in brackets
-choose among the elements that a step finds. A path to a value may end with an accessor: ``@name``, ``text()``,
-``content()``, ``name()`` or ``position()``.
+A path has steps from the document (`/`), from the current element (`./`) or from an element around
+it (`../`). A step is a name or `*`; after `//` it may be at any depth. Predicates in brackets
+choose among the elements that a step finds. A path to a value may end with an accessor: `@name`,
+`text()`, `content()`, `name()` or `position()`.
 """
 
 from __future__ import annotations
@@ -36,9 +37,35 @@ from trailgate.messages.properties import (
 )
 from trailgate.messages.property_rows import SourceKind
 
+_NAME: Final = r"[^\W\d][\w.\-]*"
+_QNAME: Final = rf"(?:{_NAME}:)?{_NAME}(?!:)"
+_TOKEN: Final = re.compile(
+    rf"""\s*(?:
+    (?P<slash>//?) | (?P<up>\.\.) | (?P<here>\.) |
+    @\s*(?P<attribute>{_QNAME}) |
+    (?P<function>[\w-]+)\s*\(\s*\) |
+    (?P<axis>{_NAME})\s*:: |
+    (?P<name>{_QNAME}|\*)(?![\w.\-:*]|\s*\() |
+    (?P<open>\[)
+    )""",
+    re.VERBOSE,
+)
+_PREDICATE: Final = re.compile(
+    rf"""\[\s*(?:
+    (?P<number>\d+) |
+    (?:@\s*(?P<attribute>{_QNAME}) | (?P<function>[\w-]+)\s*\(\s*\))
+    \s*=\s*(?:'(?P<single>[^']*)' | "(?P<double>[^"]*)" | (?P<digits>\d+))
+    )\s*\]""",
+    re.VERBOSE,
+)
+_SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'] and [name()='v']"
+_PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
+GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
+_SYSTEM: Final = ("*ts", "*txid", "*seqid")
+
 
 class RuleType(Enum):
-    """What a rule finds."""
+    """The types of rules."""
 
     TRANSACTION = "tx"
     OPERATION = "op"
@@ -46,7 +73,7 @@ class RuleType(Enum):
 
 
 class RuleProperty(NamedTuple):
-    """A property whose value is a path into the message, or one of ``sources`` instead."""
+    """A property of rules. Its value is a path into the message, or one of `sources`."""
 
     name: str
     types: tuple[RuleType, ...]
@@ -95,7 +122,7 @@ VALUES: Final[tuple[RuleProperty, ...]] = (
     ),
 )
 
-# Further properties of a rule, whose values are not paths to values.
+# Other properties of rules, whose values are not paths to values.
 OTHERS: Final[dict[str, tuple[RuleType, ...]]] = {
     "type": tuple(RuleType),
     "match": tuple(RuleType),
@@ -109,11 +136,11 @@ SUBRULES: Final = {_TX: (_OP,), _OP: (_OP, _COL), _COL: ()}
 
 
 class Part(Enum):
-    """What of an element is compared, or is its value."""
+    """The part of an element that is compared, or that is a value."""
 
     ATTRIBUTE = "@"
     TEXT = "text()"
-    EXACT_TEXT = "exact text"  # with its blanks, empty where there is none: of built-in rules alone
+    EXACT_TEXT = "exact text"  # with blanks, "" if there is none; only in built-in rules
     CONTENT = "content()"
     NAME = "name()"
     POSITION = "position()"
@@ -121,7 +148,7 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in a path: ``*`` for any; ``prefix`` is empty where namespaces do not matter."""
+    """A name in a path; `*` matches any. Without a `prefix` the namespace does not matter."""
 
     local: str
     prefix: str = ""
@@ -135,7 +162,7 @@ ANY: Final = Name("*")
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition on an element: its position, or a part of it that equals a text."""
+    """A condition on an element: its position, or a part that equals a text."""
 
     part: Part
     value: str
@@ -150,7 +177,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: elements of a name below the element before, or ``anywhere`` below it."""
+    """One step: elements with this name directly below the previous element, or `anywhere` below it."""
 
     name: Name
     anywhere: bool = False
@@ -162,7 +189,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Accessor:
-    """What is taken of the element that a path leads to."""
+    """The part of the final element that a path returns."""
 
     part: Part
     attribute: Name = ANY
@@ -173,7 +200,7 @@ class Accessor:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A path: from the document (``absolute``), or from so many elements ``up``."""
+    """A path from the document (`absolute`), or from the element `up` levels above the current one."""
 
     absolute: bool = False
     up: int = 0
@@ -194,56 +221,34 @@ class Path:
         return text or "/" if self.accessor is None else f"{text}/{self.accessor}"
 
 
-_NAME: Final = r"[^\W\d][\w.\-]*"
-_QNAME: Final = rf"(?:{_NAME}:)?{_NAME}(?!:)"
-_TOKEN: Final = re.compile(
-    rf"""\s*(?:
-    (?P<slash>//?) | (?P<up>\.\.) | (?P<here>\.) |
-    @\s*(?P<attribute>{_QNAME}) |
-    (?P<function>[\w-]+)\s*\(\s*\) |
-    (?P<axis>{_NAME})\s*:: |
-    (?P<name>{_QNAME}|\*)(?![\w.\-:*]|\s*\() |
-    (?P<open>\[)
-    )""",
-    re.VERBOSE,
-)
-_PREDICATE: Final = re.compile(
-    rf"""\[\s*(?:
-    (?P<number>\d+) |
-    (?:@\s*(?P<attribute>{_QNAME}) | (?P<function>[\w-]+)\s*\(\s*\))
-    \s*=\s*(?:'(?P<single>[^']*)' | "(?P<double>[^"]*)" | (?P<digits>\d+))
-    )\s*\]""",
-    re.VERBOSE,
-)
 _FUNCTIONS: Final = {part.value[:-2]: part for part in Part if part.value.endswith("()")}
 _COMPARED: Final = (Part.TEXT, Part.NAME, Part.POSITION)
-_SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'] and [name()='v']"
 
 
 def parse_path(text: str, *, value: bool) -> Path:
-    """Return a path as it is written; only a path to a ``value`` may have an accessor.
+    """Parse a path. Only a path to a `value` may have an accessor.
 
-    Raises OptionError, with the path and a caret under the place, for what is not supported.
+    Raises OptionError, with the path and a caret below the fault, if something is not supported.
     """
     return _Parser(text, value=value).path()
 
 
 def point(text: str, at: int, problem: str, hint: str = "") -> OptionError:
-    """Return the error of a text, with a caret below the character at fault."""
+    """Create an error with the text and a caret below the character at fault."""
     return OptionError(problem, hint=f"{hint}:{caret_below(text, at)}")
 
 
 class _Parser:
-    """Reads one path from left to right."""
+    """Parses one path from left to right."""
 
     def __init__(self, text: str, *, value: bool) -> None:
         self.text, self.value = text, value
         self.at = 0
         self.found = Path()
-        self.pending = ""  # the slash that waits for its step
+        self.pending = ""  # the last slash, until its step follows
 
     def path(self) -> Path:
-        """Return the path."""
+        """Parse the path."""
         if not self.text.strip():
             raise point(self.text, 0, "the path is empty", _SUPPORTED)
         first = True
@@ -261,6 +266,7 @@ class _Parser:
             raise self._error(start, "this is not understood")
         if self.found.accessor is not None:
             raise self._error(start, f"nothing may follow {self.found.accessor}")
+        # Exactly one group of the pattern matches: its name is the token's type.
         kind, word = next((k, v) for k, v in matched.groupdict().items() if v is not None)
         if kind == "axis":
             raise self._error(start, f"the axis {word}:: is not supported")
@@ -276,6 +282,7 @@ class _Parser:
     def _slash(self, word: str, start: int) -> None:
         if self.pending:
             raise self._error(start, "a name is expected here")
+        # A slash at the start: the path begins at the document.
         if not self.text[:start].strip():
             self.found = replace(self.found, absolute=True)
         self.pending = word
@@ -301,8 +308,8 @@ class _Parser:
 
     def _access(self, accessor: Accessor, start: int) -> None:
         if not self.value:
-            hint = "A match names elements; values are taken by the rule's other properties"
-            raise self._error(start, f"{accessor} is a value, and no element", hint)
+            hint = "A match names elements; the rule's other properties read values"
+            raise self._error(start, f"{accessor} is a value, not an element", hint)
         if self.pending == "//":
             raise self._error(start, f"// before {accessor} is not supported", "Write //*/ for //")
         self.found, self.pending = replace(self.found, accessor=accessor), ""
@@ -335,7 +342,7 @@ class _Parser:
         if part not in _COMPARED:
             names = _list(p.value[:-2] for p in _COMPARED)
             raise self._error(
-                start, f"{matched['function']}() is not compared", f"There are {names}"
+                start, f"{matched['function']}() cannot be compared", f"There are {names}"
             )
         if part is Part.POSITION:
             return self._position(value, start)
@@ -359,9 +366,6 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(f"{name}()" for name in names)
 
 
-_PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
-GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
-_SYSTEM: Final = ("*ts", "*txid", "*seqid")
 _PROPERTIES: Final = {row.name: row for row in VALUES}
 
 Value = Path | ValueSource
@@ -369,10 +373,11 @@ Value = Path | ValueSource
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule with its subrules. ``number`` counts the rules of all messages, each before its subrules.
+    """A rule with its subrules. `number` counts all rules, each before its subrules.
 
-    ``match`` is None where the rule is applied to its parent's element; a subrule's begins there, or above with ``..``.
-    ``codes`` are the values of operation types and indicators, by ``optype`` and ``txind``.
+    If `match` is None, the rule applies to its parent's element. The match of a subrule starts at
+    that element, or above it with `..`. `codes` are the values of operation types ("optype") and
+    indicators ("txind").
     """
 
     number: int
@@ -386,24 +391,24 @@ class Rule:
 
     @property
     def groups(self) -> bool:
-        """Return whether an operation rule only gives values to the operations below it."""
+        """Whether an operation rule only supplies values to the operation rules below it."""
         kinds = {rule.type for rule in self.subrules}
         return self.type is RuleType.OPERATION and kinds == {RuleType.OPERATION}
 
     def all(self) -> Iterator[Rule]:
-        """Yield this rule and all below it, in the order of their numbers."""
+        """Yield this rule and all rules below it, in the order of their numbers."""
         yield self
         for rule in self.subrules:
             yield from rule.all()
 
 
 def read_rules(properties: Properties) -> tuple[Rule, ...]:
-    """Return the rules that ``xml.rules`` names; raises OptionError that names line and property."""
+    """Read the rules named in `xml.rules`. Raises OptionError that names line and property."""
     return _RuleReader(properties).rules()
 
 
 class _RuleReader:
-    """Reads rules from the properties that begin with their names."""
+    """Reads rules from the properties whose names begin with the rule's name."""
 
     def __init__(self, properties: Properties) -> None:
         self.properties = properties
@@ -418,6 +423,7 @@ class _RuleReader:
         name = entry.name
         for prefix in _PREFIXES:
             name = name.removeprefix(prefix)
+        # `order.optype.insertval` is the property optype.insertval of the rule order.
         rule, _, own = name.partition(".")
         known = self.entries.setdefault(rule, {})
         earlier = known.get(own)
@@ -427,10 +433,10 @@ class _RuleReader:
         known[own] = entry
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return the top rules."""
+        """Return the top-level rules."""
         entry = self.properties.get("xml.rules")
         if entry is None:
-            hint = "It names the rules that messages are parsed by, as xml.rules=txrule"
+            hint = "It names the rules for parsing messages, such as xml.rules=txrule"
             raise self.properties.error("xml.rules is required", hint=hint)
         tops = [self._rule(name, entry, None, ()) for name in self._names(entry)]
         for top in tops:
@@ -456,13 +462,13 @@ class _RuleReader:
     def _rule(
         self, name: str, named: Entry, parent: RuleType | None, above: tuple[str, ...]
     ) -> Rule:
-        """Return a rule that the entry ``named`` names, with its subrules."""
+        """Read a rule and its subrules. `named` is the property that names it."""
         own = self.entries.get(name)
         if own is None:
             hint = did_you_mean(name, self.entries) or f"Give {name}.type and its other properties"
             raise self.properties.error(f"there is no rule {name}", named, hint)
         if name in above:
-            problem = f"the rule {name} is its own subrule, by {' and '.join(above)}"
+            problem = f"the rule {name} is its own subrule, through {' and '.join(above)}"
             raise self.properties.error(problem, named)
         self.used.add(name)
         kind = self._type(name, own, named)
@@ -474,6 +480,8 @@ class _RuleReader:
         number = self.count
         self.count += 1
         match = self._path(own["match"], value=False) if "match" in own else None
+        # The match of a subrule is relative to its parent, even if it is written with a leading
+        # slash.
         if match is not None:
             self._check_match(own["match"], match, parent)
             if parent is not None:
@@ -509,7 +517,7 @@ class _RuleReader:
                 raise self.properties.error(f"a rule has no property {word}", entry, hint)
             if kind not in types:
                 allowed = " and ".join(each.value for each in types)
-                problem = f"{word} belongs to rules of type {allowed}, and {name} is {kind.value}"
+                problem = f"{word} belongs to rules of type {allowed}, but {name} is {kind.value}"
                 raise self.properties.error(problem, entry)
             if not entry.value:
                 raise self.properties.error(f"{entry.written} has no value", entry)
@@ -535,6 +543,7 @@ class _RuleReader:
         text = entry.value
         if row.name == "index" and text.isdecimal():
             return ValueSource(SourceKind.LITERAL, str(int(text)))
+        # A literal, a header, or a system value; anything else is a path.
         if text[0] in '"$' or text.casefold() in _SYSTEM:
             try:
                 return parse_source(text, row.sources, HeaderFields())
@@ -544,9 +553,9 @@ class _RuleReader:
         path = self._path(entry, value=True)
         exists = row.name.endswith(("isnull", "ismissing"))
         if path.accessor is None and not exists:
-            hint = f"End the path with an accessor, as {text.rstrip('/')}/text() or @name"
+            hint = f"End the path with an accessor, such as {text.rstrip('/')}/text() or @name"
             if SourceKind.LITERAL in row.sources:
-                hint += f'; where it is the value itself, write it in quotes: "{text}"'
+                hint += f'; if it is the value itself, write it in quotes: "{text}"'
             raise self.properties.error(f"{text} leads to an element, not to a value", entry, hint)
         return path
 
@@ -564,14 +573,18 @@ class _RuleReader:
 
     def _codes(self, name: str, own: dict[str, Entry]) -> Iterator[tuple[str, Lookup[bytes, str]]]:
         yield "optype", self._lookup(name, own, "optype", OP_TYPES)
-        found = self._lookup(name, own, "txind", TX_INDICATORS)
+        indicators = self._lookup(name, own, "txind", TX_INDICATORS)
+        # Without txind.*val properties, 0 to 3 are accepted too.
         numbered = not any(word.startswith("txind.") for word in own)
-        yield "txind", Lookup((*found.pairs, *NUMBERED_INDICATORS)) if numbered else found
+        yield "txind", Lookup((*indicators.pairs, *NUMBERED_INDICATORS)) if numbered else indicators
 
     def _lookup(
         self, name: str, own: dict[str, Entry], what: str, kinds: Iterable[tuple[str, str]]
     ) -> Lookup[bytes, str]:
-        """Return the codes of a rule's operation types or indicators; two equal ones are an error."""
+        """Return the codes of a rule's operation types or indicators.
+
+        Raises OptionError if two codes are equal.
+        """
         found: dict[bytes, str] = {}
         for word, letter in kinds:
             entry = own.get(f"{what}.{word}val")
@@ -584,12 +597,16 @@ class _RuleReader:
         return Lookup(tuple(found.items()))
 
     def _check_indicators(self, tops: list[Rule], entry: Entry) -> None:
-        """Raise OptionError where an indicator is below a transaction rule, or only some of the other rules have one."""
+        """Check where txind is used.
+
+        Raises OptionError if it is below a transaction rule, or if only some of the other rules
+        have it.
+        """
         below = [rule for top in tops if top.type is RuleType.TRANSACTION for rule in top.all()]
         for rule in below:
             if "txind" in rule.values:
                 own = self.entries[rule.name]["txind"]
-                hint = "A transaction rule gives the bounds of transactions itself"
+                hint = "A transaction rule already defines the bounds of transactions"
                 problem = f"{rule.name} is below a transaction rule and cannot have txind"
                 raise self.properties.error(problem, own, hint)
         with_it = [any("txind" in rule.values for rule in top.all()) for top in tops]
@@ -599,6 +616,6 @@ class _RuleReader:
             if top.type is not RuleType.TRANSACTION and not own
         ]
         if any(with_it) and without:
-            problem = f"some rules have txind, and {without[0]} has none"
-            hint = "With txind all operations must have it, but those of transaction rules: transactions may span messages"
+            problem = f"some rules have txind, but {without[0]} has none"
+            hint = "With txind, transactions may span messages: all operations outside of transaction rules must have it"
             raise self.properties.error(problem, entry, hint)

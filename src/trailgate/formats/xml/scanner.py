@@ -1,7 +1,8 @@
-"""Findings by the compiled scanner: one pass over a batch, and the messages that it leaves to the general way.
+"""Run the compiled scanner over a batch, and return its findings and the messages that it refuses.
 
-A scan is called again from the message that it did not take: with more room where there was too little, with more names, with a declaration that
-it knows from then on, or without that message. Of messages of other encodings than UTF-8 it gets a copy that is UTF-8.
+The kernel stops at a message that it cannot finish, and is called again from there: with more room,
+with a larger table of names, with the message's XML declaration added to the known ones, or after
+skipping the message. Messages in other encodings are converted to UTF-8 first (`utf8_numbers`).
 """
 
 from __future__ import annotations
@@ -80,19 +81,22 @@ _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
-_FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # in the order of kernels.names
+_FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # numbered as in kernels/names.py
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
 _ATTRIBUTES: Final = 4096
 _PIECES: Final = 4096
 _SCOPES: Final = 1024
-_BYTES: Final = (1000, 160, 28, 500)  # of a message, to a record of each kind, at first
-_MOST_AT_FIRST: Final = 1 << 20  # records
+_BYTES: Final = (1000, 160, 28, 500)  # estimated bytes of messages per record of each type
+_MOST_AT_FIRST: Final = 1 << 20  # the most records that room is made for initially
+
+
+_END: Final = b"?>"
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The findings of a batch, the messages that the scanner does not take, those with too many names, and names in the others."""
+    """The result of a scan: findings, refused messages, messages with too many names, and the names in the others."""
 
     findings: Findings
     refused: list[int]
@@ -101,7 +105,7 @@ class Scanned:
 
 
 class Room(NamedTuple):
-    """Arrays that a scan works in."""
+    """Working arrays of a scan."""
 
     frames: Longs
     instances: Longs
@@ -112,7 +116,12 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, automaton: Automaton, limits: Limits, longest: int) -> Room:
-        """Return room for the rules, and for documents within limits that have so many bytes."""
+        """Allocate arrays for these rules, the limits, and messages of at most `longest` bytes.
+
+        The depth is at most longest / 3, because the shortest element (`<a>`) has three bytes. An
+        attribute has at least five (` a=""`).
+        """
+        # Frames for the document itself and for one level of look-ahead.
         depths = min(limits.depth, max(_DEPTH, longest // 3)) + 1
         sizes = (
             (depths + 1) * FRAME,
@@ -124,13 +133,13 @@ class Room(NamedTuple):
         )
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
-    def wider(self) -> Room:
-        """Return the same with room for twice as many pieces of text and prefixes."""
+    def enlarge(self) -> Room:
+        """Return arrays with room for twice as many text pieces and prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 
 class Scanner:
-    """Finds what rules name in batches of messages."""
+    """Finds the matches of rules in batches of messages."""
 
     def __init__(self, automaton: Automaton, limits: Limits) -> None:
         self.automaton, self.limits = automaton, limits
@@ -145,13 +154,16 @@ class Scanner:
         ):
             for letter, name in enumerate(known, 1):
                 self.names.info[INFO * self.names.add(name.encode()) + field] = letter
-        self.names.info[XMLNS * INFO + ATTRIBUTE] = 0  # a declaration is not an attribute
+        self.names.info[XMLNS * INFO + ATTRIBUTE] = 0  # xmlns="..." is not an attribute
         self.names.without_prefixes()
         self.declarations = 0
-        self.spare: list[Room] = []  # several threads may scan
+        self.spare: list[Room] = []  # arrays not in use; several threads may scan
 
     def room(self, longest: int) -> Room:
-        """Return arrays to work in, of an earlier scan if there was one; ``longest`` is the size of a message."""
+        """Return working arrays, reused from an earlier scan if possible.
+
+        `longest` is the size of the longest message.
+        """
         new = Room.of(self.automaton, self.limits, longest)
         with suppress(IndexError):
             room = self.spare.pop()
@@ -160,20 +172,23 @@ class Scanner:
         return new
 
     def scan(self, messages: MessageBatch) -> Scanned:
-        """Return what the rules find in messages."""
+        """Return the matches of the rules in messages."""
         return _Scan(self, messages).scan()
 
     def known_declaration(self, text: bytes, names: Names) -> bool:
-        """Return whether a declaration is one of UTF-8, which later scans know."""
-        found = DECLARATION.fullmatch(text)
-        if found is None:
+        """Return whether an XML declaration is valid and declares UTF-8.
+
+        Later scans then know it.
+        """
+        declaration = DECLARATION.fullmatch(text)
+        if declaration is None:
             return False
-        encoding = found[1] or found[2]
+        encoding = declaration[1] or declaration[2]
         if encoding is not None and encoding.lower() not in _ENCODINGS:
             return False
         if self.declarations < _MOST_DECLARATIONS:
             self.declarations += 1
-            kept = self.names.copied()
+            kept = self.names.copy()
             kept.add(text)
             self.names = kept
         return names.add(text) >= 0
@@ -188,8 +203,9 @@ class _Scan:
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if self.count else (0, 0)
         self.size = last - first
         self.starts, self.ends = messages.starts - first, messages.ends - first
-        self.names = scanner.names.copied()
+        self.names = scanner.names.copy()
         literals = np.frombuffer(self.automaton.literals, np.uint8)
+        # Layout of the buffer: messages, SPARE zeros, the literals of rules, then decoded values.
         self.names.used[LITERALS] = self.size + SPARE
         self.names.used[DECODED] = self.size + SPARE + len(literals)
         self.buffer = self._text(octets(messages.data)[first:last], literals)
@@ -197,6 +213,7 @@ class _Scan:
         self.shape = np.zeros(KINDS * SHAPE, np.int64)
         self.records = np.zeros(0, np.int32)
         for kind, width in enumerate(self.automaton.widths):
+            # Round the width up to a multiple of LINE.
             self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused: list[int] = []
@@ -211,7 +228,7 @@ class _Scan:
         return text
 
     def _grow(self, rooms: Sequence[int]) -> None:
-        """Make room for so many records of each kind, and move those that are kept."""
+        """Allocate room for these numbers of records per type, and move the records already found."""
         old = [self.kind(kind) for kind in range(KINDS)]
         widths = self.shape[WIDTH::SHAPE].tolist()
         bases = [0, *accumulate(width * room for width, room in zip(widths, rooms, strict=True))]
@@ -222,26 +239,26 @@ class _Scan:
         self.records = records
 
     def kind(self, kind: int) -> Offsets:
-        """Return the records of a kind, of the messages that were read."""
+        """Return the records of a type, of the messages that were read completely."""
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
     def scan(self) -> Scanned:
-        """Return the findings, and the messages that are left."""
+        """Scan the batch, and return the findings and the messages that are left."""
         bad = self._with_forbidden()
-        if bad:  # they are read as empty messages, which are not taken
+        if bad:  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
         return Scanned(_Finished(self).findings(), self.refused, self.crowded, self.names.seen())
 
     def _with_forbidden(self) -> list[int]:
-        """Return the messages with bytes that are not UTF-8 or that XML forbids."""
+        """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
         if not has_forbidden(self.text, 0, self.size):
             return []
-        whole = self.text[: self.size].tobytes()
+        text = self.text[: self.size].tobytes()
         bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return [number for number, (s, e) in enumerate(bounds) if _is_bad(whole[s:e])]
+        return [number for number, (s, e) in enumerate(bounds) if _is_bad(text[s:e])]
 
     def _run(self) -> None:
         longest = int((self.ends - self.starts).max(initial=0))
@@ -260,14 +277,17 @@ class _Scan:
                 return
             names = self.names
             names.without_prefixes()
+            # A scan stopped in the middle of a message may leave serial numbers in SEEN: skip far
+            # ahead, so that no attribute seems to be repeated.
             names.used[SERIAL] += 1 << 32
             if code == FULL:
                 self._make_room()
-                room = room.wider()
+                room = room.enlarge()
+            # The table is full with names of earlier messages: start again with an empty one.
             elif code == MANY_NAMES and again != first:
-                self.names, again = self._fresh(), first
-            elif code == MANY_NAMES:  # of this message alone
-                more = names.grown()
+                self.names, again = self._initial_names(), first
+            elif code == MANY_NAMES:  # this message alone has too many
+                more = names.enlarge()
                 if more is not None:
                     self.names = more
                 else:
@@ -277,9 +297,9 @@ class _Scan:
                 self.refused.append(first)
                 first += 1
 
-    def _fresh(self) -> Names:
-        """Return the table of names as it was at first, with the places of this batch."""
-        fresh = self.scanner.names.copied()
+    def _initial_names(self) -> Names:
+        """Return the initial table of names, with this batch's counters for serial numbers and decoded text."""
+        fresh = self.scanner.names.copy()
         fresh.used[SERIAL:] = self.names.used[SERIAL:]
         return fresh
 
@@ -299,7 +319,10 @@ class _Scan:
 
 
 def has_forbidden(text: Octets, start: int, end: int) -> bool:
-    """Return whether bytes are not UTF-8 or have characters that XML forbids; ``SPARE`` bytes follow them."""
+    """Return whether bytes are not UTF-8 or have characters that XML forbids.
+
+    `SPARE` bytes must follow them.
+    """
     flags = survey(text, start, end)
     return flags & 1 > 0 or (flags > 0 and _is_no_text(text[start:end].tobytes()))
 
@@ -313,7 +336,7 @@ def _is_no_text(text: bytes) -> bool:
 
 
 class _Finished:
-    """Makes findings of a scan's records."""
+    """Turns a scan's records into findings."""
 
     def __init__(self, done: _Scan) -> None:
         self.automaton = done.automaton
@@ -326,22 +349,22 @@ class _Finished:
         self._resolve()
 
     def _resolve(self) -> None:
-        """Copy the values that anchors have to the records that point at them."""
+        """Copy the values of anchors to the records that point at them."""
         for each in self.automaton.anchored:
             rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
             own = self.automaton.slots[each.kind][each.name]
-            mine = np.flatnonzero((rows[:, RULE] == each.rule) & (rows[:, each.pointer] >= 0))
-            which = rows[mine, each.pointer]
+            pointing = np.flatnonzero((rows[:, RULE] == each.rule) & (rows[:, each.pointer] >= 0))
+            which = rows[pointing, each.pointer]
             for more in range(2):
-                rows[mine, own + more] = anchors[which, each.theirs + more]
+                rows[pointing, own + more] = anchors[which, each.theirs + more]
             if each.again >= 0:
                 again = self.automaton.slots[each.kind][AGAIN] + 1
-                further = mine[anchors[which, each.again + 1] != -1]
+                further = pointing[anchors[which, each.again + 1] != -1]
                 rows[further, again] &= ~(1 << PATHS.index(each.name))
 
     def _field(self, kind: int, field: int) -> Longs:
-        found = self.kinds[kind]
-        return found.records[field :: found.width].astype(np.int64)
+        records = self.kinds[kind]
+        return records.records[field :: records.width].astype(np.int64)
 
     def findings(self) -> Findings:
         """Return the findings in the order of operations."""
@@ -354,16 +377,17 @@ class _Finished:
             )
         }  # fmt: skip
         operation = self._field(COLUMNS, OWNER)
+        # Records were opened in document order; rules may list nested operations in another order.
         if self.automaton.nests and len(operations) > 1:
             order = self._order()
             place = np.empty_like(order)
             place[order] = np.arange(len(order))
-            operations = operations.taken(order)
+            operations = operations.take(order)
             fields = {name: values[order] for name, values in fields.items()}
             operation = place[operation]
         if (operation[1:] < operation[:-1]).any():
             order = np.argsort(operation, kind="stable")
-            columns, operation = columns.taken(order), operation[order]
+            columns, operation = columns.take(order), operation[order]
         return Findings(
             text=self.text,
             outer=outer,
@@ -376,7 +400,10 @@ class _Finished:
         )
 
     def _order(self) -> Longs:
-        """Return the operations as rules list them: those below one after it, in the order of their elements."""
+        """Return the order of operations in nested matches.
+
+        An operation precedes those inside it; others are in document order.
+        """
         chains: list[list[tuple[int, int]]] = [[] for _ in range(len(self.kinds[OPERATIONS]))]
         start, rule = self._field(OPERATIONS, START), self._field(OPERATIONS, RULE)
         outer_start, outer_rule = self._field(OUTER, START), self._field(OUTER, RULE)
@@ -392,21 +419,21 @@ class _Finished:
         return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
 
 
-_END: Final = b"?>"
-
-
 def utf8_numbers(
     messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
 ) -> tuple[list[int], list[bytes]]:
-    """Return which of these messages are or declare another encoding, and their strings as UTF-8; ``given`` is the encoding of all without a mark.
+    """Find the messages that have or declare another encoding.
 
-    Declarations are blank then, so that places are those of the document as UTF-8. One that is not text of its encoding is left out, as is
-    one with a declaration that is not plainly right.
+    Return their numbers and their text in UTF-8.
+
+    `given` is the encoding of all documents without a byte order mark. XML declarations are
+    replaced by blanks, so that offsets do not change. Messages that cannot be decoded, or whose
+    declaration is unusual, are skipped.
     """
-    whole = memoryview(messages.data)
-    found, bodies = [], []
+    data = memoryview(messages.data)
+    converted, bodies = [], []
     for number in numbers:
-        body = bytes(whole[messages.starts[number] : messages.ends[number]])
+        body = bytes(data[messages.starts[number] : messages.ends[number]])
         head = body[:HEAD]
         named = encoding_of(head, given), declared_in(head) or "utf-8"
         if UTF8.issuperset(name.lower() for name in named):
@@ -420,9 +447,10 @@ def utf8_numbers(
             end = text.find(_END, 0, HEAD) + len(_END)
             if DECLARATION.fullmatch(text[:end]) is None:
                 continue
-        found.append(number)
+        converted.append(number)
+        # Blanks instead of the declaration keep all offsets.
         bodies.append(b" " * end + text[end:])
-    return found, bodies
+    return converted, bodies
 
 
 def batch_of(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:

@@ -1,7 +1,14 @@
-"""A message that is too long for memory, split into many: each transaction's element with the start tags around it is a message of its own.
+"""Split a message that is too large for memory into many small ones, one per transaction.
 
-Each is a document, with the same transaction, the same operations and the same places in the source as in the whole message. Rules that would find something else in
-the parts than in the whole are named, and then the message is not split.
+Each part is a document: the start tags around a transaction's element, that element, and the end
+tags. It gives the same operations at the same offsets as in the complete message.
+
+    <all v="1"><tx>1</tx><tx>2</tx></all>
+    ->  <all v="1"><tx>1</tx></all>   and   <all v="1"><tx>2</tx></all>
+
+`compile_cuts` refuses rules that would find something else in the parts, for example a path to the
+next transaction. `_Cutting` reads the message in chunks, runs the kernel `cut` over each, and keeps
+only the start tags and the unfinished transaction.
 """
 
 from __future__ import annotations
@@ -49,15 +56,27 @@ from trailgate.formats.xml.scanner import DECLARATION, Room, Scanner, has_forbid
 from trailgate.messages.messages import Chunks, MessageBatch
 from trailgate.messages.properties import Lookup
 
+_CUTS: Final = 1 << 16  # size of the array of cuts: room for some thousand
+_TOKEN: Final = 1 << 20  # with more bytes after a refused token, expat checks the message
+BETWEEN: Final = 1 << 20  # the most bytes between transactions that are kept
+_BEGIN: Final = re.compile(rb"<")
+# Complete tokens: their first bytes, their pattern, and their name.
+_TOKENS: Final = (
+    (b"<!--", re.compile(rb"-->"), "comment"),
+    (b"<![CDATA[", re.compile(rb"\]\]>"), "CDATA section"),
+    (b"<?", re.compile(rb"\?>"), "processing instruction"),
+    (b"<", re.compile(rb"(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>"), "tag"),
+)
+
 
 class NotCuttableError(Exception):
-    """Rules that need the whole message; the text has the reason."""
+    """The rules need the complete message. The text is the reason."""
 
 
 def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
-    """Return the tables that find the elements of the rules at the top; raises NotCuttableError.
+    """Compile the rules that find the elements at which a message is cut. Raises NotCuttableError.
 
-    What is around such an element is known by its start tags alone: no rule may ask for more.
+    Around such an element only start tags are known, so no rule may need more.
     """
     kinds = {rule.type for rule in rules}
     indicated = any("txind" in rule.values for top in rules for rule in top.all())
@@ -68,6 +87,7 @@ def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automa
         if any(_counts(step) for step in rule.match.steps):
             raise NotCuttableError(f"the match of {rule.name} counts elements")
         _check(rule, 0)
+    # Only the elements matter for cutting, not values and subrules.
     alone = [replace(rule, values=Lookup(), subrules=()) for rule in rules]
     try:
         return compile_rules(alone, namespaces)
@@ -76,7 +96,10 @@ def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automa
 
 
 def _check(rule: Rule, depth: int) -> None:
-    """Raise NotCuttableError where a value of a rule, ``depth`` elements below the top one, is not known within that."""
+    """Raise NotCuttableError if a value of a rule is not known inside the top rule's element.
+
+    `depth` is the depth of the rule's element below it.
+    """
     for name, path in _paths(rule):
         if path.absolute or path.up > depth:
             _check_outside(f"{rule.name}.{name}", path)
@@ -94,7 +117,7 @@ def _paths(rule: Rule) -> Iterator[tuple[str, Path]]:
 
 
 def _check_outside(name: str, path: Path) -> None:
-    """Raise NotCuttableError for a path out of the top element to more than the start tags around it."""
+    """Raise NotCuttableError if a path outside of the top element needs more than the start tags around it."""
     root_alone = path.absolute and len(path.steps) == 1 and not path.steps[0].anywhere
     if path.steps and not (root_alone and not _counts(path.steps[0])):
         raise NotCuttableError(f"{name} is found beside the element of the rule at the top")
@@ -103,25 +126,12 @@ def _check_outside(name: str, path: Path) -> None:
 
 def _check_accessor(name: str, path: Path, refused: tuple[Part, ...]) -> None:
     if path.accessor is not None and path.accessor.part in refused:
-        problem = f"{name} asks for the {path.accessor} of an element that is cut, or is counted"
+        problem = f"{name} needs the {path.accessor} of an element that is cut, or is counted"
         raise NotCuttableError(problem)
 
 
 def _counts(step: Step) -> bool:
     return any(each.part in {Part.POSITION, Part.TEXT} for each in step.predicates)
-
-
-_CUTS: Final = 1 << 16  # numbers: some thousand places
-_TOKEN: Final = 1 << 20  # bytes after which a token that is not taken is checked by expat
-BETWEEN: Final = 1 << 20  # bytes between transactions that are kept
-_BEGIN: Final = re.compile(rb"<")
-# Whole tokens by how they begin, and what they are called.
-_TOKENS: Final = (
-    (b"<!--", re.compile(rb"-->"), "comment"),
-    (b"<![CDATA[", re.compile(rb"\]\]>"), "CDATA section"),
-    (b"<?", re.compile(rb"\?>"), "processing instruction"),
-    (b"<", re.compile(rb"(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>"), "tag"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,7 @@ class XmlCutter:
     options: XmlOptions
 
     def why_not(self) -> str:
-        """Return why messages cannot be cut by these rules, empty where they can."""
+        """Return the reason why messages cannot be cut with these rules, or "" if they can."""
         try:
             compile_cuts(self.options.rules, self.options.namespaces)
         except NotCuttableError as reason:
@@ -139,33 +149,37 @@ class XmlCutter:
         return ""
 
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
-        """Yield the transactions of a message; raises DecodeError, with line, column and the text around, for one that is not well-formed."""
+        """Yield the transactions of a message.
+
+        Raises DecodeError, with line, column and surrounding text, if it is malformed.
+        """
         return _Cutting(self.options, chunks, file, longest).batches()
 
 
 @dataclass(slots=True)
 class _Open:
-    """The start tags around what comes next, and the names of their elements."""
+    """The start tags of the open elements, and their names."""
 
     tags: list[bytes] = field(default_factory=list)
     names: list[bytes] = field(default_factory=list)
 
     @property
     def before(self) -> bytes:
-        """Return the start tags."""
+        """The start tags, joined."""
         return b"".join(self.tags)
 
     @property
     def after(self) -> bytes:
-        """Return the end tags."""
+        """The end tags, joined."""
         return b"".join(b"</%b>" % name for name in reversed(self.names))
 
 
 class _Cutting:
     """One message while it is cut.
 
-    ``text`` begins with the start tags that ``open`` has, of the elements around the last cut; what follows it is from ``begin`` on.
-    ``base`` is where in the message the first byte of ``text`` would be, if those tags were just before the rest.
+    `text` begins with the start tags of the elements around the last cut (`open`); the unread rest
+    follows from `begin` on. `base` is the offset in the message that the first byte of `text` would
+    have if these tags were directly before the rest.
     """
 
     def __init__(self, options: XmlOptions, chunks: Chunks, file: int, longest: int) -> None:
@@ -173,14 +187,14 @@ class _Cutting:
         self.encoding = options.encoding
         self.chunks, self.file = chunks, file
         self.automaton: Automaton = compile_cuts(options.rules, options.namespaces)
-        self.names = Scanner(self.automaton, self.limits).names.copied()
+        self.names = Scanner(self.automaton, self.limits).names.copy()
         self.room = Room.of(self.automaton, self.limits, longest)
         self.now, self.cuts = np.zeros(NOW, np.int64), np.empty(_CUTS, np.int64)
         self.text, self.size = np.zeros(0, np.uint8), 0
         self.base, self.begin = 0, 0
         self.open, self.rows = _Open(), list[int]()
-        self.refused = -1  # where in the message the token is that was not taken
-        self.wanted = 0  # bytes that the next chunk has at least
+        self.refused = -1  # the offset in the message of the token that was refused last
+        self.wanted = 0  # the minimum size of the next chunk
 
     def batches(self) -> Iterator[MessageBatch]:
         """Yield the transactions."""
@@ -196,17 +210,18 @@ class _Cutting:
                 if self.now[CUT_WRITTEN]:
                     yield self._cut()
                 elif code == FULL:
-                    self.room = self.room.wider()
+                    self.room = self.room.enlarge()
+            # At the end of the message every token must be complete.
             if last and code != DONE:
                 self._refuse(code)
-            self._leave_out()
+            self._drop_between()
             self.wanted = 0
             if code not in {DONE, NEEDS_MORE}:
                 self._wait(code)
             self._check_length()
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield the message as UTF-8, at least ``wanted`` bytes at once, and whether they are the last."""
+        """Yield the message as UTF-8, at least `wanted` bytes at a time, with a flag for the last chunk."""
         parts, size = list[bytes](), 0
         for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
             parts.append(data)
@@ -215,8 +230,8 @@ class _Cutting:
                 yield b"".join(parts), last
                 parts, size = [], 0
 
-    def _leave_out(self) -> None:
-        """Remove what was read between transactions, where it is much: no rule is for it."""
+    def _drop_between(self) -> None:
+        """Drop the bytes between transactions if they are many. No rule needs them."""
         at = int(self.now[CUT_AT])
         if self.now[CUT_INSIDE] == 0 and at - self.begin > min(BETWEEN, self.longest // 2):
             frames = self.room.frames.reshape(-1, FRAME)
@@ -224,7 +239,10 @@ class _Cutting:
             self._keep(at, self._open(rows.reshape(-1).tolist()))
 
     def _wait(self, code: int) -> None:
-        """Wait for the rest of a token that is not whole; each time for as much again, so that reading it takes linear time."""
+        """Wait for the rest of an incomplete token.
+
+        The wanted size doubles each time, so that reading takes linear time.
+        """
         what = self._unfinished_token() if code == REFUSED else ""
         left = self.size - int(self.now[CUT_AT])
         if what and left > self.longest:
@@ -235,25 +253,26 @@ class _Cutting:
         self.wanted = min(left, self.longest + 1 - left) if what else 0
 
     def _unfinished_token(self) -> str:
-        """Return what the token is that has not ended, empty where it has."""
+        """Return the name of the token that has not ended, or "" if it has."""
         text = memoryview(pa.py_buffer(self.text))[: self.size]
         found = _BEGIN.search(text, int(self.now[CUT_AT]))
         at = self.size if found is None else found.start()
         for begin, whole, name in _TOKENS:
             if text[at : at + len(begin)] == begin:
+                # A tag's pattern starts right after `<`; other tokens end at their first end mark.
                 find = whole.match if name == "tag" else whole.search
                 return "" if find(text, at + len(begin)) else name
         return ""
 
     def _append(self, data: bytes) -> None:
-        """Add bytes after the text; raises DecodeError for characters that no document has."""
+        """Append bytes to the text. Raises DecodeError if they have characters that XML forbids."""
         before = self.size
-        self._hold(self.text[:before], np.frombuffer(data, np.uint8))
+        self._set_text(self.text[:before], np.frombuffer(data, np.uint8))
         if has_forbidden(self.text, before, self.size):
             self._refuse()
 
-    def _hold(self, *parts: Octets) -> None:
-        """Make the text of parts, with room after it for literals, and for the kernel to work in."""
+    def _set_text(self, *parts: Octets) -> None:
+        """Set the text to the joined parts, with the literals and working room after it."""
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         size = sum(map(len, parts))
         fixed = size + SPARE + len(literals)
@@ -264,7 +283,7 @@ class _Cutting:
         self.text, self.size = text, size
 
     def _begin(self) -> None:
-        """Begin the document after its mark and declaration."""
+        """Start the document after its byte order mark and declaration."""
         head = self.text[: min(self.size, HEAD)].tobytes()
         at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
@@ -278,18 +297,18 @@ class _Cutting:
         self.room.counters[:] = 0
 
     def _run(self, *, last: bool) -> int:
-        """Follow the text; return why that ended."""
+        """Run the kernel over the text. Return the code with which it stopped."""
         automaton, room = self.automaton, self.room
         while True:
-            found: int = cut(
+            code: int = cut(
                 self.text, self.size, last, *self.names, automaton.step, automaton.letters,
                 automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
                 room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
                 room.scopes, self.now, self.cuts,
             )  # fmt: skip
-            more = self.names.grown() if found == MANY_NAMES else None
+            more = self.names.enlarge() if code == MANY_NAMES else None
             if more is None:
-                return found
+                return code
             self.names = more
 
     def _check_length(self) -> None:
@@ -300,21 +319,26 @@ class _Cutting:
             )
 
     def _is_refused_again(self) -> bool:
-        """Return whether a token was not taken twice, with much after it: else it may only not be whole."""
+        """Return whether a token was refused twice, the second time with much text after it.
+
+        Otherwise it may be incomplete.
+        """
         at = self.base + int(self.now[CUT_AT])
         again = self.refused == at and self.size - self.now[CUT_AT] > _TOKEN
         self.refused = at
         return bool(again)
 
     def _refuse(self, code: int = REFUSED) -> NoReturn:
-        """Raise the error of the message, which is read again for it."""
+        """Raise the error of the message. It is read again to find it."""
         check_document(self.chunks(), self.limits, self.encoding)
         what = "very many different names" if code == MANY_NAMES else "rare names or characters"
-        problem = f"the message has {what}, which are read in whole messages alone"
-        raise DecodeError(problem, hint="It is too long for that")
+        problem = (
+            f"the message has {what}, which are supported only in messages that fit into memory"
+        )
+        raise DecodeError(problem, hint="This message is too large")
 
     def _cut(self) -> MessageBatch:
-        """Return the transactions that were found, and keep what follows the last one."""
+        """Return the transactions found, and keep the text after the last one."""
         numbers = self.cuts[: int(self.now[CUT_WRITTEN])].tolist()
         self.now[CUT_WRITTEN] = 0
         view = memoryview(pa.py_buffer(self.text))
@@ -326,6 +350,7 @@ class _Cutting:
             stop, depth = numbers[at : at + CUT]
             rows = numbers[at + CUT : at + CUT + OPENED * depth]
             at += CUT + OPENED * depth
+            # Consecutive cuts mostly have the same open elements: build their tags once.
             around = opened if rows == known else self._open(rows)
             before = opened.before
             parts += [before, view[begin:stop], around.after]
@@ -339,27 +364,32 @@ class _Cutting:
         return MessageBatch(data, starts, ends, files, np.array(offsets, np.int64))
 
     def _open(self, rows: list[int]) -> _Open:
-        """Return the start tags of open elements, of which ``rows`` has the places and the sizes of their names."""
-        found = _Open()
+        """Return the start tags of open elements.
+
+        `rows` has their bounds and the sizes of their names.
+        """
+        opened = _Open()
         for at in range(0, len(rows), OPENED):
             start, end, size = rows[at : at + OPENED]
             tag = self.text[start:end].tobytes()
-            found.tags.append(tag)
-            found.names.append(tag[1 : 1 + size])
-        return found
+            opened.tags.append(tag)
+            opened.names.append(tag[1 : 1 + size])
+        return opened
 
     def _keep(self, begin: int, opened: _Open) -> None:
-        """Keep the text from a place on, after the start tags of the elements that are open there."""
+        """Keep the text from `begin` on, after the start tags of the elements that are open there."""
         before = opened.before
+        # The distance by which the remaining text moves; negative if it moves towards the start.
         moved = len(before) - begin
-        self._hold(np.frombuffer(before, np.uint8), self.text[begin : self.size])
+        self._set_text(np.frombuffer(before, np.uint8), self.text[begin : self.size])
         self.base -= moved
         self.now[CUT_AT] += moved
         frames = self.room.frames.reshape(-1, FRAME)
         sizes = np.array([len(tag) for tag in opened.tags], np.int64)
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - sizes
-        # Of the elements that were open at the cut some may have ended, and others begun in their place.
+        # The kernel may be past the cut: some of the elements that were open there have ended, and others
+        # have begun. `still` is the number of elements open both at the cut and now.
         top = int(self.now[CUT_DEPTH]) + 1
         still = min(len(sizes), int((frames[1:top, TAG_START] < begin).sum()))
         frames[still + 1 : top, [TAG_START, INNER]] += moved

@@ -1,1 +1,1 @@
-"""Capture: messages to a trail."""
+"""The capture job: plan it, run its ranges in parallel, publish the trail files."""

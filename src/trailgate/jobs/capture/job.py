@@ -1,10 +1,14 @@
-"""Messages to a trail: a job is planned once, its ranges are run here or elsewhere, and what they made is published in one place.
+"""Capture messages into a trail: plan the job, run its ranges, publish the result.
 
-``prepare`` finds the input, recognises what was captured before, and cuts the rest into ranges; the job that it returns can be pickled, and has all that a
-worker needs (``jobs/capture/ranges.py``). ``publish`` checks that the ranges meet, numbers their files and lists them in the manifest, which comes last: until
-then nothing happened. ``capture_loaded`` does all of it, for the command line and for ``capture_files``.
+`prepare` lists the input files, skips those that were captured before, and cuts the rest into
+ranges of bytes. The `CaptureJob` that it returns can be pickled and has all that a worker needs.
+Workers run the ranges (`ranges.py`) and write trail records into a staging folder. `publish` checks
+that the ranges join without gap or overlap, numbers their files, and finally writes the manifest.
+Until the manifest is written, readers see nothing of the run. `capture_loaded` does all steps, for
+the command line and for `capture_files`.
 
-A run that did not finish is repeated with its time, so that its bytes are the same.
+A run that was interrupted is repeated with its original start time, so that its files have the same
+bytes.
 """
 
 from __future__ import annotations
@@ -61,14 +65,30 @@ from trailgate.storage.writing.target import (
 from trailgate.storage.writing.trail_location import Staged, TrailLocation
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
+KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `Recognised`
+SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
+    "messages",
+    "transactions",
+    "operations",
+    "quarantined",
+    "skipped_operations",
+    "repeated_operations",
+    "late_operations",
+    "duplicate_messages",
+)
+RANKED: Final = 20  # reasons listed in a summary
+NAMED: Final = 3  # reasons listed in an error message
+OTHER_REASONS: Final = "other reasons"
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions(WriteOptions):
-    """How a capture runs and writes; ``on_error`` is stop or quarantine.
+    """How a capture runs and writes. `on_error` is "stop" or "quarantine".
 
-    With more than ``max_bad`` bad messages nothing is published.
-    ``again`` captures what was captured before too. With ``unordered_ids`` sequence ids that fall or repeat are captured.
-    Of messages whose ids ``jms.id`` selects, ``remembered_ids`` are known when they come again.
+    If more than `max_bad` messages are bad, nothing is published. `again` also captures files that
+    were captured before. `unordered_ids` accepts sequence ids that fall or repeat. If `jms.id`
+    selects message ids, the last `remembered_ids` ids are remembered to recognize redelivered
+    messages.
     """
 
     on_error: str = "stop"
@@ -88,14 +108,20 @@ class CaptureOptions(WriteOptions):
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """What a capture did: operations by table and kind, the files it published, and what is worth a note.
+    """The result of a capture: operations by table and type, the published files, and warnings.
 
-    ``definitions`` is the file that belongs to the trail where the trail's files do not hold definitions.
-    What was captured before: ``skipped_files`` and ``skipped_operations`` were left out; of ``continued_files`` only the new
-    end was captured. Captured whole were ``changed_files``, which had other content then, ``copied_files``, which had another
-    name, and ``late_operations``, whose sequence ids are lower than the trail's highest. ``repeated_operations`` came twice in the
-    messages, and were captured once; so were ``duplicate_messages``, by the ids that ``jms.id`` selects.
-    ``reasons`` count the bad messages, the most frequent first; ``problems`` are these messages, in a dry run.
+    `definitions` is the definitions file written beside the trail, if the trail's own files do not
+    contain definitions.
+
+    The other fields count what was captured before. `skipped_files` and `skipped_operations` were
+    skipped. Of `continued_files` only the appended part was captured. Captured completely were
+    `changed_files` (captured earlier with other content), `copied_files` (captured earlier under
+    another name) and `late_operations` (their sequence ids are lower than the highest one in the
+    trail). `repeated_operations` and `duplicate_messages` occurred twice in the input and were
+    captured once; the latter are recognized by the ids that `jms.id` selects.
+
+    `reasons` counts the bad messages by reason, the most frequent first. `problems` lists them, in
+    a dry run only.
     """
 
     target: str
@@ -122,23 +148,24 @@ class CaptureSummary:
 
     @property
     def mostly_bad(self) -> bool:
-        """Return whether more messages were quarantined than captured."""
+        """Whether more messages were quarantined than captured."""
         return 2 * self.quarantined > self.messages
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the summary that a manifest has of its last run."""
+        """Rebuild the summary of the last run from the fields in a manifest."""
         strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
         return cls(**{**fields, **strings})
 
 
 @dataclass(frozen=True)
 class CaptureJob:
-    """All that a worker needs to run any of the ranges; it can be pickled.
+    """All that a worker needs to run any of the ranges. It can be pickled.
 
-    ``done`` is what an interrupted run of the same input had published; then there are no ranges. ``recognised`` is what
-    the trail knows of the input, and ``ids`` what its sequence ids are compared with, if the messages give them. ``message_ids``
-    is how the messages' own ids are compared, where they have them; they are read in one range then.
+    If an interrupted run of the same input had already published, `done` is its summary and
+    `ranges` is empty. `recognised` is the result of comparing the input with the files captured before.
+    `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is the
+    rule for recognizing redelivered messages; such messages are read in one range.
     """
 
     capture: Capture
@@ -152,7 +179,10 @@ class CaptureJob:
     message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
-        """Return the job as workers take it: with absolute paths, as they run in other folders, and without what publishing alone needs."""
+        """Return the job for workers on other machines.
+
+        Its paths are absolute, and members that only `publish` needs are removed.
+        """
         files = FileList(replace(file, path=absolute(file.path)) for file in self.source.files)
         ids = self.ids
         if ids is not None:
@@ -167,11 +197,11 @@ def prepare(
     target: Address | TrailLocation,
     options: CaptureOptions | None = None,
 ) -> CaptureJob:
-    """Return a job over the messages at ``path``, one address or several, into the trail ``target``.
+    """Plan a capture of the messages at `path` (one address or several) into the trail `target`.
 
-    Files that were captured into it before are left out, unless the options say again.
-    A run that did not finish and had the same input is resumed with its time, so that
-    its bytes are the same. Raises StorageError where the trail must not be written.
+    Files that were captured into this trail before are skipped, unless `options.again` is set. If a
+    run over the same input was interrupted, its start time is used again, so that the files get the
+    same bytes. Raises StorageError if the trail must not be written.
     """
     options = options or CaptureOptions()
     location = location_of(target) if isinstance(target, str | os.PathLike) else target
@@ -189,53 +219,43 @@ def prepare(
     capture = infer_tables(capture, found, existing)
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
+    # The time is not part of the fingerprint: the same input with the same options is the same run.
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
+    # A dry run has no run id and starts at the current time. Otherwise begin_run returns the start
+    # time of an interrupted run with the same fingerprint, so that its files get the same bytes.
     now, run, done, staging = time.time_ns() // 1000, "", None, location.backend.staging("staging")
     if not options.dry_run:
         staging, now = location.backend.begin_run(fingerprint, now)
         run = f"{fingerprint}-{now}"
         location.begin()
+        # The interrupted run had already published: only its staging folder is left to remove.
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
     header = file_header(prefix, options.seq_digits, now, process)
     ids = None
-    if capture.options.gives_ids:
+    if capture.options.has_sequence_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
         ids = IdRule(location.address, last, ordered, by_id)
     message_ids = None
+    # Only .jsonl files have headers, and thus message ids.
     if any(file.json for file in source.files):
         message_ids = MessageIdRule.of(
             capture.options, ordered=not options.unordered_ids, remembered=options.remembered_ids
         )
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
+    # Ids of messages and transactions known by id depend on everything before, so such input is one
+    # range.
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(location, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
-KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was captured before
-SUMMED: Final = (  # numbers of ranges, by the names that they have in reports and in the summary
-    "messages",
-    "transactions",
-    "operations",
-    "quarantined",
-    "skipped_operations",
-    "repeated_operations",
-    "late_operations",
-    "duplicate_messages",
-)
-
-RANKED: Final = 20  # reasons that a summary has
-NAMED: Final = 3  # reasons that an error has
-OTHER_REASONS: Final = "other reasons"
-
-
 def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
-    """Return how many messages are bad for which reason, the most frequent first."""
+    """Count the bad messages of all ranges by reason, the most frequent first."""
     counts: Counter[str] = Counter()
     for report in reports:
         counts.update(report.reasons)
@@ -243,15 +263,16 @@ def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
 
 
 def rank(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Return the reasons that most messages have, and the sum of the others."""
+    """Keep the `RANKED` most frequent reasons, and add up the others."""
     pairs = list(reasons.items())
     rest = sum(count for _, count in pairs[RANKED:])
     return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
 
 
 def as_values(error: TrailgateError) -> dict[str, Any]:
-    """Return an error as plain values: its problem, its hint, and what is known of its place."""
+    """Convert an error to plain values for JSON: its problem, its hint, and the known parts of its location."""
     place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
+    # Raw bytes are not JSON: show them as text and as hex digits.
     raw = place.pop("raw")
     if raw is not None:
         text = place["text"] or raw.decode("utf-8", "backslashreplace")
@@ -268,9 +289,9 @@ def run_local(
     progress: Progress | None = None,
     threads: int | None = None,
 ) -> CaptureSummary:
-    """Run all ranges here and publish them; ``threads`` None: one a core.
+    """Run all ranges in this process and publish them. `threads` None means one per core.
 
-    ``progress`` is called with the number of ranges done, and of all.
+    `progress(done, total)` is called after each range.
     """
     ranges = range(len(job.ranges))
     many = max(1, min(thread_count(threads), len(ranges)))
@@ -281,18 +302,19 @@ def run_local(
             if progress is not None:
                 progress(len(reports), len(ranges))
             bad += report.quarantined
+            # The remaining ranges need not run: `publish` raises the error.
             if report.error is not None or _too_many(job, bad):
                 break
         return publish(job, reports)
     except (WriteError, OvertakenError):
-        job.target.discard()  # a full disk has room again, and a store has nothing that nobody needs
+        job.target.discard()  # frees the disk, and leaves no orphaned files in a store
         raise
 
 
 def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    """Make the ranges' files part of the trail; raises the earliest error of a range.
+    """Make the files of the ranges part of the trail. Raises the earliest error of a range.
 
-    Raises StorageError where the ranges do not meet. Then nothing is published.
+    Raises StorageError if the ranges do not join. In both cases nothing is published.
     """
     if job.done is not None:
         job.target.discard()
@@ -311,6 +333,7 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     summary = _summary(job, ordered)
     if job.options.dry_run:
         return summary
+    # No new files: nothing to publish.
     if not job.ranges:
         job.target.discard()
         return summary
@@ -327,12 +350,18 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     return replace(summary, files=files, quarantine=quarantine)
 
 
-def _unmatched(job: CaptureJob) -> list[str]:
-    """Return a sentence for each TABLE statement that no table fits. Its messages count as captured, since other statements may have taken operations of them."""
+def _unmatched_warnings(job: CaptureJob) -> list[str]:
+    """Return a warning for each TABLE statement that matches no table.
+
+    The messages count as captured even so, because other statements may have captured operations
+    from them.
+    """
     known = sorted({table.name for table in job.capture.definitions})
     if not known:
         return []
-    hint = " The messages count as captured: when the statement is right, --again captures them once more"
+    hint = (
+        " The messages count as captured: after correcting the statement, capture them with --again"
+    )
     return [one + hint for one in job.capture.rules.unmatched(known)]
 
 
@@ -347,7 +376,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         counts={table: counts[table] for table in sorted(counts)},
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=(*sorted(job.capture.warnings(notes)), *_unmatched(job)) if reports else (),
+        notes=(*sorted(job.capture.warnings(notes)), *_unmatched_warnings(job)) if reports else (),
         reasons=rank(sum_reasons(reports)),
         problems=tuple(as_values(error) for report in reports for error in report.errors),
         **sums,
@@ -356,13 +385,16 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 
 
 def _too_many(job: CaptureJob, bad: int) -> bool:
-    """Return whether the run is over, since more messages are bad than may be; a dry run counts all."""
+    """Return whether the run must stop because `max_bad` is exceeded.
+
+    A dry run counts all bad messages.
+    """
     most = job.options.max_bad
     return most is not None and bad > most and not job.options.dry_run
 
 
 def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
-    """Raise DecodeError where more messages are bad than may be."""
+    """Raise DecodeError if more than `max_bad` messages are bad."""
     count = sum(report.quarantined for report in reports)
     if _too_many(job, count):
         reasons = sum_reasons(reports)
@@ -373,7 +405,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
-    """Check that each message is owned once: where a range ended, the next one began."""
+    """Check that every message was captured once: each range begins where the one before ended."""
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
     _check_id_lengths(reports)
@@ -381,12 +413,11 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
         check_spans((report.ids for report in reports if report.ids is not None), job.source)
     reached: MessagePlace | None = None
     for report in reports:
+        # The range owns nothing: no run begins in it.
         if report.start is None:
             continue
         if reached is not None and report.start != reached:
-            problem = (
-                f"range {report.index} begins at {report.start}, the one before ended at {reached}"
-            )
+            problem = f"range {report.index} begins at {report.start}, but the one before ended at {reached}"
             raise StorageError(problem, hint="Were the files changed during the run?")
         reached = report.end
     if reached is not None and reached != job.source.end:
@@ -394,13 +425,16 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
-    """Check across ranges what each range checked within: sequence ids have one length."""
+    """Check that sequence ids have the same length in all ranges.
+
+    Each range checked this only for itself.
+    """
     lengths = [report.id_length for report in reports if report.id_length is not None]
     if len(set(lengths)) > 1:
         other = next(length for length in lengths if length != lengths[0])
         raise TransactionError(
-            f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
-            hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
+            f"sequence ids of {lengths[0]} characters are followed by ids of {other}",
+            hint="The sequence id (seqid) must have a fixed length, because ids are compared as text",
         )
 
 
@@ -414,7 +448,7 @@ def capture_loaded(
     location: TrailLocation,
     runner: Runner = run_local,
 ) -> CaptureSummary:
-    """Capture messages into the trail at a location, which nobody else writes meanwhile; return what was done."""
+    """Capture messages into the trail at `location`. A lock keeps other writers away meanwhile."""
     options = CaptureOptions(
         on_error=given.on_error,
         max_bad=given.max_bad,
@@ -452,18 +486,19 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     base: PathLike | None = None,
     runner: Runner = run_local,
 ) -> CaptureSummary:
-    """Capture messages into a trail: a folder, a file, a pattern, or several of them; return what was done.
+    """Capture messages into a trail. The source is a folder, a file, a pattern, or a list of them.
 
-    What was captured into the trail before is left out and counted, unless ``again``.
+    Files that were captured into the trail before are skipped and counted, unless `again` is set.
 
-    The properties are those of a file, or of the Extract parameter file that names them; ``definitions`` replaces the
-    definitions file that they name. Relative paths, those inside these files too, are from ``base``, else from the working
-    folder. The other options are those of ``trailgate capture`` (docs/cli.md). ``runner`` runs
-    the job: in this process, or on Spark (``trailgate.spark.capture_runner``). Messages and the files of the properties may be
-    at addresses of a store, and so may the trail (docs/stores.md).
+    `properties` is a properties file; alternatively, `extract` is an Extract parameter file that
+    names one. `definitions` replaces the definitions file named in the properties. Relative paths,
+    also those inside these files, start from `base`, or else from the working folder. The other
+    options are those of `trailgate capture` (docs/cli.md). `runner` runs the job: in this process,
+    or on Spark (`trailgate.spark.capture_runner`). All paths may be addresses in a store
+    (docs/stores.md).
 
-    Raises OptionError, DefinitionError, StorageError where another run holds the trail or published to it first, and the first bad message's error
-    unless ``on_error`` is quarantine.
+    Raises OptionError, DefinitionError, StorageError if another run has locked the trail or
+    published to it first, and the first bad message's error unless `on_error` is "quarantine".
     """
     named = locals()
     if message_per not in ("file", "line"):

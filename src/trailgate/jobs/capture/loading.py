@@ -1,6 +1,9 @@
-"""Properties, definitions and Extract files opened: all that a capture knows before it reads a message.
+"""Load all that a capture needs before it reads a message.
 
-That includes what @GETENV gives of this machine. Tables that nothing defines are inferred from the messages before they are captured.
+`load` reads the properties file, the definitions or copybooks that it names, and the Extract
+parameter file, and returns a `Loaded` with the `Capture` inside. Values of @GETENV are filled in
+from this machine. If neither properties nor definitions describe the tables, `infer_tables` reads
+the messages once and infers them.
 """
 
 from __future__ import annotations
@@ -44,16 +47,19 @@ RESERVED: Final = frozenset(
 )
 
 
+OF_CONNECTION: Final = ("jms.", "java.naming.")
+
+
 def check_tokens(rules: CaptureRules) -> None:
-    """Raise OptionError for a token whose name means something else in a trail, or is too long."""
+    """Raise OptionError if a token's name is too long, or already has a meaning in trails."""
     for rule in rules.statements:
         for token in rule.tokens:
             if token.name in RESERVED or UNNAMED.fullmatch(token.name):
-                problem = f"the token {token.name} has the name of one of GoldenGate's own"
+                problem = f"the token {token.name} has the name of one of GoldenGate's own tokens"
                 raise rule.error(problem, "TOKENS", "Choose another name")
             if not 0 < len(token.name.encode()) <= MAX_NAME or "\0" in token.name:
                 problem = (
-                    f"the token's name {token.name[:40]!r} is not 1 to {MAX_NAME} bytes of text"
+                    f"the token's name {token.name[:40]!r} must have 1 to {MAX_NAME} bytes of text"
                 )
                 raise rule.error(problem, "TOKENS")
 
@@ -61,10 +67,13 @@ def check_tokens(rules: CaptureRules) -> None:
 def infer_tables(
     capture: Capture, source: MessageFiles, known: Definitions | None = None
 ) -> Capture:
-    """Return a capture with the tables of its messages, where its properties define none; they are read once for that.
+    """Infer the tables from the messages, if the properties define none.
 
-    ``known`` are the tables of the trail before: one that the messages do not describe now is one of these. Raises DefinitionError for a
-    table whose records have different numbers of columns, or that is described in two ways.
+    This reads all messages once.
+
+    `known` are the tables of the existing trail. They are used for tables that these messages do
+    not describe. Raises DefinitionError if records of one table have different numbers of columns,
+    or a column is described in two ways.
     """
     if not capture.options.infers:
         return capture
@@ -74,28 +83,31 @@ def infer_tables(
 def infer_from(
     capture: Capture, batches: Iterable[MessageBatch], known: Definitions | None = None
 ) -> Capture:
-    """Return a capture with the tables of these messages, as ``infer_tables`` does."""
+    """Infer the tables from batches of messages; see `infer_tables`."""
     options = capture.options
     if not options.infers:
         return capture
     tables = row_of(options).inference(options)
     for messages in batches:
         tables.add(messages)
-    own = tables.definitions()
-    before = (table for table in known or () if own.get(table.name) is None)
-    found = capture.rules.with_keys(own.merge(before))
-    return replace(capture, options=options.with_tables(found), definitions=found)
+    inferred = tables.definitions()
+    # Tables of the existing trail that these messages do not describe.
+    before = (table for table in known or () if inferred.get(table.name) is None)
+    tables_with_keys = capture.rules.with_keys(inferred.merge(before))
+    return replace(
+        capture, options=options.with_tables(tables_with_keys), definitions=tables_with_keys
+    )
 
 
-OF_CONNECTION: Final = ("jms.", "java.naming.")
 PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A capture, what its properties do not do (name, reason), and the Extract parameters if there are any.
+    """A capture and what else its files contain.
 
-    ``connection`` are the properties of the connection to a broker (name, value).
+    `notes` are the properties without effect (name, reason), `extract` the parameters of the
+    Extract file if one was read, and `connection` the broker connection's properties (name, value).
     """
 
     capture: Capture
@@ -104,7 +116,7 @@ class Loaded:
     connection: tuple[tuple[str, str], ...] = ()
 
     def writing(self, given: CaptureArguments) -> dict[str, Any]:
-        """Return the members of WriteOptions; what is given here overrides the parameter file."""
+        """Return the arguments for WriteOptions. Values in `given` override the parameter file."""
         names = ("format_release", "byte_order", "update_format", "max_bytes")
         *named, size = (getattr(given, one) or getattr(self.extract, one, None) for one in names)
         return {
@@ -124,12 +136,15 @@ def load_capture(
     base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> Capture:
-    """Return a capture from a properties file, or from the Extract parameter file naming one.
+    """Load a capture from a properties file, or from an Extract parameter file that names one.
 
-    The definitions file is the one that the properties name, unless ``definitions`` names another. Relative paths, those
-    inside the files too, are from ``base``, else from the working folder; tables defined in the properties are added to its own.
-    ``rules`` override those of the parameter file. Raises OptionError where that has a parameter that is not obeyed and
-    would change what is captured, unless ``ignore_unsupported`` is set.
+    The definitions file is the one named in the properties, unless `definitions` names another.
+    Relative paths, also those inside the files, start from `base`, or else from the working folder.
+    Tables defined in the properties are added to those of the definitions file. `rules` override
+    the rules of the parameter file.
+
+    Raises OptionError if the parameter file has an unsupported parameter that would change the
+    captured data, unless `ignore_unsupported` is set.
     """
     loaded = load(
         properties, extract, rules, definitions, base=base, ignore_unsupported=ignore_unsupported
@@ -139,7 +154,7 @@ def load_capture(
 
 
 def warn_ignored(loaded: Loaded) -> None:
-    """Warn of the parameters that would change what is captured, and are ignored as asked."""
+    """Warn about each unsupported parameter that was ignored on request."""
     for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
         warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 
@@ -153,11 +168,11 @@ def load(
     base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> Loaded:
-    """Return a capture with what is to be said about its files; see ``load_capture``."""
+    """Load a capture together with the notes on its files; see `load_capture`."""
     parameters = None
     if ignore_unsupported and extract is None:
-        problem = "ignore_unsupported is about an Extract parameter file, and none is given"
-        raise OptionError(problem, hint="Leave it out, or name the file by extract")
+        problem = "ignore_unsupported needs an Extract parameter file, but none is given"
+        raise OptionError(problem, hint="Omit it, or name the file with extract")
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed
@@ -169,6 +184,7 @@ def load(
             read=reader_of(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
+        # An argument overrides the SOURCEDEFS parameter.
         definitions = definitions or parameters.sourcedefs
     if properties is None:
         if parameters is None:
@@ -185,6 +201,7 @@ def load(
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
+    # Errors of rules are located in the parameter file, not in the properties.
     except OptionError as error:
         raise error.with_place(source=None if extract is None else str(extract)) from None
     connection = tuple(
@@ -197,7 +214,7 @@ def load(
 
 
 def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
-    """Yield a note on the owner and the name of transactions, where nothing uses them."""
+    """Yield a note if the properties name the owner or name of transactions, but no rule uses it."""
     if capture.options.by_id:  # no property names them
         return
     rules, asked = capture.rules, environment_of(capture.rules)
@@ -206,20 +223,23 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
         ("txname", capture.options.txname, "NAME", rules.transactions),
     ):
         if source is not None and not left_out and ("TRANSACTION", item) not in asked:
-            yield name, "it is in a trail only where TOKENS of an Extract parameter file ask for it"
+            yield (
+                name,
+                "it is written to a trail only if TOKENS of an Extract parameter file ask for it",
+            )
 
 
 def load_definitions(properties: PathLike) -> Definitions:
-    """Return the tables that a capture's properties define, by whatever parser."""
+    """Read the tables that a capture's properties define, for any parser."""
     parsed = parse_properties(_read_named(properties, "properties"), source=str(properties))
     return parser_of(parsed).tables(parsed, _Files(None))
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Definitions where their paths say; ``instead`` is a definitions file put before theirs.
+    """Opens the definition files that properties name. `instead` replaces the definitions file.
 
-    Relative paths are from ``base``, else from the working folder.
+    Relative paths start from `base`, or else from the working folder.
     """
 
     instead: str | None
@@ -233,10 +253,11 @@ class _Files:
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
         if self.instead is not None:
-            problem = f"the definitions are those of the copybook {path}, not {self.instead}"
-            raise OptionError(problem, hint="Leave the definitions file out")
-        there = _there(path, "copybook", self.base)
-        members, text = copy_members([folder_of(there)]), read_source(there)
+            problem = f"the definitions come from the copybook {path}, not from {self.instead}"
+            raise OptionError(problem, hint="Omit the definitions file")
+        address = _existing_file(path, "copybook", self.base)
+        # COPY members are searched in the folder of the copybook.
+        members, text = copy_members([folder_of(address)]), read_source(address)
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
         return read_copybook(text, source=path, dialect=dialect, member=members)
@@ -249,19 +270,22 @@ def _read_named(path: PathLike, what: str, base: str | None = None) -> bytes:
         raise _missing(path, what, base) from None
 
 
-def _there(path: str, what: str, base: str | None) -> str:
-    """Return the address of a file that the properties name; raises OptionError without one."""
-    there = path if base is None else absolute(path, base)
-    if not is_file(there):
+def _existing_file(path: str, what: str, base: str | None) -> str:
+    """Return the address of a file named in the properties.
+
+    Raises OptionError if it does not exist.
+    """
+    address = path if base is None else absolute(path, base)
+    if not is_file(address):
         raise _missing(path, what, base)
-    return there
+    return address
 
 
 def _missing(path: PathLike, what: str, base: str | None) -> OptionError:
     place = absolute(path, base)
     hint = "" if place == str(path) else f"Looked for at {place}: relative paths are from "
     hint += "" if not hint else "the working folder" if base is None else "the base"
-    return OptionError(f"the {what} file is not there", where=Where(source=str(path)), hint=hint)
+    return OptionError(f"the {what} file does not exist", where=Where(source=str(path)), hint=hint)
 
 
 def _raw_body(body: Any, number: int) -> bytes:
@@ -277,9 +301,15 @@ def _raw_body(body: Any, number: int) -> bytes:
 
 
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Return bodies as messages; each is taken for a file of its own, numbered from 0. Raises OptionError for a body that is neither text nor bytes."""
+    """Make a batch of messages from a list of bodies.
+
+    Each counts as a file of its own, numbered from 0.
+
+    Raises OptionError if a body is neither text nor bytes.
+    """
+    # A single string would be iterated character by character.
     if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
-        raise OptionError(f"bodies must be a list of texts or bytes, not {type(bodies).__name__}")
+        raise OptionError(f"bodies must be a list of strings or bytes, not {type(bodies).__name__}")
     raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
     bounds = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(body) for body in raw], out=bounds[1:])

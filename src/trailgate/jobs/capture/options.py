@@ -1,6 +1,7 @@
-"""The options of a capture, declared once: flags of the command line, and rows of Spark's formats (``options.py`` states how).
+"""The options of a capture, declared once for the command line and for Spark's formats.
 
-This loads neither pyarrow nor numpy, since the help of the command needs it.
+`trailgate/options.py` describes the notation. This module imports neither pyarrow nor numpy,
+because `trailgate capture --help` loads it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from trailgate.storage.writing.options import (
     UpdateFormatName,
 )
 
-LEAST_REMEMBERED: Final = 10_000  # ids: fewer are not many times what brokers send ahead
+LEAST_REMEMBERED: Final = 10_000  # ids: many times the messages that brokers send ahead
 Properties = Annotated[str | None, PATH, Flag("FILE"), "The properties file of the capture."]
 Extract = Annotated[
     str | None, PATH, Flag("FILE"), "An Extract parameter file that names the properties file."
@@ -37,7 +38,10 @@ IgnoreUnsupported = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureArguments:
-    """What a capture is given: each field is a flag of ``trailgate capture``, in the order of its help."""
+    """The arguments of a capture.
+
+    Each field is a flag of `trailgate capture`, in the order of its help.
+    """
 
     source: Annotated[
         list[str],

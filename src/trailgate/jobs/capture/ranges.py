@@ -1,11 +1,19 @@
-"""One range of a capture's messages: which of them it owns, what they become, and their records in a staging folder.
+"""Capture one byte range of the messages into a staging folder.
 
-A range owns the *runs* that begin in it: from a message whose first operation begins a transaction up to the next such message.
-A message shows by itself that it begins one, so ranges that are read apart agree on their border. A run is one unit or several (decision 0012).
-``RangeReader`` is this one rule of borders, for capture and for Spark; it reads on past the range's end until the next run begins.
+Which messages does a range own? A *run* extends from a message that begins a transaction up to the
+next such message (one or more units, decision 0012). A range owns the runs that begin in it. A
+message alone shows whether it begins a run, so two ranges that are read independently agree on
+their boundary:
 
-``run_range`` writes a range's good units as trail files. A unit with a bad message is rolled back, and all its messages are quarantined: they are noted
-by their places, and read again and written when the range is done.
+    bytes        0 ............ 100 ............ 200
+    runs         [A........][B........][C...][D....]
+    range 0-100  owns A and B, and reads on past byte 100 until C begins
+    range 100-   skips the rest of B, and owns C and D
+
+`RangeReader` implements this rule, for capture and for Spark. `run_range` writes the good units of
+a range as trail files. A unit with a bad message is rolled back, and all its messages are
+quarantined: only their positions are kept in memory, and they are read again when the range is
+done.
 """
 
 from __future__ import annotations
@@ -54,18 +62,22 @@ if TYPE_CHECKING:
 
 WITH_OTHERS: Final = "another message of its transaction is bad"
 OTHERS: Final = "Another message of its transaction is bad: "
-TAIL: Final = 64  # messages looked at first for the end of a run after a range's end
-FIRST_PART: Final = 64  # messages that are parsed first if a bad one ends the run
-GROWTH: Final = 8  # of each part to the one before
+TAIL: Final = 64  # messages after a range's end that are read first to find the next run
+FIRST_PART: Final = 64  # messages parsed first if a bad one stops the run
+GROWTH: Final = 8  # factor from one part to the next
+
+
+SMALL: Final = 1 << 16  # bytes per read when single messages are read again
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedBatch:
-    """Messages of a range and their operations: some of its units, or parts of them.
+    """Messages that a range owns, and their operations.
 
-    The first unit may continue that of the batch before, the last one continue in the next batch. An operation whose
-    ``message`` is -1 belongs to a message of the unit that was open before. ``problems``
-    are the first error of each bad message, in order; -1 is the unit open before the batch.
+    The first unit may continue the one of the batch before, and the last one may continue in the
+    next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
+    `problems` has the first error of each bad message, in order; key -1 is the unit that was open
+    before the batch.
     """
 
     messages: MessageBatch
@@ -76,13 +88,15 @@ class OwnedBatch:
 
 
 class RangeReader:
-    """Reads what a range owns, once. ``start`` and ``end``: its first run's and the next one's.
+    """Reads the messages that a range owns, once.
 
-    They are known when all batches are taken; ``start`` stays None where the range owns nothing. ``last`` is where the last
-    message that was read begins. Messages whose ids came before, by ``ids``, are left out; ``duplicates`` counts them.
+    `start` and `end` are the positions of the range's first run and of the next range's first run.
+    They are known when all batches have been read; `start` stays None if the range owns nothing.
+    `last` is the position of the last message read. Messages with an id that `ids` has already seen
+    are skipped, and counted in `duplicates`.
 
-    With ``stops`` the first bad message ends the run. Then messages are parsed in parts that grow, up to whole batches, so that a file
-    of bad messages does not cost the errors of all.
+    With `stops` the first bad message ends the run. Messages are then parsed in parts of growing
+    size, so that a file full of bad messages does not cost an error for each.
     """
 
     def __init__(
@@ -98,7 +112,7 @@ class RangeReader:
         self._capture, self._files, self._own, self._ids = capture, files, own, ids
         self.duplicates = 0
         self._begun = own.start == files.start  # nothing is before the input
-        # What is before a range's first run is another range's: it is not judged here.
+        # The messages before a range's first run belong to the range before: their errors do not count.
         self._state = TransactionState(broken=not self._begun)
         self.last = own.start
         self.notes: frozenset[str] = frozenset()
@@ -107,23 +121,30 @@ class RangeReader:
 
     @property
     def id_length(self) -> int | None:
-        """Return how many characters sequence ids have, None where none was seen."""
+        """The number of characters of the sequence ids, or None if none has been read."""
         return self._state.id_length
 
     def batches(self) -> Iterator[OwnedBatch]:
-        """Yield what the range owns, reading on past its end until the next run begins."""
+        """Yield the owned messages, batch by batch.
+
+        Reads past the range's end until the next run begins.
+        """
         for read, after in self._read():
             batch = read.messages
+            # If transactions never span messages, or this range owns no run, the first message
+            # after its end belongs to the next range.
             if after and not self._continues():
                 self.end = place_of(batch, 0)
                 return
             batch, problems = self._deduplicate(read)
             parsed = self._capture.parse(batch, self._state, problems)
             self._state, self.notes = parsed.state, self.notes | parsed.notes
+            # Skip messages up to the first that opens a transaction: they belong to the range
+            # before. After the end, stop at the first that opens one.
             begin = 0 if self._begun else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:
-                yield from self._own_part(batch, parsed, begin, stop)
+                yield from self._owned_part(batch, parsed, begin, stop)
             if stop < len(batch):
                 self.end = place_of(batch, stop)
                 return
@@ -132,7 +153,7 @@ class RangeReader:
             yield from self._at_end()
 
     def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, tuple[Problem, ...]]:
-        """Return the messages that did not come before, and what is wrong with them."""
+        """Return the messages whose ids are new, and the problems of the unreadable ones."""
         if self._ids is None:
             return read.messages, read.problems
         fresh = self._ids.screen(read.messages)
@@ -143,7 +164,11 @@ class RangeReader:
         return self._begun and self._capture.spans_messages
 
     def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
-        """Yield batches cut at the range's end, and whether they are after it: those grow."""
+        """Yield batches, cut at the range's end, and whether they lie after it.
+
+        Batches after the end start with `TAIL` messages and double, because the next run usually
+        begins soon.
+        """
         for read in read_messages(self._files, self._own.start):
             begin = self._inside(read.messages)
             for start, stop in self._parts(begin):
@@ -155,7 +180,7 @@ class RangeReader:
                 begin, size = stop, 2 * size
 
     def _parts(self, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the parts in which the first messages of a batch are parsed."""
+        """Yield the bounds of the parts in which the first `count` messages of a batch are parsed."""
         start = 0
         while start < count:
             stop = count if self._part is None else min(start + self._part, count)
@@ -165,17 +190,20 @@ class RangeReader:
                 self._part *= GROWTH
 
     def _inside(self, batch: MessageBatch) -> int:
-        """Return how many messages of a batch begin before the range's end."""
+        """Count the messages of a batch that begin before the range's end."""
         file, offset = self._own.end
+        # Positions are compared by file number first, then by offset.
         before = (batch.files < file) | ((batch.files == file) & (batch.offsets < offset))
         return int(before.sum())
 
-    def _own_part(
+    def _owned_part(
         self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int
     ) -> Iterator[OwnedBatch]:
-        """Yield messages [begin, stop) and the problems that are the range's; maybe nothing."""
+        """Yield messages [begin, stop) with their problems, or nothing if there are neither."""
         problems = {}
-        first = -1 if self._begun else begin  # -1 is held from a batch before
+        # Before this range's first run, an operation of an earlier message (-1) belongs to another
+        # range.
+        first = -1 if self._begun else begin  # -1: an operation held back from an earlier batch
         for problem in parsed.problems:
             if begin <= problem.message < stop:
                 place = place_of(batch, problem.message)
@@ -199,11 +227,11 @@ class RangeReader:
         )
 
     def _place_before(self, problem: Problem) -> MessagePlace:
-        """Return the place of a problem of the unit that was open before a batch."""
+        """Return the position of a problem in the unit that was open before a batch."""
         return self.last if problem.place is None else MessagePlace(*problem.place)
 
     def _at_end(self) -> Iterator[OwnedBatch]:
-        """Yield a batch of no messages where the input's end ends a transaction, or leaves it open."""
+        """Yield a batch without messages if the input's end completes a transaction or leaves one open."""
         parsed = self._capture.at_end(self._state)
         self.notes |= parsed.notes
         problems = {}
@@ -217,13 +245,13 @@ class RangeReader:
 
 
 def _first(mask: Mask) -> int:
-    """Return the first set slot, or the length."""
-    found = np.flatnonzero(mask)
-    return int(found[0]) if len(found) else len(mask)
+    """Return the index of the first set element, or the length if none is set."""
+    indices = np.flatnonzero(mask)
+    return int(indices[0]) if len(indices) else len(mask)
 
 
 def reason_of(error: TrailgateError) -> str:
-    """Return what is wrong, with the table and the field, but without the place and the value."""
+    """Return the problem of an error with its table and field, but without position and value, for counting."""
     place = Where(table=error.where.table, field=error.where.field)
     return error.problem if place == Where() else f"{error.problem} ({place})"
 
@@ -234,12 +262,17 @@ Blame = dict[int, TrailgateError]
 def encode_or_blame(
     encoding: Callable[[ChangeBatch], Encoded | None], batch: ChangeBatch, message: Longs
 ) -> tuple[Encoded | None, dict[int, TrailgateError]]:
-    """Return the records of a batch, or which messages (by operation) cannot be written and why."""
+    """Encode a batch as trail records.
+
+    If that fails, return instead the error of each message that cannot be written.
+    """
     if not batch.rows:
         return encoding(batch), {}
     isolation = Isolation(batch.rows)
     for rows in isolation:
         with isolation:
+            # The first attempt covers all rows, and succeeds for good batches. Only after an error
+            # does Isolation halve the rows.
             if len(rows) == batch.rows:
                 return encoding(batch), {}
             number = np.arange(batch.rows)
@@ -253,7 +286,10 @@ def encode_or_blame(
 def reasons_of_units(
     bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
 ) -> dict[int, str]:
-    """Return why units are bad, by their number: ``before`` is why number 0 is, the one that was open before."""
+    """Return the reason why each bad unit is bad, by unit number.
+
+    `before` is the reason for unit 0, which was open before the batch.
+    """
     reasons = {} if before is None else {0: before}
     for at in sorted(bad):
         reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
@@ -262,9 +298,10 @@ def reasons_of_units(
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """What became of one range.
+    """The result of one range.
 
-    ``start`` and ``end``: its first run's place and the next's. ``reasons`` count its bad messages; ``errors`` are listed in a dry run only.
+    `start` and `end` are the positions of its first run and of the next range's first run.
+    `reasons` counts its bad messages; `errors` lists them in a dry run only.
     """
 
     index: int
@@ -291,7 +328,11 @@ class RangeReport:
 
 @dataclass(slots=True)
 class _Unit:
-    """The unit that later messages may still belong to: where to roll back to, and its messages."""
+    """The open unit, to which later messages may still belong.
+
+    `mark` is where to roll back to, `places` are the files and offsets of its messages, and
+    `reason` is the reason why it is bad, if it is.
+    """
 
     mark: Mark = ()
     counts: Counts = field(default_factory=dict)
@@ -301,7 +342,7 @@ class _Unit:
 
 
 class RangeRun:
-    """Captures what a range owns; without a writer all is done but writing."""
+    """Captures the messages of a range. Without a writer it does everything except writing."""
 
     def __init__(self, job: CaptureJob, owned: RangeReader, writer: SegmentWriter | None) -> None:
         self._owned, self._files, self._writer = owned, job.source, writer
@@ -315,19 +356,22 @@ class RangeRun:
         self._reasons: dict[int, str] = {}  # of the bad units of a batch; 0 is the open one
 
     def run(self, index: int) -> RangeReport:
-        """Return what became of the range, whose number is ``index``."""
+        """Capture the range, and return its report. `index` is the range's number."""
         for batch in self._owned.batches():
-            error = self._take(batch)
+            error = self._process(batch)
             if error is not None:
                 self._close()
                 return RangeReport(index, error=error)
         return self._report(index)
 
-    def _take(self, batch: OwnedBatch) -> TrailgateError | None:
-        """Write a batch's good units, quarantine the others; return the error that stops the run."""
+    def _process(self, batch: OwnedBatch) -> TrailgateError | None:
+        """Write the good units of a batch and quarantine the others.
+
+        Return the error that stops the run, if any.
+        """
         if self._ids is not None:
             try:
-                fresh = self._ids.fresh(batch, self._owned.last)
+                fresh = self._ids.select_new(batch, self._owned.last)
             except TransactionError as disorder:
                 return disorder
             if not fresh.all():
@@ -338,12 +382,15 @@ class RangeRun:
             place = self._owned.last if at < 0 else place_of(batch.messages, at)
             with_place(error, self._files, place)
         bad = {**batch.problems, **blamed}
+        # -1, the open unit, sorts first.
         if bad and self._stop:
             return bad[min(bad)]
         self._messages += len(batch.messages)
         unit = np.cumsum(batch.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
         kept = self._quarantine_bad(batch, bad, unit)
         operations, message = batch.operations, batch.message
+        # `message` is -1 for operations of the unit that was open before; -1 indexes the appended
+        # last element, which is whether unit 0 is good.
         good = np.append(kept, 0 not in self._reasons)[message]  # -1 is the last slot
         if encoded is None or not good.all():
             operations, message = operations.where(good), message[good]
@@ -351,15 +398,20 @@ class RangeRun:
         assert encoded is not None
         written = EncodedOperations(encoded, operations)
         if len(unit):
-            self._keep(batch, written, message, unit)
+            self._write_units(batch, written, message, unit)
         else:
             self._write(written, 0, operations.rows)
         return None
 
-    def _keep(
+    def _write_units(
         self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
-        """Write operations; those before the last unit are done, the last one may continue."""
+        """Write operations.
+
+        Units before the last one are complete and are committed; the last one may continue.
+        """
+        # `last` is the first message of the last unit, and `cut` the first operation of these
+        # messages.
         last, cut = int(np.searchsorted(unit, unit[-1])), 0
         if unit[-1] > 0:
             cut = int(np.searchsorted(message, last))
@@ -371,7 +423,7 @@ class RangeRun:
         self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
 
     def _quarantine_bad(self, batch: OwnedBatch, bad: Blame, unit: Longs) -> Mask:
-        """Return which messages are in good units; put the others into quarantine."""
+        """Quarantine all messages of bad units. Return the mask of messages in good units."""
         self._reasons = reasons_of_units(bad, unit, self._unit.reason)
         if self._unit.reason is None and 0 in self._reasons:
             self._drop_unit(self._reasons[0])
@@ -384,7 +436,7 @@ class RangeRun:
         return kept
 
     def _drop_unit(self, reason: str) -> None:
-        """Roll the open unit back and quarantine its messages."""
+        """Roll back the open unit and quarantine its messages."""
         unit = self._unit
         if self._writer is not None:
             self._writer.rollback(unit.mark)
@@ -412,6 +464,7 @@ class RangeRun:
     def _report(self, index: int) -> RangeReport:
         self._commit()
         reasons = Counter(map(reason_of, self._bad))
+        # The other quarantined messages are good, but in a unit with a bad one.
         if len(self._quarantined) > len(self._bad):
             reasons[WITH_OTHERS] = len(self._quarantined) - len(self._bad)
         return RangeReport(
@@ -434,7 +487,7 @@ class RangeRun:
         )
 
     def _write_quarantine(self) -> str | None:
-        """Write the quarantined messages into the staging folder; return the file's name."""
+        """Write the quarantined messages into the staging folder. Return the file's name."""
         if not self._quarantined or self._writer is None:
             return None
         name = f"{self._writer.stem}.quarantine"
@@ -443,8 +496,11 @@ class RangeRun:
 
 
 def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> RangeReport:
-    """Capture one range into the staging folder; an error is part of the report. The job need not have a range that is given as ``part``."""
-    # A copy has a parser of its own, which no other thread uses.
+    """Capture one range into the staging folder. A bad message's error is part of the report.
+
+    `part` replaces the range `job.ranges[index]`.
+    """
+    # A copied Capture builds its own parser: parsers are not shared between threads.
     message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
     own, stops = part or job.ranges[index], job.options.on_error == "stop"
     owned = RangeReader(replace(job.capture), job.source, own, message_ids, stops=stops)
@@ -455,11 +511,8 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
         return RangeRun(job, owned, writer).run(index)
 
 
-SMALL: Final = 1 << 16  # bytes read at once where single messages are read again
-
-
 def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:
-    """Write the messages at these places and why they were quarantined, as JSON lines."""
+    """Write the messages at these positions, with the reasons for quarantine, as JSON lines."""
     with writing(path), path.open("wb") as file:
         for place, body, headers in _read_again(files, sorted(reasons)):
             name = mask_logins(files.files[place.file].path)
@@ -469,11 +522,16 @@ def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePl
 def _read_again(
     files: MessageFiles, places: Sequence[MessagePlace]
 ) -> Iterator[tuple[MessagePlace, bytes, Mapping[str, str]]]:
-    """Yield the messages at ascending places; an unreadable one as its raw bytes."""
+    """Yield the messages at ascending positions.
+
+    An unreadable message is returned as its raw bytes.
+    """
     done = 0
     while done < len(places):
         for batch, problems in read_messages(files, places[done], SMALL):
             raw = {problem.message: problem.error.where.raw for problem in problems}
+            # A read returns a batch from the first wanted message on. Take all wanted messages that
+            # it contains.
             index = {place_of(batch, i): i for i in range(len(batch))}
             before = done
             while done < len(places) and places[done] in index:
@@ -482,7 +540,7 @@ def _read_again(
                 headers = {} if batch.headers is None else batch.headers[i]
                 yield places[done], raw.get(i) or body, headers
                 done += 1
-            # A compressed file would be unpacked from its beginning again: it is read on instead.
+            # Reading on is cheaper than a new start in a compressed file, which is always unpacked from its beginning.
             if done == len(places) or (done == before and files.splittable(places[done].file)):
                 break
         else:

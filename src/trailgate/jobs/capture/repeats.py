@@ -1,7 +1,13 @@
-"""What is captured again, and left out: files, transactions and sequence ids that a run, or the trail, has already (decision 0022).
+"""Recognize what was captured before: files, transactions and sequence ids (decision 0022).
 
-Files are recognised by name, size and content. Sequence ids ascend through a run, and what the trail has is skipped. A transaction that comes again in the same run is
-left out where it has the same id and the same content: operations are compared by numbers that stand for them, so that neither is kept.
+Three independent checks live here:
+
+- Files (`recognise`): a file that was captured under its name, with the same size and the same
+  first and last 64 KiB, is skipped. Of a file that has grown only the appended lines are captured.
+- Sequence ids (`IdCheck`): they must ascend through a run. Ids that the trail already has are
+  skipped.
+- Transactions (`Repeats`): a transaction that is sent twice in one run is captured once, if id and
+  content are the same. Instead of the operations, only hash sums of them are remembered.
 """
 
 from __future__ import annotations
@@ -42,42 +48,71 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.ranges import OwnedBatch
 
 _FACTOR: Final = 6364136223846793005
-_NULL: Final = 2147483648  # above all numbers of strings
+_NULL: Final = (
+    2147483648  # hashes of strings are smaller, so NULL and missing differ from all of them
+)
 _MISSING: Final = 2147483649
 
 
+# A source that restarts sends at most its recent transactions again, so this many are remembered.
+RECENT: Final = 1 << 20
+_MISMATCH_HINT: Final = (
+    "Two transactions with one id and different content are not a redelivery: do the ids come from the source, and are the messages complete? "
+    "--unordered-ids captures both as they are"
+)
+_GROWN_HINT: Final = "The first of the two may have been cut off when the source stopped. --unordered-ids captures both as they are"
+HINT: Final = (
+    "Sequence ids (seqid) must ascend from message to message: capture the messages in order, or repeated ones in a separate run, "
+    "which skips ids that the trail has. --unordered-ids captures them as they are"
+)
+
+# Bytes compared at each end of a file. Files up to twice this size are compared completely.
+END: Final = 64 << 10
+THREADS: Final = 8  # files opened at the same time: stores answer slowly
+NEWLINES: Final = b"\n\r"
+
+
 def content_numbers(batch: ChangeBatch) -> Longs:
-    """Return a number for each operation in order: the same for the same table, type and values."""
+    """Return a hash of each operation.
+
+    Operations with the same table, type and values have the same hash.
+    """
     found = np.zeros(batch.rows, np.int64)
     for block in batch.blocks:
-        found[block.order] = _of_block(block)
+        found[block.order] = _block_hashes(block)
     return found
 
 
 class Sums(NamedTuple):
-    """Numbers that stand for operations that follow one another: that of the first one, and one of all of them in their order."""
+    """Hash sums of consecutive operations: the hash of the first one, and an order-dependent sum over all."""
 
     first: int
     every: int
 
 
 def sums(numbers: Longs, starts: Longs, before: int) -> list[Sums]:
-    """Return the sums of the operations up to the first start, and of those from each start on.
+    """Return the sums of the operations before the first start, and from each start to the next.
 
-    ``before`` is how many operations the transaction that is open at the beginning has already; sums of its parts are added.
+    `before` is the number of operations that the transaction open at the beginning already has.
+    Because each operation is weighted by its ordinal in the transaction, the sums of a
+    transaction's parts can be added.
     """
     bounds = np.append(0, starts)
     ordinals = np.arange(len(numbers))
     begins = np.repeat(np.append(-before, starts), np.diff(np.append(bounds, len(numbers))))
+    # The weight of operation n of its transaction is an odd number that depends on n, so that
+    # operations in another order have another sum. All sums wrap around at 64 bits.
     mixed = (numbers + 1) * ((ordinals - begins) * _FACTOR * 2 + 1)
     totals = np.append(0, np.cumsum(mixed))
     every = np.append(totals[starts], totals[-1]) - totals[bounds]
+    # The appended 0 is read for a start at the very end (a transaction without operations here).
     first = np.append(numbers, 0)[bounds]
     return [*map(Sums, first.tolist(), every.tolist())]
 
 
-def _of_block(block: ChangeBlock) -> Longs:
+def _block_hashes(block: ChangeBlock) -> Longs:
     found = _strings(pa.array([block.table.name]), 1).repeat(len(block)) * 256 + block.op_type
+    # A polynomial hash over all columns; unsigned overflow is intended.
     for image in (block.before, block.after):
         for column in image:
             found = found * _FACTOR + _values(column, len(block))
@@ -104,18 +139,8 @@ def _strings(values: pa.Array, rows: int) -> Longs:
     return found
 
 
-RECENT: Final = (
-    1 << 20
-)  # transactions that are remembered; a source that starts again does not go back further
-_OTHER: Final = (
-    "Transactions of one id and different content are not one that was sent twice: are ids those of the source, and the messages whole? "
-    "--unordered-ids captures both as they are"
-)
-_HINT: Final = "The first of the two may have been cut off where the source stopped. --unordered-ids captures both as they are"
-
-
 class _Content(NamedTuple):
-    """What a transaction has: how many operations, and numbers that stand for the first and for all of them."""
+    """The size of a transaction in operations, the hash of its first operation, and the sum over all."""
 
     size: int
     first: int
@@ -127,7 +152,11 @@ _NOTHING: Final = _Content(0, 0, 0)
 
 @dataclass(slots=True)
 class Repeats:
-    """The ids of the transactions of a run, how many operations each has, and numbers that stand for these; ``dropped`` counts operations that came again."""
+    """The transactions seen in a run: their ids, numbers of operations and hash sums.
+
+    `dropped` counts the operations of transactions that were sent twice. The oldest of more than
+    `RECENT` transactions are forgotten.
+    """
 
     dropped: int = 0
     _known: OrderedDict[str, _Content] = field(default_factory=OrderedDict)
@@ -135,15 +164,18 @@ class Repeats:
     _again: bool = False  # the open one was captured before
     _content: _Content = _NOTHING  # of the open one
 
-    def fresh(self, csn: pa.Array, begins: Mask, numbers: Longs) -> Mask:
-        """Return which operations were not captured before.
+    def select_new(self, csn: pa.Array, begins: Mask, numbers: Longs) -> Mask:
+        """Return the mask of operations that were not captured before.
 
-        ``begins`` marks the first one of each transaction, ``numbers`` stand for the content of operations. Raises TransactionError, with the
-        operation as its record, for a transaction that has more operations the second time, or others.
+        `begins` marks the first operation of each transaction, `numbers` are the operations'
+        hashes. Raises TransactionError, with the operation as its record, if a repeated transaction
+        has more operations than the first time, or different ones.
         """
         keep = np.ones(len(csn), bool)
         starts = np.flatnonzero(begins)
         bounds = np.append(starts, len(csn))
+        # The operations before the first start belong to the transaction open from the batch
+        # before.
         of_open, *others = sums(numbers, starts, self._content.size)
         self._add(int(bounds[0]), of_open, keep, 0)
         sizes: Longs = np.diff(bounds)
@@ -157,7 +189,10 @@ class Repeats:
         return keep
 
     def _add(self, count: int, own: Sums, keep: Mask, begin: int) -> None:
-        """Add operations to the open transaction; raises TransactionError where it was captured with fewer, or with others."""
+        """Add operations to the open transaction.
+
+        Raises TransactionError if it repeats an earlier one with other content.
+        """
         if not count:
             return
         size, first, every = self._content
@@ -169,40 +204,39 @@ class Repeats:
         self.dropped += count
         known = self._known[self._open]
         if self._content.size > known.size:
-            problem = f"the transaction {self._open} comes again with {self._content.size} operations, and was captured with {known.size}"
-            raise TransactionError(problem, where=Where(record=begin), hint=_HINT)
+            problem = f"the transaction {self._open} is repeated with {self._content.size} operations, but was captured with {known.size}"
+            raise TransactionError(problem, where=Where(record=begin), hint=_GROWN_HINT)
+        # A redelivered transaction is compared by its first operation at once, and by the sum once
+        # it is complete. A shorter one so far may still be incomplete.
         if known.first != own_first or (
             known.size == self._content.size and known != self._content
         ):
-            raise self._other(begin)
+            raise self._mismatch(begin)
 
     def _end(self, begin: int) -> None:
-        """Remember the transaction that was open; raises TransactionError for one that has fewer operations than were captured."""
+        """Remember the transaction that was open.
+
+        Raises TransactionError if it repeats an earlier one with fewer operations.
+        """
         if self._again and self._content.size < self._known[self._open].size:
-            raise self._other(max(begin - 1, 0))
+            raise self._mismatch(max(begin - 1, 0))
         if self._again or not self._content.size:
             return
         self._known[self._open] = self._content
         if len(self._known) > RECENT:
             self._known.popitem(last=False)
 
-    def _other(self, row: int) -> TransactionError:
-        problem = f"the transaction {self._open} comes again with other operations"
-        return TransactionError(problem, where=Where(record=row), hint=_OTHER)
-
-
-HINT: Final = (
-    "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "
-    "of their own, which skips what the trail has. --unordered-ids captures them as they are"
-)
+    def _mismatch(self, row: int) -> TransactionError:
+        problem = f"the transaction {self._open} is repeated with other operations"
+        return TransactionError(problem, where=Where(record=row), hint=_MISMATCH_HINT)
 
 
 @dataclass(frozen=True)
 class IdRule:
-    """What sequence ids are compared with: each other where they are ``ordered``, and those of the trail.
+    """How sequence ids are checked: against each other if they are `ordered`, and against the trail.
 
-    ``last`` is the highest one in the trail; None where nothing is to be compared with it. ``by_id``: transactions are known by
-    their ids alone.
+    `last` is the highest id in the trail, or None if the trail is not compared. `by_id` is set if
+    transactions are known only by their ids.
     """
 
     prefix: str
@@ -211,12 +245,12 @@ class IdRule:
     by_id: bool = False
 
     def width(self, own: str) -> int:
-        """Return how many characters an id's order follows from, see ``ordered_lengths``."""
+        """Return the number of leading characters that decide an id's order; see `ordered_lengths`."""
         return ordered_length(own, by_id=self.by_id)
 
     @cached_property
     def of_trail(self) -> pa.Array:
-        """Return the ids of all transactions in the trail."""
+        """The ids of all transactions in the trail. Reads the trail once."""
         from trailgate.storage.reading.trails import read_trail  # noqa: PLC0415  seldom needed
 
         found = read_trail(self.prefix, columns="csn").read_all()["csn"]
@@ -225,7 +259,10 @@ class IdRule:
 
 @dataclass(frozen=True, slots=True)
 class IdSpan:
-    """The first, the last and the highest id of a range; ``place`` is that of the first one's message."""
+    """The first, last and highest id of a range.
+
+    `place` is the position of the first id's message.
+    """
 
     first: str
     last: str
@@ -234,9 +271,10 @@ class IdSpan:
 
 
 class IdCheck:
-    """Compares the ids of one range, batch by batch; ``skipped`` and ``late`` count operations.
+    """Checks the sequence ids of one range, batch by batch. `skipped` and `late` count operations.
 
-    Late ones have a lower id than the highest of the trail, which does not have them: they are captured.
+    Late operations have an id below the highest in the trail, but the trail does not contain them.
+    They are captured.
     """
 
     def __init__(self, rule: IdRule, files: MessageFiles) -> None:
@@ -246,7 +284,7 @@ class IdCheck:
         self._repeats = Repeats()
 
     def report(self) -> dict[str, Any]:
-        """Return what the range's report has of its ids."""
+        """Return the id fields of the range's report."""
         return {
             "ids": self.span,
             "skipped_operations": self.skipped,
@@ -254,15 +292,17 @@ class IdCheck:
             "late_operations": self.late,
         }
 
-    def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
-        """Return the operations that the trail does not have; raises TransactionError for ids out of order.
+    def select_new(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
+        """Return the mask of operations that are new.
 
-        ``before`` is the place of an operation whose message was in a batch before.
+        Raises TransactionError if ids are out of order.
+
+        `before` is the position for errors in an operation whose message was in an earlier batch.
         """
         csn = batch.operations.in_order("csn")
         fresh = self._is_unknown(csn)
         if self._rule.by_id and self._rule.ordered:
-            fresh &= self._once(batch, csn, before)
+            fresh &= self._select_unrepeated(batch, csn, before)
         rows = np.flatnonzero(fresh)
         if not len(rows):
             return fresh
@@ -272,6 +312,7 @@ class IdCheck:
             self._check_order(batch, csn, rows, before)
         highest = str(pc.max(csn))
         first, last = csn[0].as_py(), csn[-1].as_py()
+        # The first id's position is needed to report an order error across ranges.
         if self.span is None:
             place = _place(batch, int(batch.message[rows[0]]), before)
             self.span = IdSpan(first, last, highest, place)
@@ -280,11 +321,11 @@ class IdCheck:
             self.span = IdSpan(own.first, last, max(own.highest, highest), own.place)
         return fresh
 
-    def _once(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
-        """Return which operations did not come before in this run."""
+    def _select_unrepeated(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
+        """Return the mask of operations whose transaction did not come earlier in this run."""
         begins = begins_of(batch.operations.tx_indicators())
         try:
-            return self._repeats.fresh(csn, begins, content_numbers(batch.operations))
+            return self._repeats.select_new(csn, begins, content_numbers(batch.operations))
         except TransactionError as error:
             row = error.where.record or 0
             raise with_place(
@@ -292,14 +333,20 @@ class IdCheck:
             ) from None
 
     def _is_unknown(self, csn: pa.Array) -> Mask:
-        """Return which ids the trail does not have; it is read only where an id is not above its highest."""
+        """Return the mask of ids that the trail does not have.
+
+        Reads the trail only if an id is not above its highest.
+        """
         last = self._rule.last
         if last is None or not len(csn):
             return np.ones(len(csn), bool)
         width = self._rule.width(last)
         if self._rule.width(csn[0].as_py()) != width:
-            problem = f"the sequence id {csn[0].as_py()} has not the {width} characters of those in the trail ({last})"
+            own_width = self._rule.width(csn[0].as_py())
+            problem = f"the sequence id {csn[0].as_py()} has {own_width} characters, but those in the trail have {width} ({last})"
             raise TransactionError(problem, hint="--again captures without comparing them")
+        # Ids ascend, so ids above the trail's highest are new. Only lower ones need a look into the
+        # trail.
         low = _mask(pc.less_equal(csn, last))
         if not low.any():
             return ~low
@@ -311,10 +358,15 @@ class IdCheck:
     def _check_order(
         self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePlace
     ) -> None:
-        """Check that each transaction has a higher id than the one before; within one message it may be the same."""
+        """Check that each transaction has a higher id than the one before.
+
+        Transactions in one message may share an id.
+        """
         begun = begins_of(batch.operations.tx_indicators()[rows])
         message = batch.message[rows]
         wrong = np.zeros(len(rows), bool)
+        # Rows that begin a transaction in another message than the row before: they need a higher
+        # id. All other rows may repeat the id of the row before.
         other = begun[1:] & (message[1:] != message[:-1])
         wrong[1:] = _mask(pc.less(csn[1:], csn[:-1])) | (other & _mask(pc.equal(csn[1:], csn[:-1])))
         if self.span is not None:
@@ -333,7 +385,10 @@ def _place(batch: OwnedBatch, message: int, last: MessagePlace) -> MessagePlace:
 
 
 def check_spans(spans: Iterable[IdSpan], files: MessageFiles) -> None:
-    """Check across ranges what each range checked within; raises TransactionError."""
+    """Check the order of ids across ranges.
+
+    Each range checked only its own. Raises TransactionError.
+    """
     before: IdSpan | None = None
     for span in spans:
         if before is not None and span.first <= before.last:
@@ -342,7 +397,7 @@ def check_spans(spans: Iterable[IdSpan], files: MessageFiles) -> None:
 
 
 def out_of_order(own: str, before: str) -> TransactionError:
-    """Return the error of an id that is not above the one before."""
+    """Return the error for an id that is not above the one before."""
     what = "repeats" if own == before else f"follows the higher {before}"
     return TransactionError(f"the sequence id {own} {what}", hint=HINT)
 
@@ -352,19 +407,13 @@ def _mask(values: pa.Array) -> Mask:
     return found
 
 
-END: Final = (
-    64 << 10
-)  # bytes of each end of a file that are compared; shorter files are compared whole
-THREADS: Final = 8  # files are opened at once: stores answer slowly
-NEWLINES: Final = b"\n\r"
-
-
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """What is left to capture, and what the trail is to remember of it.
+    """The messages that are left to capture, and the files that the trail must remember.
 
-    Of the files, ``skipped`` were captured before, ``continued`` have grown since, ``changed`` have the name of a captured
-    file but other content, and ``copied`` have the content of a captured file but another name.
+    The counts of files: `skipped` were captured before, `continued` have grown since, `changed`
+    have the name of a captured file but other content, `copied` have the content of a captured file
+    but another name.
     """
 
     files: MessageFiles
@@ -376,9 +425,9 @@ class Recognised:
 
 
 def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
-    """Return the messages without those that were captured.
+    """Remove the files that were captured before from `messages`.
 
-    Raises StorageError for a file that can neither be skipped nor captured without a doubt.
+    Raises StorageError if it is unclear whether a file was captured before.
     """
     known: defaultdict[str, list[CapturedFile]] = defaultdict(list)
     contents = set()
@@ -393,10 +442,11 @@ def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recog
         if any(_is_same(file, own, one) for one in same_name):
             counts["skipped"] += 1
             continue
-        begin = _begin(messages, file, same_name)
+        begin = _captured_bytes(messages, file, same_name)
         left.append(replace(file, begin=begin) if begin else file)
         remembered.append(own)
         counts["continued"] += begin > 0
+        # A captured name with other content is a changed file, unless it has grown.
         counts["changed"] += not begin and bool(same_name)
         counts["copied"] += not same_name and (own.size, own.digest) in contents and own.size > 0
     kept = replace(messages, files=FileList(left))
@@ -411,8 +461,9 @@ def _describe(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
 
 
 def _description(file: MessageFile) -> CapturedFile:
-    """Return what is remembered of a file."""
+    """Return what the trail remembers of a file."""
     modified = None
+    # Of larger files the middle is not compared, so the modification time must be the same too.
     if file.size > 2 * END:
         store, place = locate(file.path)
         modified = store.get_file_info(place).mtime_ns
@@ -420,19 +471,20 @@ def _description(file: MessageFile) -> CapturedFile:
 
 
 def _digest(file: MessageFile, size: int) -> str:
-    """Return the digest of the ends of a file's first ``size`` bytes."""
+    """Hash the first and the last `END` bytes of a file's first `size` bytes."""
+    # The two ends [0, END) and [start, size) must not overlap in a short file.
     start = max(END, size - END)
     store, place = locate(file.path)
     if store is LOCAL and size <= END:  # a folder may have very many small files
-        return hashlib.sha256(_small(place, size)).hexdigest()
+        return hashlib.sha256(_read_small(place, size)).hexdigest()
     with OpenedFile(file.path, file.size, "messages") as opened:
         digest = hashlib.sha256(opened.read(0, min(END, size)))
         digest.update(opened.read(start, max(0, size - start)))
     return digest.hexdigest()
 
 
-def _small(path: str, size: int) -> bytes:
-    """Return the bytes of a small local file."""
+def _read_small(path: str, size: int) -> bytes:
+    """Read a small local file."""
     try:
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -445,22 +497,29 @@ def _small(path: str, size: int) -> bytes:
 
 
 def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
-    """Return whether a file is one that was captured under its name; raises StorageError in doubt."""
+    """Return whether a file is the one captured under its name.
+
+    Raises StorageError if that is in doubt.
+    """
     if (own.size, own.digest) != (known.size, known.digest):
         return False
     if own.modified != known.modified:
         raise StorageError(
             "a file of this name, size, first and last bytes was captured already, but this one was modified at another time",
             where=Where(source=file.path),
-            hint="Capture it alone with --again if its messages are others; else leave it out",
+            hint="If its messages are different, capture it alone with --again; otherwise leave it out",
         )
     return True
 
 
-def _begin(messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]) -> int:
-    """Return the bytes of a file that were captured already, 0 if none; raises StorageError.
+def _captured_bytes(
+    messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]
+) -> int:
+    """Return the number of bytes of a file that were captured already.
 
-    Only what is appended as whole lines can be captured alone.
+    Raises StorageError if the rest cannot be captured alone.
+
+    Only appended complete lines can be captured alone.
     """
     if not known:
         return 0
@@ -473,6 +532,7 @@ def _begin(messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFi
     if not (messages.per_line or file.json):
         raise _has_grown(file, grown, "a message is a whole file", "if messages are lines")
     with OpenedFile(file.path, file.size, "messages") as opened:
+        # The last captured byte and the first new one: at least one of them must be a line end.
         border = bytes(opened.read(grown.size - 1, 2))
     if border[:1] != b"\n" and border[1] not in NEWLINES:
         raise _has_grown(file, grown, "its last line was not complete then", "")

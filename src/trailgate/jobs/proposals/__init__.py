@@ -1,4 +1,7 @@
-"""Properties proposed from messages: a beginning that a capture takes, whose comments state what was seen and what has to be filled in."""
+"""Propose properties from sample messages: a starting point for a capture, with comments.
+
+The comments state what was recognized, and what has to be filled in.
+"""
 
 from trailgate.jobs.proposals.proposal import Proposal, propose
 

@@ -1,6 +1,10 @@
-"""Properties proposed from delimited messages, which the capture's own reader splits, once for each delimiter and quote that may be theirs.
+"""Propose properties for delimited messages.
 
-Which leading fields are the header's follows from their values. A first line of names, as exports of tables have it, names the fields.
+The messages are split by the capture's own reader, once for each possible delimiter and quote; the
+delimiter with the most fields in every record wins. The roles of the leading fields (operation
+type, table, time) are recognized by their values. The fields after them are columns, perhaps with
+names or before values (``Switches``). A first line of names, as in exports of tables, names the
+fields.
 """
 
 from __future__ import annotations
@@ -34,9 +38,9 @@ from trailgate.jobs.proposals.drafts import (
     setup,
 )
 
-RECORDS: Final = 20_000  # that are looked at
-LEADING: Final = 8  # fields among which the header's are searched
-MORE: Final = 2  # fields of the header that only the columns after them show
+RECORDS: Final = 20_000  # the most records to examine
+LEADING: Final = 8  # the number of leading fields that may belong to the header
+MORE: Final = 2  # the most header fields to add if columns only fit after them
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9_$#]+", re.ASCII)
 _INDICATORS: Final = re.compile(r"(?:W|BM*E)+|BM*|M+|M*E")
 _TRANSACTION: Final = re.compile(r"tx|xid|trans", re.IGNORECASE)
@@ -60,18 +64,21 @@ class Split:
 
     @property
     def least(self) -> int:
-        """Return the number of fields of the shortest record."""
+        """The number of fields of the shortest record."""
         return int(self.fields.count.min())
 
     def raw(self, record: int) -> list[bytes]:
         """Return the fields of a record as they are written."""
         fields, bounds = self.fields, self.fields.bounds
-        places = range(int(bounds[record]), int(bounds[record + 1]))
-        return [self.data[int(fields.starts[at]) : int(fields.ends[at])] for at in places]
+        indexes = range(int(bounds[record]), int(bounds[record + 1]))
+        return [self.data[int(fields.starts[at]) : int(fields.ends[at])] for at in indexes]
 
 
 def propose_delimited(bodies: Sequence[bytes]) -> str:
-    """Return properties for delimited messages; raises DecodeError for those that are not text, OptionError where no delimiter is found."""
+    """Propose properties for delimited messages.
+
+    Raises DecodeError if they are not text, and OptionError if no delimiter is found.
+    """
     try:
         b"".join(bodies).decode()
     except UnicodeDecodeError as error:
@@ -80,53 +87,63 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
     split = _split(bodies)
     if split is None:
         hint = "Fixed-width messages need a copybook or a definitions file: parser.type=fixed with fixed.copybook=FILE, fixed.header and fixed.table"
-        raise OptionError("no delimiter was found that all lines of the message have", hint=hint)
+        raise OptionError("no delimiter occurs in all lines of the message", hint=hint)
     return _Delimited(split).text()
 
 
 def _split(bodies: Sequence[bytes]) -> Split | None:
-    """Return the messages split by the delimiter that gives the most fields in each record."""
+    """Split the messages by the delimiter that gives the most fields in every record."""
     line = b"\n"
+    # No line feed inside any message: the lines may end with CR or RS instead.
     if not any(b"\n" in body.rstrip(b"\r\n\x1e") for body in bodies):
-        own = [end for end in (b"\r", b"\x1e") if any(end in body.rstrip(b"\n") for body in bodies)]
-        line = own[0] if own and not any(body.endswith(b"\r\n") for body in bodies) else line
+        line_ends = [
+            end for end in (b"\r", b"\x1e") if any(end in body.rstrip(b"\n") for body in bodies)
+        ]
+        line = (
+            line_ends[0]
+            if line_ends and not any(body.endswith(b"\r\n") for body in bodies)
+            else line
+        )
     best: Split | None = None
     whole = line.join(bodies)
     for delimiter in (text.encode() for text in _DELIMITERS):
         if delimiter == line or delimiter not in whole:
             continue
-        found = split_by(bodies, delimiter, line)
-        if found is None or found.least < 2:
+        candidate = split_by(bodies, delimiter, line)
+        if candidate is None or candidate.least < 2:
             continue
         if best is not None and whole.count(delimiter) == whole.count(best.delimiter) * (
             best.delimiter.count(delimiter)
         ):
-            continue  # it is only found within the longer one
-        if best is None or found.least > best.least:
-            best = found
+            continue  # it only occurs inside the longer delimiter
+        if best is None or candidate.least > best.least:
+            best = candidate
     return best
 
 
 def split_by(
     bodies: Sequence[bytes], delimiter: bytes, line: bytes, quotes: Sequence[bytes] = (b'"', b"'")
 ) -> Split | None:
-    """Return the messages split by a delimiter, with the first of the quotes that fits; None where none fits, and what has no quotes neither."""
-    whole = line.join(bodies)
+    """Split the messages by a delimiter, with the first quote that fits, or without quotes.
+
+    Returns None if the messages cannot be split this way.
+    """
+    text = line.join(bodies)
     ends = np.cumsum([len(body) + len(line) for body in bodies]) - len(line)
     starts = ends - np.array([len(body) for body in bodies])
-    for quote in (*(quote for quote in quotes if quote in whole), None):
+    for quote in (*(quote for quote in quotes if quote in text), None):
         dialect = Dialect(delimiter, line, quote, returns=line == b"\n")
         try:
-            fields = index_fields(octets(whole), starts, ends, dialect)
+            fields = index_fields(octets(text), starts, ends, dialect)
         except DecodeError:
             continue
         if len(fields.count) and (quote is None or (fields.flags & QUOTED).any()):
-            return Split(delimiter, line, quote, whole, fields, len(bodies))
+            return Split(delimiter, line, quote, text, fields, len(bodies))
     return None
 
 
 class Switches(NamedTuple):
-    """How the fields of columns lie."""
+    """How the fields of a column are arranged: with names, with before values, in which order."""
 
     hasbefores: bool = False
     hasnames: bool = False
@@ -135,11 +152,11 @@ class Switches(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Return how many fields a column has."""
+        """The number of fields per column."""
         return 1 + self.hasnames + self.hasbefores
 
 
-WAYS: Final = tuple(
+PAIRINGS: Final = tuple(
     Switches(befores, names, first, grouped)
     for names, befores, first, grouped in product(
         (True, False), (True, False), (False, True), (False, True)
@@ -149,7 +166,7 @@ WAYS: Final = tuple(
 
 
 class _Delimited:
-    """What is seen in delimited messages, and the properties of them."""
+    """What was recognized in delimited messages, and the properties for them."""
 
     def __init__(self, split: Split) -> None:
         self.split = split
@@ -157,9 +174,9 @@ class _Delimited:
         self.headings = self._find_headings()
         self.messages = split.fields.body[: len(self.records)].tolist()
         if self.headings:
-            kept = [at for at, record in enumerate(self.records) if record != self.records[0]]
-            self.records = [self.records[at] for at in kept]
-            self.messages = [self.messages[at] for at in kept]
+            data_rows = [at for at, record in enumerate(self.records) if record != self.records[0]]
+            self.records = [self.records[at] for at in data_rows]
+            self.messages = [self.messages[at] for at in data_rows]
         self.least = min(map(len, self.records))
         self.null = self._null()
         self.names: list[str] = []
@@ -170,27 +187,27 @@ class _Delimited:
         self.switches = self._find_pairing()
 
     def _null(self) -> str:
-        """Return the text that means NULL, empty where none does."""
+        """Return the text that means NULL, or "" if there is none."""
         every = {one for record in self.records for one in record}
         return next((text for text in _NULLS if text.encode() in every), "")
 
     def value(self, raw: bytes) -> str:
-        """Return a field's text."""
+        """Return a field's text without quotes."""
         quote = self.split.quote
         if quote and raw.startswith(quote) and raw.endswith(quote) and len(raw) > 1:
             raw = raw[1:-1].replace(quote * 2, quote)
         return raw.decode(errors="replace")
 
     def is_null(self, raw: bytes) -> bool:
-        """Return whether a field is NULL."""
+        """Return True if a field is NULL."""
         return not raw or (bool(self.null) and raw == self.null.encode())
 
     def column(self, at: int) -> list[str]:
-        """Return the values of a field."""
+        """Return the values of a field in all records."""
         return [self.value(record[at]) for record in self.records]
 
     def _find_headings(self) -> list[str]:
-        """Return the names that the first record has instead of values; none where it is an operation."""
+        """Return the names in the first record, or [] if it is an operation like the others."""
         names = [self.value(raw) for raw in self.records[0]]
         rest = [record for record in self.records if record != self.records[0]]
         distinct = {name.upper() for name in names}
@@ -198,25 +215,35 @@ class _Delimited:
             return []
         shortest = min(len(names), *map(len, rest))
         columns = [[self.value(record[at]) for record in rest] for at in range(shortest)]
-        typed = [at for at, own in enumerate(columns[:LEADING]) if operation_style(own) is not None]
+        # A leading field with operation types in all other records: the first line is data if its
+        # value fits too.
+        typed = [
+            at
+            for at, column_values in enumerate(columns[:LEADING])
+            if operation_style(column_values) is not None
+        ]
         if typed:
             fits = any(operation_style([*columns[at], names[at]]) is not None for at in typed)
             return [] if fits else names
-        unlike = any(not any(map(IDENTIFIER.fullmatch, own)) and any(own) for own in columns)
+        unlike = any(
+            not any(map(IDENTIFIER.fullmatch, column_values)) and any(column_values)
+            for column_values in columns
+        )
         return names if unlike else []
 
     def label(self, role: str) -> str:
-        """Return the name that a field of the header has in the properties."""
+        """Return the name of a header field in the properties."""
         at = self.names.index(role)
         return self.headings[at] if self.headings else role
 
     def _find_header(self) -> None:
-        """Find which leading fields are not of columns."""
+        """Find the leading fields that are not columns, and their roles."""
         leading = [self.column(at) for at in range(min(LEADING, self.least))]
         dotted = any(all(map(TABLE.fullmatch, values)) for values in leading)
         last = 0
         for at, values in enumerate(leading):
             role = self._role(values, dotted=dotted)
+            # The header ends at the first field without a role, once type and table are known.
             done = {"optype", "tablename"} <= set(self.roles)
             if not role and done:
                 break
@@ -227,7 +254,7 @@ class _Delimited:
         self.names = self.names[: max(last, 1)]
 
     def _role(self, values: list[str], *, dotted: bool) -> str:
-        """Return what a leading field is, by its values; empty where that cannot be seen."""
+        """Return the role of a leading field by its values, or "" if unknown."""
         roles, style = self.roles, operation_style(values)
         if "optype" not in roles and style is not None:
             self.style = style
@@ -246,7 +273,10 @@ class _Delimited:
         return "tx" if possible and self._are_transactions(values) else ""
 
     def _are_transactions(self, values: list[str]) -> bool:
-        """Return whether values may be ids of transactions: the records of a message have one, and those of another message another one."""
+        """Return True if the values may be transaction ids.
+
+        All records of a message must have the same value, and other messages different ones.
+        """
         if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
             return False
         pairs = set(zip(self.messages, values, strict=True))
@@ -254,7 +284,7 @@ class _Delimited:
         return one_each and len(values) > len(pairs) and all(values)
 
     def _name_part(self, values: list[str]) -> str:
-        """Return the role of a field of names in capitals: a table, after which the one before is its schema."""
+        """Return the role of a field of uppercase names: the table, whose preceding name is its schema."""
         roles = self.roles
         if not all(map(_CAPITALS.fullmatch, values)):
             return ""
@@ -267,50 +297,72 @@ class _Delimited:
         return "tablename"
 
     def _kinds(self) -> list[str]:
-        """Return each record's operation type as a letter; a blank where it is not known."""
+        """Return each record's operation type as a letter, or " " if unknown."""
         at = self.roles.get("optype")
         if at is None:
             return [" "] * len(self.records)
         return ["IUDT"[self.style.index(text)] for text in self.column(at)]
 
     def _find_pairing(self) -> Switches:
-        """Return how the columns lie after the header: the ways with more fields a column first, if records show them.
+        """Find how the columns are arranged after the header, trying arrangements with more fields first.
 
-        Where before values are there only after one more field or two, these are of the header too; where names are there only
-        from the header's last field on, that is the first name.
+        If before values only fit after one or two more fields, these are added to the header. If
+        column names only fit from the header's last field on, that field is taken to be the first
+        name.
         """
         names = self.names
-        trials = [(names, WAYS)]
+        trials = [(names, PAIRINGS)]
         if names[-1] == "tx":
-            trials.append((names[:-1], tuple(way for way in WAYS if way.hasnames)))
+            trials.append(
+                (
+                    names[:-1],
+                    tuple(
+                        pairing_switches
+                        for pairing_switches in PAIRINGS
+                        if pairing_switches.hasnames
+                    ),
+                )
+            )
         added = ["tx" if "tx" not in self.roles else f"field{len(names) + 1}"]
         for more in range(1, min(MORE, self.least - len(names)) + 1):
-            trials.append((names + added, tuple(way for way in WAYS if way.hasbefores)))
+            trials.append(
+                (
+                    names + added,
+                    tuple(
+                        pairing_switches
+                        for pairing_switches in PAIRINGS
+                        if pairing_switches.hasbefores
+                    ),
+                )
+            )
             added = [f"field{len(names) + at + 1}" for at in range(more + 1)]
         for tried, ways in trials:
             self._name(tried)
-            for way in ways:
-                if self._fits(way):
-                    return way
+            for pairing_switches in ways:
+                if self._fits(pairing_switches):
+                    return pairing_switches
         self._name(names)
         return Switches()
 
     def _name(self, names: list[str]) -> None:
-        """Take these fields for the header's."""
+        """Set the names of the header fields."""
         self.names = names
         self.roles.pop("tx", None)
         if "tx" in self.names:
             self.roles["tx"] = self.names.index("tx")
 
     def _pairings(self, way: Switches) -> list[ColumnPairing]:
-        """Return each record's pairing of fields and columns."""
+        """Return, for each record, which of its fields belong to which column."""
         options = _options(self._reading(way))
         counts = [(len(record) - len(self.names)) // way.parts for record in self.records]
         known = {count: ColumnPairing.of(options, count) for count in set(counts)}
         return [known[count] for count in counts]
 
     def _fits(self, way: Switches) -> bool:
-        """Return whether records show this way: names are names, and inserts have no before, deletes no after values."""
+        """Return True if the records fit an arrangement.
+
+        Names must be names, inserts must have no before values, and deletes no after values.
+        """
         sizes = [len(record) - len(self.names) for record in self.records]
         if not any(sizes) or any(size % way.parts for size in sizes):
             return False
@@ -328,17 +380,19 @@ class _Delimited:
             befores = [record[pairing.before(i)] for i in columns]
             afters = [record[pairing.after(i)] for i in columns]
             empty = [all(map(self.is_null, side)) for side in (befores, afters)]
+            # Inserts must have only after values, deletes only before values.
             if kind in "ID" and columns:
                 if empty != [kind == "I", kind == "D"]:
                     return False
                 seen = True
+            # In an update, at least half of the columns should be equal before and after.
             elif kind == "U" and len(columns) > 1 and not way.afterfirst:
                 alike = sum(a == b for a, b in zip(befores, afters, strict=True))
                 seen = seen or 2 * alike >= len(columns)
         return seen and (not way.hasnames or self._are_names(named))
 
     def _are_names(self, named: dict[tuple[str, int], set[str]]) -> bool:
-        """Return whether these are names of columns, each the same in all records of its table."""
+        """Return True if these are column names: in each table always the same, and distinct."""
         if any(len(found) > 1 for found in named.values()):
             return False
         names = [(table, next(iter(found))) for (table, _), found in named.items()]
@@ -355,7 +409,7 @@ class _Delimited:
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
     def _reading(self, switches: Switches) -> Draft:
-        """Return the properties of delimiters and header."""
+        """Return the properties for delimiters and header."""
         draft, split = Draft(), self.split
         count = len(split.fields.count)
         records = counted(count, "record")
@@ -456,39 +510,39 @@ class _Delimited:
 
     def _columns(self) -> tuple[list[TableDraft], list[tuple[str, str]]]:
         """Return the tables, and the columns that look like times with their formats."""
-        found: dict[str, TableDraft] = {}
+        tables_by_name: dict[str, TableDraft] = {}
         values: dict[tuple[str, str], list[str]] = {}
         keyless: set[str] = set()
         pairings = self._pairings(self.switches)
         rows = zip(self._tables(), self._kinds(), pairings, self.records, strict=True)
         for name, kind, pairing, record in rows:
-            table = found.setdefault(name.upper(), TableDraft(name))
+            table = tables_by_name.setdefault(name.upper(), TableDraft(name))
             for i in range(pairing.columns):
-                own = self._column_name(record, pairing, i)
+                column_name = self._column_name(record, pairing, i)
                 fields = [record[pairing.after(i)]]
                 if pairing.before:
                     fields.append(record[pairing.before(i)])
                 for raw in fields:
-                    table.add(own, self.value(raw))
+                    table.add(column_name, self.value(raw))
                     if not self.is_null(raw):
-                        values.setdefault((table.name, own), []).append(self.value(raw))
+                        values.setdefault((table.name, column_name), []).append(self.value(raw))
                 side = fields[-1] if kind in "UD" else fields[0]
                 if i == 0 and self.is_null(side):
                     keyless.add(name.upper())
-        for name, table in found.items():
+        for name, table in tables_by_name.items():
             if not table.sizes:
                 table.add("COL1", "")
             elif name not in keyless:
                 table.keys = [next(iter(table.sizes))]
         dates = [
             (f"{name}.{column}", form)
-            for (name, column), own in values.items()
-            if (form := date_format(own))
+            for (name, column), column_name in values.items()
+            if (form := date_format(column_name))
         ]
-        return list(found.values()), dates
+        return list(tables_by_name.values()), dates
 
     def _column_name(self, record: list[bytes], pairing: ColumnPairing, column: int) -> str:
-        """Return the name of a column: that in the record, that in the first line, or its number."""
+        """Return a column's name: from the record, from the first line, or its number."""
         if pairing.name:
             return self.value(record[pairing.name(column)])
         at = pairing.after(column)
@@ -496,7 +550,7 @@ class _Delimited:
 
 
 def _options(draft: Draft) -> DelimitedOptions:
-    """Return the options of properties without tables."""
+    """Return the parser options for properties without tables."""
     lines = [*draft.lines, "delim.userdefs.tables=A.B", "delim.userdefs.A.B.columns=C"]
     options = setup("\n".join([*lines, "delim.userdefs.A.B.C=vchar 1"])).options
     assert isinstance(options, DelimitedOptions)
@@ -504,7 +558,7 @@ def _options(draft: Draft) -> DelimitedOptions:
 
 
 def _written(value: bytes) -> str:
-    r"""Return bytes as a property's value: what is not a visible character as ``\xHH``."""
+    r"""Return bytes as a property's value; bytes that are not visible are written as ``\xHH``."""
     text = value.decode()
     plain = text.isascii() and text.isprintable() and text.strip() == text
     return text if plain else "".join(f"\\x{byte:02x}" for byte in value)

@@ -1,4 +1,4 @@
-"""What proposals are written with: lines of properties, tables with room for what was seen, and what values look like."""
+"""Helpers for writing proposals: a draft of properties, tables with column sizes, and value formats."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 FILL_IN: Final = "TO FILL IN: "
-SCHEMA: Final = "MY"  # of tables whose message names none
+SCHEMA: Final = "MY"  # the schema of tables whose messages have none
 
-# The values of insert, update, delete and truncate, as they are written together.
+# Common sets of values for insert, update, delete and truncate.
 STYLES: Final = (
     ("I", "U", "D", "T"),
     ("INS", "UPD", "DEL", "TRUNC"),
@@ -41,7 +41,7 @@ _DATE: Final = re.compile(
 
 
 class Draft:
-    """The lines of properties as they are proposed."""
+    """The lines of proposed properties."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -61,7 +61,7 @@ class Draft:
     def tables(
         self, parser: str, tables: Iterable[TableDraft], *, keys_named: bool = False
     ) -> None:
-        """Add the definitions of tables."""
+        """Add the definitions of tables. ``keys_named``: the messages state which columns are keys."""
         known = list(tables)
         self.blank()
         self.note(
@@ -84,40 +84,43 @@ class Draft:
                 self.put(f"{prefix}{quoted(column)}", f"vchar {room(size)}{key}")
 
     def text(self) -> str:
-        """Return the properties."""
+        """Return the properties as text."""
         return "\n".join(self.lines) + "\n"
 
 
 @dataclass(slots=True)
 class TableDraft:
-    """A table: its columns with the most bytes that a value of each has, and those that are taken for the key."""
+    """A table: its columns with the maximum bytes of their values, and its assumed key columns."""
 
     name: str
     sizes: dict[str, int] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
 
     def add(self, column: str, value: str | None) -> None:
-        """Take a value into account."""
+        """Enlarge a column so that it has room for this value."""
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
 
 
 def counted(count: int, what: str) -> str:
-    """Return how many there are of something."""
+    """Return a count with its noun, for example "one message" or "2,000 messages"."""
     return f"one {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as properties have it."""
+    """Return a column name as properties need it: in quotes if it contains a dot."""
     return f'"{name}"' if "." in name else name
 
 
 def room(size: int) -> int:
-    """Return a length of a column that has room for twice of what was seen."""
+    """Return a column length with room for twice the observed size."""
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
 
 def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the words of insert, update, delete and truncate that these values are some of, or None."""
+    """Return the set of operation values to which these values belong, or None.
+
+    For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL", "TRUNC")``.
+    """
     known = set(values)
     for style in STYLES:
         for written in (style, tuple(map(str.lower, style)), tuple(map(str.capitalize, style))):
@@ -127,17 +130,18 @@ def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def date_format(values: Sequence[str]) -> str:
-    """Return the format of values that are all times, empty where they are not, or where no format is known for them."""
-    found = _DATE.fullmatch(values[0]) if values else None
-    if found is None or not all(map(_DATE.fullmatch, values)):
+    """Return the format of values if all are times of a known format, else ""."""
+    match = _DATE.fullmatch(values[0]) if values else None
+    if match is None or not all(map(_DATE.fullmatch, values)):
         return ""
-    for day in _days(found):
+    # Try the possible orders of day, month and year; the first that parses all values wins.
+    for day in _days(match):
         form = day
-        if found["between"]:
-            form += "{between}HH{t}MI{t}SS".format(**found.groupdict())
-        if found["fraction"]:
-            form += found["point"] + "F" * len(found["fraction"])
-        form += found["zone"] or ""
+        if match["between"]:
+            form += "{between}HH{t}MI{t}SS".format(**match.groupdict())
+        if match["fraction"]:
+            form += match["point"] + "F" * len(match["fraction"])
+        form += match["zone"] or ""
         try:
             parse_timestamps(pa.array(values, pa.string()), compile_format(form))
         except TrailgateError:
@@ -146,11 +150,11 @@ def date_format(values: Sequence[str]) -> str:
     return ""
 
 
-def _days(found: re.Match[str]) -> Iterator[str]:
-    """Yield the formats that a day may have, the likeliest first: before a slash of two digits a month."""
-    month = "MMM" if found["b"].isalpha() else "MM"
-    year, sign = "YY" if len(found["c"]) < 4 else "YYYY", found["s"]
-    if len(found["a"]) == 4:
+def _days(match: re.Match[str]) -> Iterator[str]:
+    """Yield possible date formats, the most likely first: with slashes the month is likely to be first."""
+    month = "MMM" if match["b"].isalpha() else "MM"
+    year, sign = "YY" if len(match["c"]) < 4 else "YYYY", match["s"]
+    if len(match["a"]) == 4:
         yield f"YYYY{sign}{month}{sign}DD"
         return
     forms = [f"DD{sign}{month}{sign}{year}", f"{month}{sign}DD{sign}{year}"]
@@ -158,7 +162,7 @@ def _days(found: re.Match[str]) -> Iterator[str]:
 
 
 class _NoFiles:
-    """What is proposed names no files."""
+    """The files of proposed properties, which name none."""
 
     def chosen(self, path: str) -> str:
         return path
@@ -172,7 +176,7 @@ class _NoFiles:
 
 
 def setup(text: str) -> Capture:
-    """Return a capture by properties that name no files."""
+    """Return a capture for properties that name no files."""
     properties = parse_properties(text.encode(), "the proposal")
     options, tables = parser_of(properties).setup(properties, _NoFiles())
     return Capture(options, CaptureRules().with_keys(tables))

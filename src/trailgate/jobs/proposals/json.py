@@ -1,6 +1,8 @@
-"""Properties proposed from JSON: change events of Debezium, rows made of them, and operations, of GoldenGate's formatter or with other names.
+"""Propose properties for JSON messages.
 
-A member is recognized by its name and by what its values are in all documents. What has GoldenGate's names needs no property.
+Recognized are change events of Debezium, rows that its transformation made of them, and operations
+in GoldenGate's JSON format or with different names. A member is recognized by its name, and by its
+values in all documents. Members with GoldenGate's usual names need no property.
 """
 
 from __future__ import annotations
@@ -42,9 +44,12 @@ _HEADER_NAMES: Final = {"optype": "op_type", "schemaandtable": "table", "timesta
 
 
 def propose_json(bodies: Sequence[bytes]) -> str:
-    """Return properties for JSON messages; raises DecodeError for one that is not JSON, OptionError where no operation is recognized."""
-    found = [one for number, body in enumerate(bodies) for one in _documents(body, number)]
-    members = [one for one in found if isinstance(one, dict)]
+    """Propose properties for JSON messages.
+
+    Raises DecodeError if a message is not JSON, and OptionError if no operation is recognized.
+    """
+    documents = [one for number, body in enumerate(bodies) for one in _documents(body, number)]
+    members = [one for one in documents if isinstance(one, dict)]
     if not members:
         raise OptionError("the messages have no JSON objects, and so no operations")
     payloads = [_payload(one) for one in members]
@@ -57,14 +62,15 @@ def propose_json(bodies: Sequence[bytes]) -> str:
 
 
 def _documents(body: bytes, number: int) -> Iterator[Any]:
-    """Yield the documents of a message, of an array each of its members."""
+    """Yield the JSON documents of a message; for an array, each of its elements."""
+    # Numbers stay text, so that they keep all digits.
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
     try:
         text = body.decode("utf-8-sig")
         at = _end_of_blanks(text, 0)
         while at < len(text):
-            found, at = decoder.raw_decode(text, at)
-            yield from found if isinstance(found, list) else [found]
+            document, at = decoder.raw_decode(text, at)
+            yield from document if isinstance(document, list) else [document]
             at = _end_of_blanks(text, at)
     except (ValueError, RecursionError) as error:
         problem = f"the message is not JSON: {error}"
@@ -72,36 +78,37 @@ def _documents(body: bytes, number: int) -> Iterator[Any]:
 
 
 def _end_of_blanks(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return at if found is None else found.end()
+    """Return the offset after blanks and record separators."""
+    match = _BLANK.match(text, at)
+    return at if match is None else match.end()
 
 
 def _payload(member: Member) -> Member:
-    """Return what is beside a schema, or the member itself."""
+    """Return the payload of a document with a schema, or the document itself."""
     payload = member.get("payload")
     return payload if isinstance(payload, dict) else member
 
 
 def _text(value: Any) -> str | None:
-    """Return a value as text of a column, None for NULL."""
+    """Return a value as a column's text, or None for NULL."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def _add_images(table: TableDraft, images: Sequence[Any]) -> None:
-    """Take the values of images into account."""
+    """Enlarge a table's columns so that they have room for the values of images."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))
 
 
 def _take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str, Member]]) -> None:
-    """Mark the first column of a table, if each of its rows has a value of it."""
+    """Mark the first column of each table as its key, if all rows have a value for it."""
     for name, table in tables.items():
         first = next(iter(table.sizes), "")
-        own = [row for known, row in rows if known == name]
-        if own and all(row.get(first) is not None for row in own):
+        rows_of_table = [row for known, row in rows if known == name]
+        if rows_of_table and all(row.get(first) is not None for row in rows_of_table):
             table.keys = [first]
 
 
@@ -112,7 +119,8 @@ def _begin(count: int, what: str, parser: str) -> Draft:
     return draft
 
 
-# Debezium's change events: {"op": "c", "source": {...}, "before": ..., "after": ...}, maybe beside a schema.
+# Debezium's change events: {"op": "c", "source": {...}, "before": ..., "after": ...}, perhaps as the
+# payload beside a schema.
 
 
 def _is_event(payload: Member) -> bool:
@@ -127,10 +135,10 @@ def _has_schema(member: Member) -> bool:
 def _events(members: Sequence[Member], count: int) -> str:
     """Return properties for change events."""
     draft = _begin(count, "change events of Debezium", "debezium")
-    own = [one for one in members if _is_event(_payload(one))]
-    payloads = [_payload(one) for one in own]
+    events_only = [one for one in members if _is_event(_payload(one))]
+    payloads = [_payload(one) for one in events_only]
     _put_transactions(draft, all(map(_has_transaction, payloads)))
-    if all(map(_has_schema, own)):
+    if all(map(_has_schema, events_only)):
         _note_schemas(draft)
         return draft.text()
     tables: dict[str, TableDraft] = {}
@@ -178,7 +186,7 @@ def _note_untyped(draft: Draft) -> None:
 
 
 def _event_rows(members: Sequence[Member], count: int) -> str:
-    """Return properties for rows that ExtractNewRecordState has made of change events."""
+    """Return properties for rows that ExtractNewRecordState made of change events."""
     draft = _begin(
         count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
     )
@@ -215,9 +223,9 @@ def _event_rows(members: Sequence[Member], count: int) -> str:
     named = []
     for row in rows:
         name = f"{row[schema] if schema else SCHEMA}.{row[table] if table else 'TABLE'}"
-        own = {key: value for key, value in row.items() if not key.startswith(_PREFIX)}
-        _add_images(tables.setdefault(name, TableDraft(name)), [own])
-        named.append((name, own))
+        columns_only = {key: value for key, value in row.items() if not key.startswith(_PREFIX)}
+        _add_images(tables.setdefault(name, TableDraft(name)), [columns_only])
+        named.append((name, columns_only))
     _take_first_for_key(tables, named)
     _note_untyped(draft)
     draft.tables("debezium", tables.values())
@@ -225,7 +233,7 @@ def _event_rows(members: Sequence[Member], count: int) -> str:
 
 
 class _Operations:
-    """What is seen in operations that are JSON, and the properties of them."""
+    """What was recognized in JSON operations, and the properties for them."""
 
     def __init__(self, members: Sequence[Member], count: int) -> None:
         self.members, self.count = members, count
@@ -239,8 +247,11 @@ class _Operations:
         self.only_table = "" if self.table else self._only_table()
 
     def _find(self, usual: str, names: re.Pattern[str], fits: Any) -> str:
-        """Return the member with values that fit: the usual one, else the first of such a name; empty where there is none."""
-        good = [name for name, own in self.scalars.items() if fits(own)]
+        """Return the path of the member whose values fit, or "".
+
+        The usual name is preferred, then the first member whose name matches ``names``.
+        """
+        good = [name for name, values in self.scalars.items() if fits(values)]
         if usual in good:
             return usual
         return next((name for name in good if names.fullmatch(name.rpartition(".")[2])), "")
@@ -277,29 +288,30 @@ class _Operations:
         return draft.text()
 
     def _only_table(self) -> str:
-        """Return the table where no member names one with its schema, put together of two members.
+        """Return the single table, combined from two members, if no member has a name with its schema.
 
-        Raises OptionError for messages of several tables, since the properties take the name from one member.
+        Raises OptionError if there are several tables, since properties take the table from one
+        member.
         """
         names = self._identifiers(_TABLES)
         if len(names) > 1:
-            hint = "json.schemaandtable takes SCHEMA.TABLE from one member: let the messages have that, or give those of each table apart"
-            problem = f"the messages are of the tables {', '.join(names)}, and no member has a table's name with its schema"
+            hint = "json.schemaandtable takes SCHEMA.TABLE from one member: add such a member, or propose properties for each table separately"
+            problem = f"the messages are for the tables {', '.join(names)}, but no member has a table's name with its schema"
             raise OptionError(problem, hint=hint)
         schemas = self._identifiers(_SCHEMAS)
         schema = schemas[0] if len(schemas) == 1 else SCHEMA
         return f"{schema}.{names[0] if names else 'TABLE'}"
 
     def _identifiers(self, member: re.Pattern[str]) -> list[str]:
-        """Return the different values of the first member of such a name that has identifiers alone."""
-        for name, own in self.scalars.items():
+        """Return the distinct values of the first member with such a name that has only identifiers."""
+        for name, values in self.scalars.items():
             fits = member.fullmatch(name.rpartition(".")[2]) and name != self.types
-            if fits and all(map(IDENTIFIER.fullmatch, own)):
-                return list(dict.fromkeys(own))
+            if fits and all(map(IDENTIFIER.fullmatch, values)):
+                return list(dict.fromkeys(values))
         return []
 
     def _put_sources(self, draft: Draft) -> None:
-        """Add where operations have their types, tables and times."""
+        """Add the sources of operation types, tables and times."""
         if self.types != _HEADER_NAMES["optype"]:
             draft.put("json.optype", self.types)
         style = operation_style(self.scalars[self.types])
@@ -327,7 +339,7 @@ class _Operations:
             draft.put("json.timestamp.format", form)
 
     def _put_model(self, draft: Draft) -> Any:
-        """Add how columns lie; return what gives the before and after images of a document."""
+        """Add how columns are arranged. Returns a function that extracts a document's images."""
         before, after = self._images()
         if before or after:
             before, after = before or "before", after or "after"
@@ -349,7 +361,7 @@ class _Operations:
         return row
 
     def _images(self) -> tuple[str, str]:
-        """Return the members with images."""
+        """Return the paths of the members with the before and after images."""
         objects = {
             path for one in self.members for path, value in _paths(one) if isinstance(value, dict)
         }
@@ -362,18 +374,22 @@ class _Operations:
         return first(_BEFORES), first(_AFTERS)
 
 
-# Forms of times that need no property.
+# Time formats that need no property.
 _DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z")
 
 
 def _are_times(values: Sequence[str]) -> bool:
-    """Return whether values are times: of a format that is known, or numbers of milliseconds or microseconds since 1970."""
+    """Return True if all values are times.
+
+    These are texts of a known format, or milliseconds or microseconds since 1970.
+    """
+    # 13 digits are milliseconds, 16 digits are microseconds.
     numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
     return numbers or bool(date_format(values))
 
 
 def _paths(member: Member) -> Iterator[tuple[str, Any]]:
-    """Yield the members, and those of objects among them, with the paths to them."""
+    """Yield the members of a document, and of the objects in it, with their paths."""
     for name, value in member.items():
         yield name, value
         for below, inner in (value if isinstance(value, dict) else {}).items():
@@ -389,19 +405,23 @@ def _at(member: Member, path: str) -> Any:
 
 
 def _scalars(members: Sequence[Member]) -> dict[str, list[str]]:
-    """Return the values of members, by their paths, that are texts or numbers in each document."""
-    found: dict[str, list[str]] = {}
+    """Return, by path, the values of members that are text or numbers in every document."""
+    values_by_path: dict[str, list[str]] = {}
     for member in members:
         for path, value in _paths(member):
             if isinstance(value, str) and value:
-                found.setdefault(path, []).append(value)
-    return {path: own for path, own in found.items() if len(own) == len(members)}
+                values_by_path.setdefault(path, []).append(value)
+    return {path: own for path, own in values_by_path.items() if len(own) == len(members)}
 
 
 def _flat_images(member: Member) -> tuple[Member, Member]:
     """Return the images of a flattened document."""
     before, after = (
-        {name.removeprefix(own): value for name, value in member.items() if name.startswith(own)}
-        for own in ("before.", "after.")
+        {
+            name.removeprefix(prefix): value
+            for name, value in member.items()
+            if name.startswith(prefix)
+        }
+        for prefix in ("before.", "after.")
     )
     return before, after

@@ -1,6 +1,8 @@
-"""The forms of messages that are recognized, the first one that fits, and what a capture by its properties makes of the messages.
+"""Recognize the format of sample messages, propose properties, and try a capture with them.
 
-Nothing is known of what the messages do not show: a comment that begins with TO FILL IN names it.
+``FORMS`` are tried in order; the first format that fits the first message makes the proposal.
+Anything that the messages do not show becomes a comment that begins with TO FILL IN. Finally the
+messages are captured with the properties, and the first error is added as a comment.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
 
 
 class Form(NamedTuple):
-    """A form of messages: whether one has it, by its body, and what makes properties of all of them."""
+    """A message format: a test of a message's body, and a function that proposes properties for all."""
 
     fits: Callable[[bytes], bool]
     propose: Callable[[Sequence[bytes]], str]
@@ -52,32 +54,35 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Properties, and the first error of a capture of the messages by them, if there is one."""
+    """Proposed properties, and the first error of a capture with them, if any."""
 
     text: str
     error: TrailgateError | None = None
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Return what has to be filled in, a sentence each."""
-        found: list[str] = []
+        """What has to be filled in, one sentence each."""
+        sentences: list[str] = []
         for line in self.text.splitlines():
             if line.startswith(f"# {FILL_IN}"):
-                found.append(line.removeprefix(f"# {FILL_IN}"))
-            elif found and line.startswith("#   "):  # the error of a capture, below its sentence
-                found[-1] += f" {line[4:]}"
-        return tuple(found)
+                sentences.append(line.removeprefix(f"# {FILL_IN}"))
+            elif sentences and line.startswith(
+                "#   "
+            ):  # the error of a capture, below its sentence
+                sentences[-1] += f" {line[4:]}"
+        return tuple(sentences)
 
 
 def propose(
     bodies: Sequence[bytes], messages: MessageBatch | None = None, *, cut: bool = False
 ) -> Proposal:
-    """Return properties for messages such as these, which may be given with their headers and places too.
+    """Propose properties for messages.
 
-    ``cut``: there are more of them, so that a transaction may be open at the end.
-    Raises DecodeError for messages that cannot be read, OptionError for those of which nothing can be seen.
+    ``messages`` are the same messages with their headers and positions, if known. ``cut`` means
+    that more messages follow, so that a transaction may be open at the end. Raises DecodeError if
+    messages cannot be read, and OptionError if nothing can be recognized.
     """
-    # An empty body and null are tombstones, which say nothing of the form.
+    # Empty bodies and null are tombstones, which do not show the format.
     seen = [body for body in bodies if body.strip(_BLANKS) not in (b"", b"null")]
     if not seen:
         raise OptionError("the message is empty", hint="Paste one, or choose one")
@@ -95,7 +100,7 @@ def propose(
 
 
 def fault(text: str, messages: MessageBatch, *, cut: bool) -> TrailgateError | None:
-    """Return the first error of a capture of messages by properties, None if it has none."""
+    """Capture the messages with these properties, and return the first error or None."""
     try:
         capture = infer_from(setup(text), [messages])
     except TrailgateError as error:

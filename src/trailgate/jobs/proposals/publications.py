@@ -1,4 +1,8 @@
-"""Properties proposed from event publications of IBM, delimited and XML: the tables are of what their records show."""
+"""Propose properties for IBM event publications, delimited or XML.
+
+Delimited publications do not name their columns, so these are numbered. XML publications either
+describe their tables, or name the columns of each row.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,8 @@ from trailgate.jobs.proposals.delimited import Split, split_by
 from trailgate.jobs.proposals.drafts import Draft, TableDraft, counted
 
 PARSER: Final = "event_publishing"
-# Event publishing, delimited messages: a number, then the identifier IBM, each followed by the column delimiter.
+# A delimited publication starts with a number and the identifier IBM, each followed by the column
+# delimiter, for example 10,"IBM",
 _BEGIN: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*\d+(?P<delimiter>[^\w\s\"'])(?P<quote>[\"']?)IBM(?P=quote)(?P=delimiter)"
 )
@@ -34,12 +39,12 @@ _ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
 
 
 def is_delimited_publication(body: bytes) -> bool:
-    """Return whether a message begins as a delimited publication does."""
+    """Return True if a message starts like a delimited publication."""
     return _BEGIN.match(body) is not None
 
 
 def is_xml_publication(body: bytes) -> bool:
-    """Return whether a message is a publication's element with one of its kinds in it."""
+    """Return True if a message is an XML publication of a known type."""
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or not _ROOT.search(body[:4096]):
         return False
     roots = parse_document(body).top.children
@@ -48,7 +53,7 @@ def is_xml_publication(body: bytes) -> bool:
 
 
 def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
-    """Return properties for delimited publications; raises OptionError for records that have not the fields of one."""
+    """Propose properties for delimited publications. Raises OptionError if a record has too few fields."""
     begin = _BEGIN.match(bodies[0])
     assert begin is not None, "the form of the first message"
     nel = not any(b"\n" in body for body in bodies) and any(b"\xc2\x85" in body for body in bodies)
@@ -56,7 +61,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
     delimiter, quote = begin["delimiter"], begin["quote"]
     split = split_by(bodies, delimiter, line, (quote or b'"',))
     if split is None or split.least < len(HEADER):
-        problem = "the messages begin as publications of IBM, and a record has fewer fields than one of these"
+        problem = "the messages start like IBM publications, but a record has too few fields"
         raise OptionError(problem, hint=f"A record has {len(HEADER)} fields before its columns")
     draft = _begin(f"{counted(split.messages, 'delimited publication')} of IBM")
     if delimiter != b",":
@@ -79,7 +84,7 @@ def _begin(what: str) -> Draft:
 
 
 def _numbered(split: Split) -> list[TableDraft]:
-    """Return the tables of records, with as many columns as these have."""
+    """Return the tables of the records, with numbered columns."""
     tables: dict[str, TableDraft] = {}
     keyless: set[str] = set()
     quote = split.quote or b'"'
@@ -100,8 +105,8 @@ def _numbered(split: Split) -> list[TableDraft]:
                 table.add(f"COL{i + 1}", text(raw))
         kind = _KINDS.get(text(record[_OPERATION]), "")
         before, after = (values[0], values[columns]) if columns else (b"", b"")
-        whole = {"I": after, "D": before, "U": before and after}.get(kind, b"")
-        if not whole or (kind == "U" and before != after):
+        key_value = {"I": after, "D": before, "U": before and after}.get(kind, b"")
+        if not key_value or (kind == "U" and before != after):
             keyless.add(name)
     for name, table in tables.items():
         if table.sizes and name not in keyless:
@@ -110,7 +115,10 @@ def _numbered(split: Split) -> list[TableDraft]:
 
 
 def propose_xml_publications(bodies: Sequence[bytes]) -> str:
-    """Return properties for XML publications: without tables where they describe theirs, else with the columns of their rows."""
+    """Propose properties for XML publications.
+
+    Tables are only included if the publications do not describe them themselves.
+    """
     roots = [parse_document(body).top.children[0] for body in bodies]
     draft = _begin(f"{counted(len(roots), 'XML publication')} of IBM")
     if any(child.name in DEFINING for root in roots for child in root.children):
@@ -128,7 +136,7 @@ def propose_xml_publications(bodies: Sequence[bytes]) -> str:
             if column.name == COLUMN:
                 _add_column(table, column)
     if not any(table.sizes for table in tables.values()):
-        raise OptionError("the publications have no rows, and so nothing is seen of their tables")
+        raise OptionError("the publications have no rows, so nothing is known about their tables")
     draft.tables(PARSER, tables.values(), keys_named=True)
     return draft.text()
 
@@ -139,7 +147,7 @@ def _rows(roots: Sequence[Element]) -> Iterator[Element]:
 
 
 def _add_column(table: TableDraft, column: Element) -> None:
-    """Add a column to its table, with the longest of its values."""
+    """Add a column to its table, with room for the longest of its values."""
     attributes = {one.name: one.value for one in column.attributes}
     name = attributes.get("name", "")
     if attributes.get("isKey") in ("1", "true") and name not in table.keys:

@@ -1,4 +1,4 @@
-"""The messages that a proposal is made from: all of what is named, or the first megabytes of it."""
+"""Read the sample messages of a proposal: all messages, or the first megabytes."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.message_files import find_messages, join, read_messages
 
-SAMPLED: Final = 8 << 20  # bytes: enough to see forms and lengths, in seconds
-_PORTION: Final = 1 << 20  # bytes that are read at once
+SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds
+_PORTION: Final = 1 << 20  # bytes to read at once
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Messages, and whether there are more that were not read."""
+    """Messages, and whether more exist that were not read."""
 
     messages: MessageBatch
     cut: bool
 
     def propose(self) -> Proposal:
-        """Return properties for the messages; raises as ``propose`` does."""
+        """Propose properties for the messages. Raises the same errors as ``propose``."""
         batch = self.messages
-        whole = memoryview(batch.data)
+        data = memoryview(batch.data)
         bounds = zip(batch.starts.tolist(), batch.ends.tolist(), strict=True)
-        return propose([bytes(whole[begin:end]) for begin, end in bounds], batch, cut=self.cut)
+        return propose([bytes(data[begin:end]) for begin, end in bounds], batch, cut=self.cut)
 
 
 def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
-    """Return the messages of files; raises StorageError where there are none, and the error of the first that cannot be read."""
+    """Read messages from files. Raises StorageError if there are none, or the first reading error."""
     parts, size, cut = [], 0, False
     for read in read_messages(find_messages(addresses, per_line), chunk=_PORTION):
         if size >= SAMPLED:
@@ -45,9 +45,7 @@ def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
 
 
 def _error(error: TrailgateError) -> TrailgateError:
-    """Return the error of a line of JSON lines, with what helps where each line is a message itself."""
-    hint = (
-        "Lines that are messages themselves need another ending than .jsonl, and --message-per line"
-    )
+    """Add a hint to an error in a .jsonl file, in case its lines are the messages themselves."""
+    hint = "If each line is a message, use a different suffix than .jsonl, and --message-per line"
     error.hint = f"{error.hint}. {hint}" if error.hint else hint
     return error

@@ -1,7 +1,9 @@
-"""Rules proposed from XML messages: which elements are operations, transactions and columns, by their names, values and repetition.
+"""Propose rules for XML messages: which elements are transactions, operations and columns.
 
-Elements of one path are looked at together. Operations are those that have an operation's type in an attribute, in an element below, or as their name; without any, those
-that are repeated. Their columns are elements with a name of their own, elements below a ``before`` or ``after``, or else each attribute and element that has a text.
+Elements with the same path are examined together. Operations are elements that have an operation
+type in an attribute, in a child element, or as their name; without any of these, elements that
+repeat. Their columns are elements with a name, elements inside a ``before`` or ``after``, or
+otherwise every attribute and every element with text.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where elements of a path have a value: a path from them, the name that it ends in, and the values of all of them."""
+    """A value of elements with one path: its relative path, the name it ends in, and all values."""
 
     path: str
     name: str
@@ -64,35 +66,40 @@ class Rule:
 
 
 def propose_xml(bodies: Sequence[bytes]) -> str:
-    """Return properties with rules for messages such as these; raises DecodeError for one that is not well-formed."""
+    """Propose properties with rules for XML messages. Raises DecodeError if one is not well-formed."""
     return _Messages([next(iter(parse_document(body).top.children)) for body in bodies]).text()
 
 
 def has_text_only(element: Element) -> bool:
-    """Return whether an element has no elements below it."""
+    """Return True if an element has no child elements."""
     return not element.children
 
 
 def sources_of(group: Sequence[Element], prefix: str = "") -> list[Source]:
-    """Return the values that all elements of a group have once: of attributes, and of elements with text alone."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Return the values that every element of a group has exactly once.
+
+    These are attributes, and child elements that have only text.
+    """
+    values_by_path: dict[tuple[str, str], list[str]] = {}
     for element in group:
         for attribute in element.attributes:
-            found.setdefault((f"@{attribute.name}", attribute.name), []).append(attribute.value)
+            values_by_path.setdefault((f"@{attribute.name}", attribute.name), []).append(
+                attribute.value
+            )
         names = [child.name for child in element.children]
         for child in element.children:
             text = child.text()
             if has_text_only(child) and names.count(child.name) == 1 and text is not None:
-                found.setdefault((f"./{child.name}/text()", child.name), []).append(text)
+                values_by_path.setdefault((f"./{child.name}/text()", child.name), []).append(text)
     return [
         Source(f"{prefix}{path.removeprefix('./') if prefix else path}", name, tuple(values))
-        for (path, name), values in found.items()
+        for (path, name), values in values_by_path.items()
         if len(values) == len(group)
     ]
 
 
 class _Messages:
-    """What is seen in documents, by their roots."""
+    """What was recognized in XML documents."""
 
     def __init__(self, roots: Sequence[Element]) -> None:
         self.roots = roots
@@ -104,13 +111,13 @@ class _Messages:
         self.used: set[str] = set()
 
     def _group(self, root: Element, above: Steps) -> None:
-        """Put each element to those of its path."""
-        left = [(root, above)]
-        while left:
-            element, steps = left.pop()
-            own = (*steps, element.name)
-            self.groups.setdefault(own, []).append(element)
-            left += [(child, own) for child in reversed(element.children)]
+        """Add each element to the group of its path."""
+        waiting = [(root, above)]
+        while waiting:
+            element, steps = waiting.pop()
+            path = (*steps, element.name)
+            self.groups.setdefault(path, []).append(element)
+            waiting += [(child, path) for child in reversed(element.children)]
 
     def text(self) -> str:
         """Return the properties."""
@@ -128,6 +135,7 @@ class _Messages:
         return draft.text()
 
     def _write(self, rule: Rule, draft: Draft, written: set[str]) -> None:
+        """Write a rule and the rules below it, unless it is already written."""
         if rule.name in written:
             return
         written.add(rule.name)
@@ -145,12 +153,18 @@ class _Messages:
             self._write(below, draft, written)
 
     def _tops(self) -> list[Rule]:
-        """Return the rules at the top: a transaction's, or the operations' where they are the whole message."""
-        found = self._typed(_OPERATIONS) or self._named() or self._typed(_ANY) or self._plain()
-        steps = min((steps for steps, _ in found), key=len)
+        """Return the top rules: one for transactions, or those for operations if they are whole messages."""
+        # From the most to the least certain sign of an operation.
+        operations_found = (
+            self._typed(_OPERATIONS) or self._named() or self._typed(_ANY) or self._plain()
+        )
+        steps = min((steps for steps, _ in operations_found), key=len)
         around, rule = self._transaction(steps[:-1])
-        operations = [self._operation(at, steps, found) for at, (steps, _) in enumerate(found)]
-        for operation, (steps, _) in zip(operations, found, strict=True):
+        operations = [
+            self._operation(at, steps, operations_found)
+            for at, (steps, _) in enumerate(operations_found)
+        ]
+        for operation, (steps, _) in zip(operations, operations_found, strict=True):
             if rule is None:
                 operation.match = "/" + "/".join(steps)
             else:
@@ -161,30 +175,35 @@ class _Messages:
         return [rule]
 
     def _typed(self, names: re.Pattern[str]) -> list[tuple[Steps, Source | str]]:
-        """Return the elements that have an operation's type, in a place of such a name; the most, and of as many the outermost."""
-        found = [
+        """Return the elements with an operation type in a source whose name matches.
+
+        If several paths fit, the one with the most elements wins, then the outermost.
+        """
+        candidates = [
             (steps, source)
             for steps, group in self.groups.items()
             for source in sources_of(group)
             if names.search(source.name) and operation_style(source.values) is not None
         ]
-        best = min(found, key=lambda one: (-len(one[1].values), len(one[0])), default=None)
+        best = min(candidates, key=lambda one: (-len(one[1].values), len(one[0])), default=None)
         return [] if best is None else [best]
 
     def _named(self) -> list[tuple[Steps, Source | str]]:
-        """Return the elements whose names are operation types, as ``insert`` and ``delete``."""
-        found: dict[Steps, list[str]] = {}
+        """Return the elements whose names are operation types, such as ``insert`` and ``delete``."""
+        names_by_parent: dict[Steps, list[str]] = {}
         for steps in self.groups:
             if len(steps[-1]) > 1 and operation_style([steps[-1]]) is not None:
-                found.setdefault(steps[:-1], []).append(steps[-1])
-        above = next((one for one, names in found.items() if operation_style(names)), None)
+                names_by_parent.setdefault(steps[:-1], []).append(steps[-1])
+        above = next(
+            (one for one, names in names_by_parent.items() if operation_style(names)), None
+        )
         if above is None:
             return []
-        style = operation_style(found[above]) or ()
-        return [((*above, name), "IUDT"[style.index(name)]) for name in found[above]]
+        style = operation_style(names_by_parent[above]) or ()
+        return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
     def _plain(self) -> list[tuple[Steps, Source | str]]:
-        """Return the outermost elements that are repeated, and are not only texts; the whole message where there are none."""
+        """Return the outermost repeating elements with attributes or children, or else the root."""
         repeated = [
             steps
             for steps, group in self.groups.items()
@@ -193,7 +212,7 @@ class _Messages:
         return [(min(repeated, key=len, default=(self.roots[0].name,)), "")]
 
     def _transaction(self, above: Steps) -> tuple[Steps, Rule | None]:
-        """Return the path of the transactions around operations, and their rule; None where operations are the whole message."""
+        """Return the path of the transactions around operations, and their rule (None if there is none)."""
         if not above:
             return (), None
         for end in range(len(above), 0, -1):
@@ -213,10 +232,13 @@ class _Messages:
         return steps, rule
 
     def _time(self, sources: Iterable[Source], *, sure: bool) -> tuple[Source, str] | None:
-        """Return where a time is, and its format; those with the name of one first, and with ``sure`` others too."""
-        found = [(source, form) for source in sources if (form := date_format(source.values))]
-        named = [one for one in found if _TIMES.search(one[0].name)]
-        return next(iter(named or (found if sure else [])), None)
+        """Return a source of times and its format, or None.
+
+        Sources with a name such as ``timestamp`` are preferred; ``sure`` allows others too.
+        """
+        times = [(source, form) for source in sources if (form := date_format(source.values))]
+        named = [one for one in times if _TIMES.search(one[0].name)]
+        return next(iter(named or (times if sure else [])), None)
 
     def _put_time(self, rule: Rule, time: tuple[Source, str] | None) -> None:
         if time is not None:
@@ -231,14 +253,14 @@ class _Messages:
         kind = found[number][1]
         rule = self._rule("oprule", "op", steps[-1] if len(found) > 1 else "")
         group = self.groups[steps]
-        own = sources_of(group)
+        direct_sources = sources_of(group)
         self.used = {kind.path} if isinstance(kind, Source) else set()
         if number == 0:
             rule.notes.append("Operations.")
         self._put_type(rule, kind)
         if kind:
-            self._put_time(rule, self._time(own, sure=False))
-        names = self._put_table(rule, group, own, steps)
+            self._put_time(rule, self._time(direct_sources, sure=False))
+        names = self._put_table(rule, group, direct_sources, steps)
         self._put_columns(rule, group, names, nested=not kind)
         return rule
 
@@ -254,15 +276,15 @@ class _Messages:
         rule.values["optype"] = f'"{kind or "I"}"'
 
     def _put_table(self, rule: Rule, group: Group, own: list[Source], steps: Steps) -> list[str]:
-        """Add the sources of the table to a rule, and return each element's table."""
+        """Add the sources of the table to a rule. Returns each element's table."""
         sources = list(own)
         above, prefix = group, ""
         for _ in steps[:-1]:
             above = [one.parent for one in above if one.parent is not None]
             prefix += "../"
             sources += sources_of(above, prefix)
-        whole = [one for one in sources if all(map(TABLE.fullmatch, one.values))]
-        named = [one for one in whole if _TABLES.search(one.name)] or whole
+        qualified = [one for one in sources if all(map(TABLE.fullmatch, one.values))]
+        named = [one for one in qualified if _TABLES.search(one.name)] or qualified
         if named:
             rule.values["schemaandtable"] = named[0].path
             self.used.add(named[0].path)
@@ -284,7 +306,7 @@ class _Messages:
         return [f"{one}.{two}" for one, two in zip(schemas, table.values, strict=True)]
 
     def _rule(self, name: str, kind: str, more: str = "") -> Rule:
-        """Return a new rule with a name that no other one has."""
+        """Create a rule with a unique name."""
         base = re.sub(r"[^\w-]", "_", f"{name}_{more}" if more else name)
         known, number = base, 2
         while known in self.rules or known == "txrule":
@@ -292,28 +314,29 @@ class _Messages:
         return self.rules.setdefault(known, Rule(known, kind))
 
     def _put_rule(self, rule: Rule, name: str, match: str, values: dict[str, str]) -> None:
-        """Add a rule of columns; one that is the same as that of other operations is shared."""
+        """Add a column rule. An identical rule of other operations is reused."""
         for known in self.rules.values():
             if (known.type, known.match, known.values) == ("col", match, values):
-                found = known
+                col_rule = known
                 break
         else:
-            found = self._rule(name, "col")
-            found.match, found.values = match, values
-        if found not in rule.below:
-            rule.below.append(found)
+            col_rule = self._rule(name, "col")
+            col_rule.match, col_rule.values = match, values
+        if col_rule not in rule.below:
+            rule.below.append(col_rule)
 
     def _table(self, name: str) -> TableDraft:
         return self.tables.setdefault(name.upper(), TableDraft(name))
 
     def _put_columns(self, rule: Rule, group: Group, names: list[str], *, nested: bool) -> None:
-        """Add the rules of the columns of operations, and of the operations that are nested in them."""
+        """Add the rules of columns, and of operations nested in these operations."""
         tables = [self._table(name) for name in names]
         direct = dict(zip(map(id, group), tables, strict=True))
         self._put_attributes(rule, group, direct, "")
         for name in dict.fromkeys(child.name for one in group for child in one.children):
             below = [child for one in group for child in one.children if child.name == name]
             owner = {id(child): direct[id(child.parent)] for child in below}
+            # True if an operation has this child more than once.
             several = len({id(child.parent) for child in below}) < len(below)
             path = f"./{name}"
             if self._put_cells(rule, below, owner, path, ""):
@@ -336,7 +359,7 @@ class _Messages:
     def _put_attributes(
         self, rule: Rule, group: Group, owner: dict[int, TableDraft], path: str, image: str = ""
     ) -> None:
-        """Add a rule for each attribute that is not metadata."""
+        """Add a rule for each attribute that is a column."""
         for name in dict.fromkeys(one.name for element in group for one in element.attributes):
             value = f"{path}@{name}" if path else f"@{name}"
             if value in self.used:
@@ -349,31 +372,31 @@ class _Messages:
 
     def _put_one(self, rule: Rule, column: str, match: str, name: str, value: str) -> None:
         """Add the rule of one column."""
-        own = f"{rule.name.removeprefix('oprule_')}_{column}"
-        self._put_rule(rule, own, match, {"name": f'"{column}"', name: value})
+        rule_name = f"{rule.name.removeprefix('oprule_')}_{column}"
+        self._put_rule(rule, rule_name, match, {"name": f'"{column}"', name: value})
 
     def _nested(self, group: Group, path: str) -> Rule:
-        """Return the rule of operations within operations, of a table of their own."""
+        """Return the rule of operations nested in operations, which belong to a separate table."""
         name = group[0].name
-        found = self._rule("oprule", "op", name)
-        found.match = path
+        nested_rule = self._rule("oprule", "op", name)
+        nested_rule.match = path
         table = f"{SCHEMA}.{_plain_name(name)}"
-        found.notes = [f"{FILL_IN}repeated within an operation: taken for rows of {table}."]
-        found.values = {"schemaandtable": f'"{table}"', "optype": '"I"'}
-        kept, self.used = self.used, set()
+        nested_rule.notes = [f"{FILL_IN}repeated within an operation: taken for rows of {table}."]
+        nested_rule.values = {"schemaandtable": f'"{table}"', "optype": '"I"'}
+        outer_used, self.used = self.used, set()
         if all(map(has_text_only, group)) and not any(one.attributes for one in group):
-            self._put_one(found, name, "", "value", "text()")
+            self._put_one(nested_rule, name, "", "value", "text()")
             for one in group:
                 self._table(table).add(name, one.text())
         else:
-            self._put_columns(found, group, [table] * len(group), nested=True)
-        self.used = kept
-        return found
+            self._put_columns(nested_rule, group, [table] * len(group), nested=True)
+        self.used = outer_used
+        return nested_rule
 
     def _put_container(
         self, rule: Rule, group: Group, owner: dict[int, TableDraft], path: str
     ) -> None:
-        """Add the rules of columns within an element of operations, which may be their before or after."""
+        """Add the rules of columns inside an element, which may be a before or after image."""
         image = _image(group[0].name)
         below = [child for one in group for child in one.children]
         of = {id(child): owner[id(child.parent)] for child in below}
@@ -385,14 +408,14 @@ class _Messages:
             return
         if not all(map(has_text_only, below)):
             for name in dict.fromkeys(child.name for child in below):
-                own = [child for child in below if child.name == name]
+                members = [child for child in below if child.name == name]
                 inner = f"{path}/{name}"
-                if all(map(has_text_only, own)):
+                if all(map(has_text_only, members)):
                     self._put_one(rule, name, inner, f"{image}value", "text()")
-                    for one in own:
+                    for one in members:
                         of[id(one)].add(name, one.text())
-                elif not self._put_cells(rule, own, of, inner, image):
-                    self._put_container(rule, own, of, inner)
+                elif not self._put_cells(rule, members, of, inner, image):
+                    self._put_container(rule, members, of, inner)
             return
         values = {"name": "name()", f"{image}value": "text()"}
         self._put_rule(rule, f"colrule_{group[0].name}", f"{path}/*", values)
@@ -402,30 +425,35 @@ class _Messages:
     def _put_cells(
         self, rule: Rule, group: Group, owner: dict[int, TableDraft], path: str, image: str
     ) -> bool:
-        """Add the rule of columns that are elements with names; return whether these are."""
+        """Add the rule of columns that are elements with a name. Returns False if these are not."""
         sources = sources_of(group)
         name = next((one for one in sources if _is_name(one, group)), None)
         if name is None:
             return False
-        own = group[0].parent.name if image and group[0].parent is not None else ""
+        parent_name = group[0].parent.name if image and group[0].parent is not None else ""
         values = {"name": name.path, **_cell_values(group, name, image)}
-        self._put_rule(rule, f"colrule_{own}" if own else "colrule", path, values)
+        self._put_rule(rule, f"colrule_{parent_name}" if parent_name else "colrule", path, values)
         for element, column in zip(group, name.values, strict=True):
             owner[id(element)].add(column, max(_strings(element), key=len, default=""))
         return True
 
 
 def _strings(element: Element) -> Iterator[str]:
-    """Yield the texts of an element, of its attributes, and of what is below it."""
+    """Yield the texts of an element, its attributes, and everything below it."""
     for one in (element, *element.below()):
         yield one.text() or ""
         yield from (attribute.value for attribute in one.attributes)
 
 
 def _is_name(source: Source, group: Group) -> bool:
-    """Return whether a value names columns: identifiers, each once in its operation, where the source has a name for that."""
+    """Return True if a source has column names.
+
+    The source's name must suggest it, and its values must be identifiers that occur once per
+    operation.
+    """
     if not _NAMES.fullmatch(source.name) or not all(map(IDENTIFIER.fullmatch, source.values)):
         return False
+    # Each operation may use a column name only once.
     pairs = {
         (id(one.parent), value.upper()) for one, value in zip(group, source.values, strict=True)
     }
@@ -433,34 +461,37 @@ def _is_name(source: Source, group: Group) -> bool:
 
 
 def _cell_values(group: Group, name: Source, image: str) -> dict[str, str]:
-    """Return where elements with names have their values: before and after, or one."""
-    places: dict[str, str] = {}
+    """Return the sources of the values of named columns: before and after, or one."""
+    names_by_path: dict[str, str] = {}
     for element in group:
         for attribute in element.attributes:
-            places.setdefault(f"@{attribute.name}", attribute.name)
+            names_by_path.setdefault(f"@{attribute.name}", attribute.name)
         for child in element.children:
-            places.setdefault(f"./{child.name}/text()", child.name)
-    places.pop(name.path, None)
-    found: dict[str, str] = {}
-    for path, own in places.items():
+            names_by_path.setdefault(f"./{child.name}/text()", child.name)
+    names_by_path.pop(name.path, None)
+    images: dict[str, str] = {}
+    for path, own in names_by_path.items():
         side = _image(own)
         if side and not image:
-            found.setdefault(f"{side}value", path)
-    if found:
-        return found
-    if any(one.text() for one in group) or not places:
+            images.setdefault(f"{side}value", path)
+    if images:
+        return images
+    if any(one.text() for one in group) or not names_by_path:
         return {f"{image}value": "text()"}
-    value = next((path for path, own in places.items() if _VALUES.search(own)), next(iter(places)))
+    value = next(
+        (path for path, own in names_by_path.items() if _VALUES.search(own)),
+        next(iter(names_by_path)),
+    )
     return {f"{image}value": value}
 
 
 def _image(name: str) -> str:
-    """Return which image an element's name is of, as the beginning of a property's name; empty for either."""
+    """Return "before." or "after." if a name suggests an image, else ""."""
     if _BEFORE.search(name):
         return "before."
     return "after." if _AFTER.search(name) else ""
 
 
 def _plain_name(name: str) -> str:
-    """Return an element's name as that of a table."""
+    """Return an element's name as a table name."""
     return re.sub(r"\W", "_", name).upper()

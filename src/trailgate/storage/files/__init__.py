@@ -1,1 +1,1 @@
-"""Files and folders: listings, manifests, locks, checkpoints, quarantine."""
+"""Files and folders: addresses, listings, manifests, locks, checkpoints, and quarantine."""

@@ -1,10 +1,14 @@
-"""How stores are reached: their addresses as pyarrow.fs understands them, and the variables of each cloud's own tools.
+"""Parse addresses of cloud stores, and combine them with the environment variables of the clouds' tools.
 
-An address has a login before its host, and parameters after its question mark; one that is not obeyed is refused.
+An address may have a login before its host, and parameters after a question mark. Unknown
+parameters are refused.
 
-    Azure   ``abfs://container@account.dfs.core.windows.net/dirdat/ot``, ``abfs://account.blob.core.windows.net/container/dirdat/ot``,
-            ``abfs://account@host:10000/container/dirdat/ot`` and ``abfs://account@container/dirdat/ot``; a key follows the user's name and a colon
-    Google  ``gs://bucket/dirdat/ot``; ``gs://anonymous@bucket/dirdat/ot?endpoint_override=host:port&scheme=http`` for other servers
+    Azure   ``abfs://container@account.dfs.core.windows.net/dirdat/ot``,
+            ``abfs://account.blob.core.windows.net/container/dirdat/ot``,
+            ``abfs://account@host:10000/container/dirdat/ot``, ``abfs://account@container/dirdat/ot``;
+            a key follows the user name and a colon
+    Google  ``gs://bucket/dirdat/ot``, and for other servers
+            ``gs://anonymous@bucket/dirdat/ot?endpoint_override=host:port&scheme=http``
     S3      ``s3://KEY:SECRET@bucket/dirdat/ot?region=...&endpoint_override=...``
 """
 
@@ -23,40 +27,41 @@ from trailgate.errors import OptionError
 
 
 class Refusal(NamedTuple):
-    """How a parameter is refused: {} is its name in ``problem``, and the names of those that are obeyed in ``hint``."""
+    """The texts for refusing a parameter: {} is its name in ``problem``, and the allowed ones in ``hint``."""
 
     problem: str
     hint: str
 
 
 def obeyed_parameters(query: str, obeyed: Collection[str], refusal: Refusal) -> dict[str, str]:
-    """Return the parameters of a query; raises OptionError for one that is not obeyed."""
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    for name in given:
+    """Parse the parameters of a URI. Raises OptionError if one is not supported."""
+    parameters = dict(parse_qsl(query, keep_blank_values=True))
+    for name in parameters:
         if name not in obeyed:
             hint = refusal.hint.format(", ".join(sorted(obeyed)))
             raise OptionError(refusal.problem.format(name), hint=hint)
-    return given
+    return parameters
 
 
 BLOB, DFS = ".blob.core.windows.net", ".dfs.core.windows.net"
-# An account's own host: of the public cloud, of a national one, or of an emulator.
+# The host of an account: in the public cloud, a national cloud, or an emulator.
 HOST: Final = re.compile(r"(?P<account>[a-z0-9-]+)\.(?P<service>blob|dfs)(?P<suffix>\.[^/]+)")
 CLIENT: Final = ("tenant_id", "client_id", "client_secret")
 AZURE_OBEYED: Final = frozenset(
     {"blob_storage_authority", "dfs_storage_authority", "enable_tls", *CLIENT}
 )
 AZURE_REFUSED: Final = Refusal(
-    "the parameter {} of an address of Azure is not obeyed", "These are: {}"
+    "the parameter {} of an Azure address is not supported", "Supported: {}"
 )
 CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """How an account is reached; without a key, a token or a client the login is looked for as Azure's own libraries do.
+    """How to access an account. Without key, token or client, a login is searched as Azure's tools do.
 
-    ``blob`` and ``dfs`` are what follows the account's name in a host, or whole hosts that have the account in their paths.
+    ``blob`` and ``dfs`` are host suffixes after the account's name, or complete hosts with the
+    account in the path.
     """
 
     name: str = ""
@@ -69,19 +74,19 @@ class AzureAccount:
 
     @property
     def url(self) -> str:
-        """Return the address of the account's blobs."""
+        """The URL of the account's blobs."""
         own = f"{self.name}{self.blob}" if self.blob[0] == "." else f"{self.blob}/{self.name}"
         return f"{self.scheme}://{own}"
 
     @property
     def has_login(self) -> bool:
-        """Return whether a login is stated."""
+        """True if a login is given."""
         return bool(self.key or self.sas or self.client)
 
 
 @dataclass(frozen=True, slots=True)
 class AzurePlace:
-    """A place in a container; ``shown`` is the address of the container as it was asked for, without a login."""
+    """A path in a container. ``shown`` is the container's address as given, without a login."""
 
     account: AzureAccount
     container: str
@@ -90,65 +95,69 @@ class AzurePlace:
 
 
 def azure_place(address: str) -> AzurePlace:
-    """Return what an address and the environment state; raises OptionError."""
+    """Parse an address, and complete it from the environment. Raises OptionError."""
     url = urlsplit(address)
-    given = obeyed_parameters(url.query, AZURE_OBEYED, AZURE_REFUSED)
+    parameters = obeyed_parameters(url.query, AZURE_OBEYED, AZURE_REFUSED)
     login, _, host = url.netloc.rpartition("@")
     user, _, password = (unquote(part) for part in login.partition(":"))
     path = unquote(url.path).lstrip("/")
-    own = HOST.fullmatch(host)
+    account_host = HOST.fullmatch(host)
     account = AzureAccount(key=password or None)
-    inside = True  # whether the container is in the path
-    if own:
-        tail = own["suffix"]
-        account = replace(account, name=own["account"], blob=f".blob{tail}", dfs=f".dfs{tail}")
-        if own["service"] == "dfs":
+    inside = True  # the container is the first part of the path
+    if account_host:
+        tail = account_host["suffix"]
+        account = replace(
+            account, name=account_host["account"], blob=f".blob{tail}", dfs=f".dfs{tail}"
+        )
+        if account_host["service"] == "dfs":
             path, inside = f"{user}/{path}", False
+    # Some other server, such as an emulator: the account is the user, the container in the path.
     elif "." in host or ":" in host:
         account = replace(account, name=user, blob=host, dfs=host)
     else:
         account, inside = replace(account, name=user), False
         path = f"{host}/{path}"
-    account = _complete(_with_parameters(account, given))
+    account = _complete(_with_parameters(account, parameters))
     for authority in (account.blob, account.dfs):
         _check_port(authority)
     container, _, key = path.partition("/")
     if not account.name or not container:
         missing = "container" if account.name else "account"
-        hint = "As abfs://container@account.dfs.core.windows.net/dirdat/ot"
-        raise OptionError(f"an address of Azure does not name its {missing}", hint=hint)
+        hint = "For example, abfs://container@account.dfs.core.windows.net/dirdat/ot"
+        raise OptionError(f"an Azure address does not name its {missing}", hint=hint)
     head = f"{url.scheme}://{user}{'@' if user else ''}{host}"
     return AzurePlace(account, container, key, f"{head}/{container}" if inside else head)
 
 
 def _check_port(authority: str) -> None:
-    """Raise OptionError where what follows a colon is not a port: pyarrow would end the process."""
+    """Raise OptionError if the text after a colon is not a port, which would crash pyarrow."""
     try:
         _ = urlsplit(f"//{authority}").port
     except ValueError as error:
-        raise OptionError(f"{authority} is not a host of Azure: {error}") from None
+        raise OptionError(f"{authority} is not an Azure host: {error}") from None
 
 
-def _with_parameters(account: AzureAccount, given: Mapping[str, str]) -> AzureAccount:
-    client = tuple(given[name] for name in CLIENT if given.get(name))
+def _with_parameters(account: AzureAccount, parameters: Mapping[str, str]) -> AzureAccount:
+    """Apply the parameters of an address to an account."""
+    client = tuple(parameters[name] for name in CLIENT if parameters.get(name))
     if client and (len(client) < len(CLIENT) or account.key):
-        problem = "a login at Azure is a key, or tenant_id, client_id and client_secret"
-        raise OptionError(problem, hint="Name all three, and no key")
+        problem = "an Azure login is a key, or tenant_id, client_id and client_secret"
+        raise OptionError(problem, hint="Use all three, or only a key")
     return replace(
         account,
         client=client,
-        blob=given.get("blob_storage_authority") or account.blob,
-        dfs=given.get("dfs_storage_authority") or account.dfs,
-        scheme="http" if given.get("enable_tls", "").casefold() in ("0", "false") else "https",
+        blob=parameters.get("blob_storage_authority") or account.blob,
+        dfs=parameters.get("dfs_storage_authority") or account.dfs,
+        scheme="http" if parameters.get("enable_tls", "").casefold() in ("0", "false") else "https",
     )
 
 
 def _complete(account: AzureAccount) -> AzureAccount:
-    """Return the account with what the environment states of it: nothing where the variables are another account's."""
+    """Complete an account from the environment, unless the variables belong to a different account."""
     if account.has_login:
         return account
     connection = os.environ.get(CONNECTION, "")
-    stated = _connect(connection) if connection else _state()
+    stated = _parse_connection(connection) if connection else _account_of_environment()
     if not stated.name or account.name not in ("", stated.name):
         return account
     if (account.blob, account.dfs) == (BLOB, DFS) and account.scheme == "https":
@@ -156,7 +165,8 @@ def _complete(account: AzureAccount) -> AzureAccount:
     return replace(account, name=stated.name, key=stated.key, sas=stated.sas)
 
 
-def _state() -> AzureAccount:
+def _account_of_environment() -> AzureAccount:
+    """Return the account in Azure's environment variables."""
     return AzureAccount(
         os.environ.get("AZURE_STORAGE_ACCOUNT", ""),
         os.environ.get("AZURE_STORAGE_KEY") or None,
@@ -168,8 +178,8 @@ def _token(text: str) -> str | None:
     return text.removeprefix("?") or None
 
 
-def _connect(text: str) -> AzureAccount:
-    """Return what a connection string states."""
+def _parse_connection(text: str) -> AzureAccount:
+    """Parse a connection string."""
     pairs = (pair.partition("=") for pair in text.split(";"))
     parts = {name.strip().casefold(): value for name, _, value in pairs}
     name, tail = parts.get("accountname", ""), parts.get("endpointsuffix", "core.windows.net")
@@ -177,22 +187,23 @@ def _connect(text: str) -> AzureAccount:
     blob, dfs = f".blob.{tail}", f".dfs.{tail}"
     if "blobendpoint" in parts:
         url = urlsplit(parts["blobendpoint"])
-        scheme, host, own = url.scheme, url.netloc, url.path.strip("/")
-        if not own and host.startswith(f"{name or host.partition('.')[0]}."):
+        scheme, host, path_name = url.scheme, url.netloc, url.path.strip("/")
+        # The host may start with the account's name, or the path may have it.
+        if not path_name and host.startswith(f"{name or host.partition('.')[0]}."):
             name = name or host.partition(".")[0]
             blob = host.removeprefix(name)
             dfs = f".dfs{blob.removeprefix('.blob')}" if blob.startswith(".blob.") else blob
         else:
-            name, blob, dfs = name or own, host, host
-        if not name or own not in ("", name):
+            name, blob, dfs = name or path_name, host, host
+        if not name or path_name not in ("", name):
             raise OptionError(f"the BlobEndpoint of {CONNECTION} does not name the account")
     sas = _token(parts.get("sharedaccesssignature", ""))
     return AzureAccount(name, parts.get("accountkey"), sas, (), blob, dfs, scheme)
 
 
 def azure_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of an account, and the path in it; raises OptionError."""
-    if "credential_kind=" in address:  # pyarrow's own ways of looking for a login
+    """Return pyarrow's file system of an account, and the path in it. Raises OptionError."""
+    if "credential_kind=" in address:  # pyarrow's own ways to find a login
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
     place = azure_place(address)
@@ -212,7 +223,7 @@ def azure_files(address: str) -> tuple[fs.FileSystem, str]:
 
 GOOGLE_OBEYED: Final = frozenset({"endpoint_override", "scheme"})
 GOOGLE_REFUSED: Final = Refusal(
-    "writing does not obey the parameter {} of an address of Google", "It knows {}"
+    "writing does not support the parameter {} of a Google address", "Supported: {}"
 )
 EMULATOR: Final = "STORAGE_EMULATOR_HOST"
 SERVER: Final = "https://storage.googleapis.com"
@@ -220,7 +231,7 @@ SERVER: Final = "https://storage.googleapis.com"
 
 @dataclass(frozen=True, slots=True)
 class GooglePlace:
-    """A place in a bucket; who is anonymous has no login."""
+    """A path in a bucket. ``anonymous`` means access without a login."""
 
     bucket: str
     key: str
@@ -229,30 +240,30 @@ class GooglePlace:
 
 
 def google_place(address: str) -> GooglePlace:
-    """Return what an address and the environment state; raises OptionError."""
+    """Parse an address, and complete it from the environment. Raises OptionError."""
     url = urlsplit(address)
-    given = obeyed_parameters(url.query, GOOGLE_OBEYED, GOOGLE_REFUSED)
+    parameters = obeyed_parameters(url.query, GOOGLE_OBEYED, GOOGLE_REFUSED)
     user, _, bucket = url.netloc.rpartition("@")
     if user not in ("", "anonymous"):
-        problem = "the user in an address of Google is not anonymous"
-        raise OptionError(problem, hint="Other logins are looked for as Google's libraries do")
+        problem = "the only user that a Google address can have is anonymous"
+        raise OptionError(problem, hint="Other logins are found as by Google's own tools")
     key = unquote(url.path).lstrip("/")
     server, anonymous = SERVER, bool(user)
-    if given.get("endpoint_override"):
-        server = f"{given.get('scheme', 'https')}://{given['endpoint_override']}"
+    if parameters.get("endpoint_override"):
+        server = f"{parameters.get('scheme', 'https')}://{parameters['endpoint_override']}"
     elif _emulator():
         server, anonymous = _emulator(), True
     return GooglePlace(unquote(bucket), key, server, anonymous)
 
 
 def _emulator() -> str:
-    """Return the address of the emulator that the environment names; empty where it names none."""
+    """Return the emulator's address from the environment, or "" if it is not set."""
     stated = os.environ.get(EMULATOR, "").rstrip("/")
     return stated if "://" in stated or not stated else f"http://{stated}"
 
 
 def google_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of an account, and the path in it; raises OptionError."""
+    """Return pyarrow's file system of an account, and the path in it. Raises OptionError."""
     if not _emulator() or "?" in address:
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
@@ -262,17 +273,17 @@ def google_files(address: str) -> tuple[fs.FileSystem, str]:
     return made, f"{place.bucket}/{place.key}".rstrip("/")
 
 
-# Of pyarrow's parameters those that mean something where objects are put; the others would be obeyed by reading alone.
+# The parameters of pyarrow that writing can support. Others would only apply to reading.
 S3_OBEYED: Final = frozenset({"region", "scheme", "endpoint_override", "force_virtual_addressing"})
 S3_REFUSED: Final = Refusal(
-    "writing does not obey the parameter {} of an address of S3", "It knows {}"
+    "writing does not support the parameter {} of an S3 address", "Supported: {}"
 )
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """How a bucket is reached. None: as the environment, the profile or the machine's role state."""
+    """How to access a bucket. None means as in the environment, the profile, or the machine's role."""
 
     bucket: str
     access_key: str | None = field(default=None, repr=False)
@@ -283,22 +294,22 @@ class S3Settings:
 
 
 def s3_settings(address: str) -> tuple[S3Settings, str]:
-    """Return how the bucket of an address is reached, and the key; raises OptionError."""
+    """Parse an address into the access to its bucket, and the key. Raises OptionError."""
     url = urlsplit(address)
-    given = obeyed_parameters(url.query, S3_OBEYED, S3_REFUSED)
+    parameters = obeyed_parameters(url.query, S3_OBEYED, S3_REFUSED)
     user, _, host = url.netloc.rpartition("@")
     access, _, secret = user.partition(":")
-    endpoint = given.get("endpoint_override")
+    endpoint = parameters.get("endpoint_override")
     if endpoint and "://" not in endpoint:
-        endpoint = f"{given.get('scheme', 'https')}://{endpoint}"
-    own = bool(endpoint or any(os.environ.get(name) for name in ENDPOINTS))
-    virtual = given.get("force_virtual_addressing", "").casefold() in ("1", "true")
+        endpoint = f"{parameters.get('scheme', 'https')}://{endpoint}"
+    custom_endpoint = bool(endpoint or any(os.environ.get(name) for name in ENDPOINTS))
+    virtual = parameters.get("force_virtual_addressing", "").casefold() in ("1", "true")
     settings = S3Settings(
         unquote(host),
         unquote(access) or None,
         unquote(secret) or None,
-        given.get("region"),
+        parameters.get("region"),
         endpoint,
-        path_style=own and not virtual,
+        path_style=custom_endpoint and not virtual,
     )
     return settings, unquote(url.path).lstrip("/")

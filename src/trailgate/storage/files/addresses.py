@@ -1,4 +1,9 @@
-"""Addresses of files: local paths, and URIs of any store that pyarrow.fs speaks to."""
+"""Addresses of files: local paths, and URIs of all stores that pyarrow.fs supports.
+
+``locate`` turns an address into a file system and a path in it; everything that reads or writes
+files uses it. For example, ``s3://bucket/dirdat/ot`` is the path ``bucket/dirdat/ot`` of an S3 file
+system.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,8 @@ URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 COLON: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
-# Stores that are reached by the variables of their cloud's tools too, which pyarrow does not know, or without Java.
+# Stores for which pyarrow is not enough: it does not use the environment variables of the clouds' own
+# tools, and needs Java for HDFS.
 OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = MappingProxyType(
     {
         "abfs": azure_files,
@@ -31,15 +37,16 @@ OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = Mappin
         "hdfs": hdfs_files,
     }
 )
-MOCK: Final = "mock"  # pyarrow's own store of tests
-SCHEMES: Final = frozenset({"s3", "viewfs", *OPENED})  # of stores
+MOCK: Final = "mock"  # pyarrow's store for tests
+SCHEMES: Final = frozenset({"s3", "viewfs", *OPENED})  # the URI schemes of stores
 
 Address = str | os.PathLike[str]
 
 
 def locate(address: Address) -> tuple[fs.FileSystem, str]:
-    """Return the file system of an address, and the path inside it."""
+    """Return the file system of an address, and the path in it. Raises OptionError."""
     text = os.fspath(address)
+    # file:/x, file:///x and file://x all mean the path /x.
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     if "\0" in text:
@@ -51,54 +58,57 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
             shown = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
             raise OptionError(f"the path {shown} is not UTF-8", hint=RENAME) from None
     if not URI.match(text):
-        # A path such as a:b is taken for the address of a store by pyarrow.
+        # pyarrow would take a path such as a:b for the URI of a store.
         return LOCAL, f"./{text}" if COLON.match(text) else text
     scheme = scheme_of(text)
     if scheme not in SCHEMES and scheme != MOCK:
         raise OptionError(
-            f"{scheme}:// is not the protocol of a store",
-            hint=f"Known are {known_schemes()}, and paths of files",
+            f"{scheme}:// is not the scheme of a known store",
+            hint=f"Known: {known_schemes()}, and file paths",
         )
     try:
         return _locate(text, os.getpid())
     except (OSError, ValueError, TypeError) as error:
-        # Not ``from error``: its text has the login of the address.
+        # Not ``from error``, since its text contains the address with its login.
         raise OptionError(mask_logins(f"cannot use the address {text}: {error}")) from None
 
 
 def known_schemes(*others: str) -> str:
-    """Return the schemes of addresses as a sentence lists them: these, and those of stores."""
+    """Return a comma-separated list of URI schemes: ``others``, and those of stores."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 
 @lru_cache(maxsize=4096)
 def _locate(text: str, _process: int) -> tuple[fs.FileSystem, str]:
-    """Return the store of an address in this process, and the path inside it."""
+    """Return the store of an address, and the path in it. The cache is per process.
+
+    Connections must not be shared with a forked process, hence the second parameter.
+    """
     store, path = OPENED.get(scheme_of(text), fs.FileSystem.from_uri)(text)
     return store, str(path)
 
 
 def is_stored(address: Address) -> bool:
-    """Return whether an address is one of a store, and not a path on a local disk."""
+    """Return True if an address belongs to a store, and False for local paths."""
     text = os.fspath(address)
     return URI.match(text) is not None and not text.startswith("file:")
 
 
 def scheme_of(address: str) -> str:
-    """Return the scheme of an address of a store, as s3."""
+    """Return the scheme of a URI, for example "s3"."""
     return address.partition("://")[0].casefold()
 
 
 def is_absolute(address: Address) -> bool:
-    """Return whether an address means the same in every folder."""
+    """Return True if an address does not depend on the working directory."""
     text = os.fspath(address)
     return URI.match(text) is not None or text.startswith(("file:", "/"))
 
 
 def absolute(address: Address, base: Address | None = None) -> str:
-    """Return an address that means the same in every process: a relative path is one from ``base``.
+    """Return an absolute address. A relative path is based on ``base``, or on the working directory.
 
-    Without a base that is the working folder; a base may be an address of any store.
+    The base may be an address in any store.
     """
     text = os.fspath(address)
     if is_absolute(text):
@@ -109,14 +119,14 @@ def absolute(address: Address, base: Address | None = None) -> str:
 
 
 def absolute_value(value: Any, base: str) -> Any:
-    """Return the value of an option that names a file or several, or of none, with absolute paths."""
+    """Make the paths in an option's value absolute: a path, a tuple of paths, or something else."""
     if isinstance(value, tuple):
         return tuple(absolute(path, base) for path in value)
     return absolute(value, base) if isinstance(value, str | os.PathLike) else value
 
 
 def address_in(folder: str, inside: str) -> str:
-    """Return the address of what is in a folder, which may be an address with parameters after its path."""
+    """Return the address of a path inside a folder, whose address may end with parameters."""
     if not is_stored(folder):
         return f"{folder.rstrip('/')}/{inside}"
     path, mark, parameters = folder.partition("?")
@@ -124,7 +134,7 @@ def address_in(folder: str, inside: str) -> str:
 
 
 def read_whole(address: Address, what: str = "file") -> bytes:
-    """Return a file's bytes; raises StorageError where it cannot be read, which calls it ``what``."""
+    """Return a file's bytes. Raises StorageError, in which the file is called ``what``."""
     store, path = locate(address)
     try:
         with store.open_input_file(path) as file:
@@ -135,19 +145,19 @@ def read_whole(address: Address, what: str = "file") -> bytes:
 
 
 def is_file(address: Address) -> bool:
-    """Return whether there is a file."""
+    """Return True if a file exists at the address."""
     store, path = locate(address)
     return bool(store.get_file_info(path).type == fs.FileType.File)
 
 
 def is_there(address: Address) -> bool:
-    """Return whether there is anything, a file or a folder."""
+    """Return True if a file or folder exists at the address."""
     store, path = locate(address)
     return bool(store.get_file_info(path).type != fs.FileType.NotFound)
 
 
 def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
-    """Return the bytes of a file in a store; None where there is no such file."""
+    """Return the bytes of a file in a store, or None if it does not exist."""
     if store.get_file_info(path).type != fs.FileType.File:
         return None
     with store.open_input_file(path) as file:
@@ -155,11 +165,15 @@ def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
 
 
 def addresses_like(asked: str, path: str) -> Callable[[str], str]:
-    """Return what turns paths inside a store into addresses like the one asked for, at ``path``."""
+    """Return a function that converts paths in a store to addresses in the form of ``asked``.
+
+    ``path`` is the store's path for ``asked``. Example: for ``s3://b/x?region=r`` and ``b/x``, the
+    path ``b/x/1`` becomes ``s3://b/x/1?region=r``.
+    """
     if not is_stored(asked):
         return str
     url = urlsplit(asked)
-    # What a store calls its path begins with what the address has before its own, as a bucket or a container.
+    # A store's path may start with a bucket or container, which the address has as its host.
     above = path.rstrip("/").removesuffix(unquote(url.path).strip("/")).rstrip("/")
     head = f"{url.scheme}://{url.netloc}"
     tail = f"?{url.query}" if url.query else ""
@@ -172,25 +186,26 @@ def addresses_like(asked: str, path: str) -> Callable[[str], str]:
 
 
 def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
-    """Return what is in a folder, if it is there."""
+    """Return the entries of a folder, or [] if it does not exist."""
     if store.type_name != "gcs":
         here: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         return here
-    # pyarrow does not list a folder of Google's store in which there are only objects, and no object of its own name.
+    # pyarrow does not list folders of Google Cloud Storage that only exist as prefixes of objects, so
+    # they are derived from a recursive listing.
     below = store.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
     above = f"{folder.rstrip('/')}/"
-    found: dict[str, fs.FileInfo] = {}
+    entries_by_path: dict[str, fs.FileInfo] = {}
     for entry in below:
         name, deeper, _ = entry.path.removeprefix(above).partition("/")
         path = above + name
-        if deeper or path not in found:
-            found[path] = fs.FileInfo(path, fs.FileType.Directory) if deeper else entry
-    return list(found.values())
+        if deeper or path not in entries_by_path:
+            entries_by_path[path] = fs.FileInfo(path, fs.FileType.Directory) if deeper else entry
+    return list(entries_by_path.values())
 
 
 def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
-    """Return what is in a folder, if it is there, without names that are not UTF-8, and how many those are."""
-    found = []
+    """Return the entries of a folder whose names are UTF-8, and the number of other names."""
+    names = []
     odd = 0
     for entry in _entries(store, folder):
         try:
@@ -198,12 +213,12 @@ def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], in
         except UnicodeDecodeError:
             odd += 1
         else:
-            found.append(entry)
-    return found, odd
+            names.append(entry)
+    return names, odd
 
 
 def name_of(path: str) -> str:
-    """Return the last part of a path, or of an address of a store."""
+    """Return the last part of a path or URI."""
     if URI.match(path):
         path = unquote(urlsplit(path).path)
     return path.rstrip("/").rpartition("/")[2]

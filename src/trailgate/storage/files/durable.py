@@ -1,4 +1,4 @@
-"""Files that last: written whole or not at all, or in place; folders whose renames and removals are safe; the lock of a run on what it writes."""
+"""Durable files: replaced completely or written in place, synced; and the lock of a run on its trail."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from trailgate.errors import StorageError, Where, WriteError
 
-TRIES: Final = 10  # to remove a folder
+TRIES: Final = 10  # the attempts to delete a folder
 
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Raise WriteError with the path where the system refuses what is done to a file."""
+    """Convert operating system errors while writing to WriteError with the path."""
     try:
         yield
     except OSError as error:
@@ -29,7 +29,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there with all its bytes, or as it was before; raises WriteError."""
+    """Replace a file's content completely or not at all, and sync it. Raises WriteError."""
     temporary = path.with_name(f".{path.name}.new")
     with writing(path):
         try:
@@ -45,9 +45,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder of temporary files, which other processes may still be writing into.
+    """Delete a folder of temporary files to which other processes may still be writing.
 
-    The folder loses its name first, so that no process can add a file while its files are removed.
+    The folder is renamed first, so that no process can add files while it is deleted.
     """
     to_delete = folder.with_name(f"{folder.name}.removed")
     _remove(to_delete)
@@ -59,7 +59,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder that has lost its name; again where a file that was being made then has come into it meanwhile."""
+    """Delete a renamed folder. Retries if a file that was just being created appears in it."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -67,7 +67,7 @@ def _remove(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last."""
+    """Make renames in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -76,7 +76,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class WrittenFile:
-    """One file that is written in place; it is made where it is not there."""
+    """One file that is written in place. It is created if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._is_named = path, False
@@ -84,7 +84,7 @@ class WrittenFile:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def write(self, offset: int, data: Any) -> None:
-        """Write bytes at a place; readers see them at once."""
+        """Write bytes at an offset; readers see them at once."""
         rest = memoryview(data)
         with writing(self.path):
             while rest:
@@ -92,12 +92,12 @@ class WrittenFile:
                 offset, rest = offset + written, rest[written:]
 
     def truncate(self, size: int) -> None:
-        """Cut the file off."""
+        """Truncate the file."""
         with writing(self.path):
             os.ftruncate(self._handle, size)
 
     def sync(self) -> None:
-        """Return when bytes and name last."""
+        """Sync the file's bytes and, the first time, its name."""
         with writing(self.path):
             os.fsync(self._handle)
             if not self._is_named:
@@ -110,45 +110,47 @@ class WrittenFile:
 
 
 RETRY_SECONDS: Final = 0.1
-# A lock of the whole file, as fcntl takes and returns it: type, whence, start, length, process.
+# fcntl's struct flock for a lock of the complete file: type, whence, start, length, process.
 RANGE: Final = struct.Struct("hhqqi0q")
-HOLDER_BYTES: Final = 200  # of the text that names the holder, at most
+HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
 
 
 @contextmanager
 def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
-    """Hold a trail for one run; raises StorageError, which names the holder, where another run holds it for ``wait`` seconds.
+    """Lock a trail for one run. Raises StorageError with the holder if it is not free in ``wait`` seconds.
 
-    The system frees the lock when the process ends, however it ends.
+    The system releases the lock when the process ends, for whatever reason.
     """
     path = _lock_path(prefix)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _taken(handle, time.monotonic() + wait):
+        # flock belongs to the open file, so it is released when the process ends.
+        if not _acquire(handle, time.monotonic() + wait):
             holder = _holder(handle)
             problem = f"another run is writing this {what}{holder and f': {holder}'}"
             raise StorageError(problem, where=Where(source=prefix))
-        _note_holder(handle)
-        _show_held(handle)
+        _write_holder(handle)
+        _show_locked(handle)
         yield
     finally:
         os.close(handle)
 
 
 def lock_holder(prefix: str) -> str | None:
-    """Return who holds a trail for a run, as its lock has it, empty where that is not known; None where nobody does.
+    """Return who has locked a trail ("" if unknown), or None if nobody has.
 
-    The lock is asked for and never taken, so that no run is kept from it. Raises OSError, also where the system has no such question.
+    The lock is only queried and never taken, so that no run is blocked by it. Raises OSError, also
+    if the system does not support such queries.
     """
     try:
         handle = os.open(_lock_path(prefix), os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
-        asked = RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
-        kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, asked))
+        lock_query = RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, lock_query))
         return None if kind == fcntl.F_UNLCK else _holder(handle)
     except AttributeError:
         raise OSError(errno.ENOTSUP, "this system cannot be asked who writes the trail") from None
@@ -161,8 +163,8 @@ def _lock_path(prefix: str) -> Path:
     return target.parent / f".{target.name}.lock"
 
 
-def _taken(handle: int, until: float) -> bool:
-    """Return whether the lock was free before a moment of ``time.monotonic``."""
+def _acquire(handle: int, until: float) -> bool:
+    """Try to get the lock until a time of ``time.monotonic``. Returns False if it was not free."""
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,15 +176,15 @@ def _taken(handle: int, until: float) -> bool:
             return True
 
 
-def _show_held(handle: int) -> None:
-    """Lock the file in the other way too, in which others can ask for it; one that cannot be asked for is held all the same."""
+def _show_locked(handle: int) -> None:
+    """Also take an OFD lock, which ``lock_holder`` can query. That may fail without harm."""
     with suppress(OSError, AttributeError):
-        own = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, own)
+        lock_request = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, lock_request)
 
 
-def _note_holder(handle: int) -> None:
-    """Write who holds the lock; a full disk does not keep anybody from holding it."""
+def _write_holder(handle: int) -> None:
+    """Write who holds the lock. A full disk does not prevent locking."""
     now = time.strftime("%Y-%m-%d %H:%M:%S")
     text = f"process {os.getpid()} of {os.uname().nodename}, since {now}"
     with suppress(OSError):

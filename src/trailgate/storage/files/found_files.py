@@ -1,6 +1,7 @@
-"""Files found by address: single ones, those of folders, and those that a pattern matches.
+"""Find files by address: single files, files of folders, and files that match a pattern.
 
-Also where they are split into parts of one size, so that no core is idle while another reads the last one, and copybooks with their COPY members.
+Also divides files into parts of equal size, so that no core waits while another reads the last one,
+and finds copybooks with their COPY members.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LOG: Final = logging.getLogger(__name__)
 WILD: Final = re.compile(r"[*?[]")
 
 DEEP: Final = "**"
-DEEPEST: Final = 32  # folders within folders
+DEEPEST: Final = 32  # the maximum nesting of folders
 
 Addresses = Address | Iterable[Address]
 
@@ -43,7 +44,7 @@ UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
 
 
 class FoundFile(NamedTuple):
-    """A file's address, its size, and when it was modified, in nanoseconds since 1970."""
+    """A file's address, its size, and its modification time in nanoseconds since 1970."""
 
     path: str
     size: int
@@ -51,12 +52,12 @@ class FoundFile(NamedTuple):
 
 
 def is_pattern(address: str) -> bool:
-    """Return whether an address may be a pattern of names."""
+    """Return True if an address may be a pattern."""
     return WILD.search(locate(address)[1]) is not None
 
 
 def addresses_of(given: Addresses) -> tuple[str, ...]:
-    """Return one address or several as strings; raises OptionError where there are none."""
+    """Return one or several addresses as strings. Raises OptionError if there are none."""
     several = (given,) if isinstance(given, str | os.PathLike) else tuple(given)
     if not several:
         raise OptionError("the list of paths is empty")
@@ -66,62 +67,72 @@ def addresses_of(given: Addresses) -> tuple[str, ...]:
 def find_files(
     given: Addresses, what: str, problem: str, *, deep: bool = False
 ) -> tuple[FoundFile, ...]:
-    """Return the files at addresses, in their order, each once, however often and in which form it is named.
+    """Return the files at addresses, in order; each file once, even if it is named several times.
 
-    An address is a file, a folder, whose files are taken by name, or a pattern of either: ``*``, ``?`` and ``[...]`` mean
-    characters within one part of a path, ``**`` a folder with all folders below it. Files of folders and patterns whose names begin with a point or an
-    underscore are left out. Raises StorageError with ``problem`` where an address is none of these, and where it has no files of
-    ``what``: those of its folders are not searched. With ``deep`` they are, and then there may be no file at all.
+    An address is a file, a folder (whose files are taken in name order), or a pattern of either:
+    ``*``, ``?`` and ``[...]`` match characters within one part of a path, ``**`` matches a folder
+    and all folders below it. Files in folders and patterns are skipped if their names start with a
+    dot or underscore.
+
+    Raises StorageError with ``problem`` if nothing exists at an address, and if there are no files
+    of ``what``; subfolders are not searched. With ``deep`` they are, and then the result may be
+    empty.
     """
-    found: dict[str, FoundFile] = {}
+    files_by_spot: dict[str, FoundFile] = {}
     addresses = addresses_of(given)
     for address in addresses:
-        store, place = locate(address)
-        infos = _infos(store, place)
+        store, path_in_store = locate(address)
+        infos = _infos(store, path_in_store)
         if deep and infos:
             below = [one for info in infos for one in _folders_below(store, info)]
             infos = store.get_file_info(below)
         if not infos:
             absent = (
-                problem if WILD.search(place) else f"{problem}: there is no such file or folder"
+                problem
+                if WILD.search(path_in_store)
+                else f"{problem}: there is no such file or folder"
             )
             raise StorageError(absent, where=Where(source=address))
         files = [file for info in infos for file in _files(store, info)]
         if not files and not deep:
             raise _without_files(store, infos[0], what, address)
         if len(infos) == 1 and infos[0].type == fs.FileType.Directory and not deep:
-            _note_folders(store, infos[0], address)
-        spell = addresses_like(address, place)
+            _warn_of_folders(store, infos[0], address)
+        spell = addresses_like(address, path_in_store)
         for file in files:
-            # A single file keeps the name that it was asked for by.
-            path = address if file.path == place else spell(file.path)
+            # A single file keeps the address by which it was requested.
+            path = address if file.path == path_in_store else spell(file.path)
+            # With several addresses, the same file may be named in different ways.
             spot = path if len(addresses) == 1 else _spot(store, file, path)
-            found.setdefault(spot, FoundFile(path, file.size, file.mtime_ns))
-    return tuple(found.values())
+            files_by_spot.setdefault(spot, FoundFile(path, file.size, file.mtime_ns))
+    return tuple(files_by_spot.values())
 
 
 def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
-    """Return what is equal for two paths to one file; a link to a file is a file of its own."""
+    """Return a key that is equal for two paths to the same file. A symbolic link is a separate file."""
     if store is not LOCAL:
         return path
     return str(Path(file.path).parent.resolve() / file.base_name)
 
 
 def find_growing(folder: Address) -> tuple[FoundFile, ...]:
-    """Return the files of a folder that grows, none while it is not there; raises StorageError for anything else."""
-    store, place = locate(folder)
-    info = store.get_file_info(place)
-    if info.type == fs.FileType.NotFound and not WILD.search(place):
+    """Return the files of a growing folder, or () if it does not exist yet.
+
+    Raises StorageError if the address is not a folder.
+    """
+    store, path_in_store = locate(folder)
+    info = store.get_file_info(path_in_store)
+    if info.type == fs.FileType.NotFound and not WILD.search(path_in_store):
         return ()
     if info.type != fs.FileType.Directory:
-        problem = "a stream of messages takes a folder, to which files are added"
+        problem = "a stream of messages needs a folder to which files are added"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
-    spell = addresses_like(os.fspath(folder), place)
+    spell = addresses_like(os.fspath(folder), path_in_store)
     return tuple(FoundFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
 
 
-def _note_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
-    """Log that folders in a folder are not searched."""
+def _warn_of_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
+    """Log that subfolders are not searched."""
     entries = _entries(store, folder.path)
     names = (e.base_name for e in entries if e.type == fs.FileType.Directory)
     below = sorted(name for name in names if name[0] not in "._")
@@ -134,24 +145,24 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
-    """Return what is at a place, or what the place as a pattern matches, by name."""
-    info = store.get_file_info(place)
+def _infos(store: fs.FileSystem, path_in_store: str) -> list[fs.FileInfo]:
+    """Return the file or folder at a path, or everything that the path as a pattern matches, by name."""
+    info = store.get_file_info(path_in_store)
     if info.type in (fs.FileType.File, fs.FileType.Directory):
         return [info]
-    if not WILD.search(place):
+    if not WILD.search(path_in_store):
         return []
-    found: list[fs.FileInfo] = store.get_file_info(sorted(matches(store, place)))
-    return found
+    matched: list[fs.FileInfo] = store.get_file_info(sorted(matches(store, path_in_store)))
+    return matched
 
 
 def matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
-    """Yield the paths in a store that a pattern matches; ``**`` as a part is a folder with all folders below it."""
+    """Yield the paths in a store that a pattern matches. ``**`` matches a folder and all below it."""
     parent, _, last = pattern.rstrip("/").rpartition("/")
     folders = [parent or ("/" if pattern.startswith("/") else ".")]
     if WILD.search(parent):
-        found = store.get_file_info(list(matches(store, parent)))
-        folders = [one.path for one in found if one.type == fs.FileType.Directory]
+        folder_infos = store.get_file_info(list(matches(store, parent)))
+        folders = [one.path for one in folder_infos if one.type == fs.FileType.Directory]
     for folder in folders:
         if last == DEEP:
             yield from _with_folders_below(store, folder)
@@ -163,10 +174,10 @@ def matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
 
 
 def _with_folders_below(store: fs.FileSystem, folder: str, depth: int = 0) -> Iterator[str]:
-    """Yield a folder and those below it, without hidden ones."""
+    """Yield a folder and all folders below it, except hidden ones."""
     if depth > DEEPEST:
-        hint = "Does a link lead back to a folder above it?"
-        problem = f"there are folders within folders, more than {DEEPEST} deep"
+        hint = "Does a link lead back to a parent folder?"
+        problem = f"folders are nested more than {DEEPEST} deep"
         raise StorageError(problem, where=Where(source=folder), hint=hint)
     yield folder
     for entry in _entries(store, folder):
@@ -175,14 +186,14 @@ def _with_folders_below(store: fs.FileSystem, folder: str, depth: int = 0) -> It
 
 
 def _folders_below(store: fs.FileSystem, info: fs.FileInfo) -> list[str]:
-    """Return the paths of a folder and of those below it, or that of a file."""
+    """Return the paths of a folder and of all folders below it; for a file, its own path."""
     if info.type == fs.FileType.File:
         return [info.path]
     return sorted(_with_folders_below(store, info.path))
 
 
 def _files(store: fs.FileSystem, info: fs.FileInfo) -> list[fs.FileInfo]:
-    """Return a file, or the files of a folder by name, without hidden ones."""
+    """Return a file, or the files of a folder by name, except hidden ones."""
     if info.type == fs.FileType.File:
         return [info]
     entries = _entries(store, info.path)
@@ -193,7 +204,10 @@ def _files(store: fs.FileSystem, info: fs.FileInfo) -> list[fs.FileInfo]:
 
 
 def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
-    """Return what is in a folder; raises StorageError for names that are not UTF-8, which cannot be left out unsaid."""
+    """Return the entries of a folder. Raises StorageError if names are not UTF-8.
+
+    Such files cannot be read, and must not be skipped silently.
+    """
     found, odd = list_names(store, folder)
     if odd:
         problem = f"the folder has {odd} names that are not UTF-8"
@@ -206,25 +220,25 @@ def _without_files(
 ) -> StorageError:
     entries = _entries(store, folder.path)
     folders = sorted(e.base_name for e in entries if e.base_name[0] not in "._")
-    where, problem = Where(source=address), f"the folder has no file of {what}"
+    where, problem = Where(source=address), f"the folder has no files of {what}"
     if not folders:
-        hint = "Names that begin with . or _ are not read"
+        hint = "Files whose names start with . or _ are not read"
         return StorageError(problem, where=where, hint=hint)
     problem += f", only folders: {_first_names(folders)}"
-    hint = f"They are not searched; {address_in(address, DEEP)} searches all"
+    hint = f"They are not searched; use {address_in(address, DEEP)} to search all"
     return StorageError(problem, where=where, hint=hint)
 
 
 def even_step(size: int, most: int) -> int:
-    """Return the size of parts of a whole, as few as are at most that large, and of about one size."""
+    """Return the size of equal parts, as few as possible with at most ``most`` each."""
     parts = max(1, -(-size // most))
     return max(1, -(-size // parts))
 
 
 def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield where parts begin, but for the first: the index of a file and an offset in it.
+    """Yield the starts of parts, except the first one: a file's index and an offset in it.
 
-    There are as few parts as have at most ``split_bytes`` each. Raises OptionError.
+    There are as few parts as possible with at most ``split_bytes`` each. Raises OptionError.
     """
     if split_bytes < 1:
         raise OptionError(f"a split of {split_bytes} bytes is too small")
@@ -232,6 +246,8 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
     total = ends[-1] if ends else 0
     parts = -(-total // split_bytes)
     for part in range(1, parts):
+        # The offset of the boundary in the concatenation of all files, and the file that contains
+        # it.
         border = total * part // parts
         index = bisect_right(ends, border)
         yield index, border - (ends[index] - sizes[index])
@@ -241,7 +257,7 @@ SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 def read_source(address: Address, what: str = "copybook") -> str:
-    """Return a text: UTF-8, or else Latin-1, which every byte fits; an error calls it ``what``."""
+    """Read a text file as UTF-8, or else as Latin-1. Errors call it ``what``."""
     raw = read_whole(address, what)
     try:
         return raw.decode("utf-8-sig")
@@ -250,31 +266,33 @@ def read_source(address: Address, what: str = "copybook") -> str:
 
 
 def folder_of(address: Address) -> str:
-    """Return the address of the folder that a file is in."""
+    """Return the address of a file's folder."""
     text = str(address)
     path = locate(text)[1]
     return addresses_like(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
 
 
 def check_folder(folder: Address, what: str) -> None:
-    """Raise StorageError where a folder that an option names is not there: nothing would be found in it."""
+    """Raise StorageError if a folder that an option names does not exist."""
     store, path = locate(folder)
     if store.get_file_info(path).type != fs.FileType.Directory:
-        problem = f"{what} names a folder that is not there"
+        problem = f"{what} names a folder that does not exist"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
 
 
 def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
-    """Return what finds a member's text by its name in folders, whatever case and suffix it has."""
-    places = [str(folder) for folder in folders]
+    """Return a function that finds a COPY member's text by its name, in any case and with any suffix."""
+    folder_addresses = [str(folder) for folder in folders]
 
     def member(name: str) -> str | None:
         wanted = {(name + suffix).casefold() for suffix in SUFFIXES}
-        for folder in places:
-            store, place = locate(folder)
-            spell = addresses_like(folder, place)
-            # Only names in the folder itself: a member named ../x is not there.
-            for entry in sorted(list_names(store, place or ".")[0], key=lambda one: one.base_name):
+        for folder in folder_addresses:
+            store, path_in_store = locate(folder)
+            spell = addresses_like(folder, path_in_store)
+            # Only names in the folder itself are compared, so a member named ../x is not found.
+            for entry in sorted(
+                list_names(store, path_in_store or ".")[0], key=lambda one: one.base_name
+            ):
                 if entry.base_name.casefold() in wanted and entry.type == fs.FileType.File:
                     return read_source(spell(entry.path))
         return None

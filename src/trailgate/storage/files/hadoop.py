@@ -1,8 +1,10 @@
-"""The files of a cluster of Hadoop, through hdfs-native, which speaks the protocols of its namenodes and datanodes without Java.
+"""Files of a Hadoop cluster, through hdfs-native, which speaks the HDFS protocols without Java.
 
-``ask`` sends each request by the client of this process; a refusal is one line of text, with what to try (``RefusedError``). ``HadoopFiles`` is the cluster as
-a file system of pyarrow's, to read from. Addresses name a namenode, a name service of ``HADOOP_CONF_DIR``, or neither:
-``hdfs://host:8020/dirdat/ot``, ``hdfs://cluster/dirdat/ot``, and ``hdfs:///dirdat/ot`` for the cluster that ``fs.defaultFS`` names.
+``ask`` sends each request with the client of this process; a refused request becomes a
+``RefusedError`` with one line of text and a hint. ``HadoopFiles`` is a read-only pyarrow file
+system on top of it. An address names a namenode, a name service of ``HADOOP_CONF_DIR``, or neither:
+``hdfs://host:8020/dirdat/ot``, ``hdfs://cluster/dirdat/ot``, or ``hdfs:///dirdat/ot`` for the
+cluster in ``fs.defaultFS``.
 """
 
 from __future__ import annotations
@@ -25,24 +27,25 @@ from pyarrow import fs
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.storage.files.accounts import Refusal, obeyed_parameters
 
-# Errors of the client are printed as Rust prints them: RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
+# The client's errors look as Rust prints them:
+# RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
 PRINTED: Final = re.compile(r"(?P<kind>\w+)\((?P<texts>.*)\)", re.DOTALL)
 QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 BACKED: Final = re.compile(r"\\(.)")
-NAMES: Final = "Name the namenode, as hdfs://host:8020/path, or have HADOOP_CONF_DIR name the folder of core-site.xml and hdfs-site.xml"
-UNREACHED: Final = "OSError"  # of the connection, which the client raises itself
-SPACE: Final = "Have the quota raised, or delete what is not needed"
-# What to try, by the name of the exception that the namenode raised, or of the client's own.
+NAMES: Final = "Name the namenode, for example hdfs://host:8020/path, or set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml"
+UNREACHED: Final = "OSError"  # the client's own exception for connection errors
+SPACE: Final = "Have the quota raised, or delete files that are not needed"
+# Hints by the name of the namenode's exception, or of the client's own.
 HINTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "AccessControlException": "HADOOP_USER_NAME names another user, where the cluster has no Kerberos",
+        "AccessControlException": "If the cluster has no Kerberos, HADOOP_USER_NAME sets the user",
         "SafeModeException": "Run it again when hdfs dfsadmin -safemode get answers OFF",
-        "StandbyException": "Name the active namenode, or the name service of hdfs-site.xml, where HADOOP_CONF_DIR names its folder",
+        "StandbyException": "Name the active namenode, or the name service of hdfs-site.xml, with HADOOP_CONF_DIR set to its folder",
         "NSQuotaExceededException": SPACE,
         "DSQuotaExceededException": SPACE,
         "QuotaByStorageTypeExceededException": SPACE,
         "InvalidPathException": "Names in HDFS have no colon",
-        "NoDatanodes": "See hdfs dfsadmin -report: a datanode has to be live, have space left, and be reached from here",
+        "NoDatanodes": "See hdfs dfsadmin -report: a datanode must be live, have free space, and be reachable from here",
         "InvalidArgument": NAMES,
         UNREACHED: NAMES,
     }
@@ -50,9 +53,10 @@ HINTS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class RefusedError(OSError):
-    """A request that the namenode refuses, or that does not reach it.
+    """A request that the namenode refused, or that did not reach it.
 
-    ``kind`` is the name of the exception that was raised there, or of the client's own; ``hint`` is what to try.
+    ``kind`` is the name of the exception raised there, or of the client's own; ``hint`` is what to
+    try.
     """
 
     def __init__(self, problem: str, kind: str) -> None:
@@ -64,7 +68,7 @@ class RefusedError(OSError):
 
 
 def refusal(error: BaseException) -> RefusedError:
-    """Return the error of a client of Hadoop in one line."""
+    """Convert an error of the client to one line."""
     kind, text = _parts(error)
     line = " ".join(text.partition("\n")[0].split())
     if "could only be written to 0 of" in line or "NotEnoughReplicas" in kind:
@@ -77,8 +81,8 @@ def _parts(error: BaseException) -> tuple[str, str]:
     text = str(error)
     printed = PRINTED.fullmatch(text)
     if printed is None:
-        own = UNREACHED if isinstance(error, OSError) else type(error).__name__
-        return own, text
+        kind = UNREACHED if isinstance(error, OSError) else type(error).__name__
+        return kind, text
     strings = [_unquote(one) for one in QUOTED.findall(printed["texts"])]
     if len(strings) > 1:
         return strings[0].rpartition(".")[2], strings[-1]
@@ -90,16 +94,18 @@ def _unquote(text: str) -> str:
 
 
 PORT: Final = 8020
-# Requests to one namenode that is not reached, which take 15 seconds together. Name services are asked as hdfs-site.xml states.
+# The attempts to reach a single namenode, which take 15 seconds together. For name services,
+# hdfs-site.xml states the attempts.
 TRIED: Final = "4"
 OF_A_NAMENODE: Final = MappingProxyType({"dfs.client.failover.max.attempts": TRIED})
-KEEP: Final = 2**64 - 1  # -1 as Hadoop's Java reads it: the time of the last access stays
+KEEP: Final = 2**64 - 1  # -1 in Hadoop's Java: leave the access time unchanged
 FOLDERS: Final = 0o755
-# What the client reads when it connects: with other values it is another client.
+# Environment variables that the client reads when it connects. If they change, a new client is needed.
 STATED: Final = ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME", "KRB5CCNAME")
-# Seconds that the library keeps a connection to a datanode for the next request; a forked process must not use that of its parent.
+# The library keeps connections to datanodes open for this many seconds. A forked process must not use
+# its parent's connections, so it waits until they are closed.
 IDLE: Final = 3.2
-# The process that sent the last request, and when; a forked process has what its parent had.
+# The process that sent the last request, and its time. A forked process inherits its parent's values.
 _LAST: Final[list[float]] = [0, 0.0]
 
 
@@ -120,7 +126,7 @@ def _range(_client: Any, _path: str, file: Any, begin: int, end: int) -> bytes:
     return bytes(file.read_range(begin, end - begin)) if begin < end else b""
 
 
-# Requests by their names; each is given the client, a path, and arguments of its own.
+# Requests by name. Each gets the client, a path, and further arguments.
 REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         "status": lambda client, path: client.get_file_info(path),
@@ -139,21 +145,23 @@ REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 )
 
 
-def ask(authority: str, request: str, path: str, *given: Any) -> Any:
-    """Return the answer of a cluster: of a namenode, a name service, or of ``fs.defaultFS`` where there is no authority.
+def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
+    """Send a request to a namenode, a name service, or ("") the cluster in ``fs.defaultFS``.
 
-    Raises FileNotFoundError, FileExistsError, and RefusedError for all else, and MissingDependencyError.
+    Raises FileNotFoundError, FileExistsError, MissingDependencyError, and RefusedError for
+    everything else.
     """
     try:
         client = _client(authority)
         _LAST[:] = os.getpid(), time.monotonic()
-        return REQUESTS[request](client, path, *given)
+        return REQUESTS[request](client, path, *arguments)
     except (FileNotFoundError, FileExistsError) as error:
         raise type(error)(str(error).partition("\n")[0]) from None
     except MissingDependencyError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
         raise refusal(error) from None
+    # A panic of the Rust client is not an Exception.
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3's, which cannot be imported
             raise
@@ -161,7 +169,7 @@ def ask(authority: str, request: str, path: str, *given: Any) -> Any:
 
 
 def _client(authority: str) -> Any:
-    """Return the client of this process: threads of another one would not answer."""
+    """Return the client of this process. Those of a parent process have no threads here."""
     stated = tuple(os.environ.get(name) for name in STATED)
     return _connect(authority, os.getpid(), stated)
 
@@ -176,22 +184,23 @@ def _connect(authority: str, _process: int, _stated: tuple[str | None, ...]) -> 
         time.sleep(max(0, at + IDLE - time.monotonic()))
     host, colon, _ = authority.rpartition(":")
     if not authority:
-        made = Client(None)
+        client = Client(None)
     elif host and colon:
-        made = Client(f"hdfs://{authority}", dict(OF_A_NAMENODE))
+        client = Client(f"hdfs://{authority}", dict(OF_A_NAMENODE))
     else:
         try:
-            made = Client(f"hdfs://{authority}")
-        except RuntimeError:  # not a name service: a host, with the port that Hadoop takes then
-            made = Client(f"hdfs://{authority}:{PORT}", dict(OF_A_NAMENODE))
-    # Never deleted: a process that inherited it by a fork would wait for ever for threads that it does not have.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made.inner))
-    return made
+            client = Client(f"hdfs://{authority}")
+        except RuntimeError:  # not a name service, so it is a host with Hadoop's default port
+            client = Client(f"hdfs://{authority}:{PORT}", dict(OF_A_NAMENODE))
+    # Never deleted: in a forked process, deleting the inherited client would wait forever for threads
+    # that do not exist there.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(client.inner))
+    return client
 
 
 def check_installed() -> None:
-    """Raise MissingDependencyError where hdfs-native is not installed."""
+    """Raise MissingDependencyError if hdfs-native is not installed."""
     try:
         import hdfs_native  # noqa: F401, PLC0415  an extra
     except ImportError:
@@ -199,7 +208,7 @@ def check_installed() -> None:
 
 
 class HadoopFile(RawIOBase):
-    """A file to read from."""
+    """A file that is open for reading."""
 
     def __init__(self, authority: str, path: str) -> None:
         self._asked = authority, path
@@ -207,28 +216,28 @@ class HadoopFile(RawIOBase):
         self._size, self._at = int(self._file.file_length()), 0
 
     def readable(self) -> bool:
-        """Return that it is read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return that it is read anywhere."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return where the next byte is."""
+        """Return the offset of the next byte."""
         return self._at
 
     def size(self) -> int:
-        """Return how many bytes there are."""
+        """Return the file's size."""
         return self._size
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Set where the next byte is, and return it."""
+        """Set the offset of the next byte, and return it."""
         self._at = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes, fewer of them at the end alone."""
+        """Return the next bytes; fewer than ``size`` only at the end."""
         authority, path = self._asked
         end = self._size if size is None or size < 0 else self._at + size
         data = bytes(ask(authority, "range", path, self._file, self._at, end))
@@ -237,7 +246,7 @@ class HadoopFile(RawIOBase):
 
 
 class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types of its own
-    """The files of one cluster; they are not written by pyarrow."""
+    """A read-only pyarrow file system of one cluster."""
 
     def __init__(self, authority: str) -> None:
         self.authority = authority
@@ -249,15 +258,15 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         return hash(self.authority)
 
     def get_type_name(self) -> str:
-        """Return the name of the kind."""
+        """Return the name of the file system type."""
         return "hadoop"
 
     def normalize_path(self, path: str) -> str:
-        """Return a path as it is."""
+        """Return a path unchanged."""
         return path
 
     def get_file_info(self, paths: Iterable[str]) -> list[fs.FileInfo]:
-        """Return what there is at each path."""
+        """Return the type and size of each path."""
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> fs.FileInfo:
@@ -267,20 +276,20 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
             return fs.FileInfo(path, fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """Return what is in a folder."""
+        """Return the entries of a folder."""
         folder = f"/{selector.base_dir.strip('/')}"
         try:
             if not ask(self.authority, "status", folder).isdir:
                 raise NotADirectoryError(f"{folder} is not a folder")
-            found = ask(self.authority, "entries", folder, bool(selector.recursive))
+            entries = ask(self.authority, "entries", folder, bool(selector.recursive))
         except FileNotFoundError:
             if selector.allow_not_found:
                 return []
             raise
-        return [_describe(entry.path, entry) for entry in found]
+        return [_describe(entry.path, entry) for entry in entries]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Return a file to read from, anywhere."""
+        """Open a file for reading at any offset."""
         return pa.PythonFile(HadoopFile(self.authority, path), mode="r")
 
     open_input_stream = open_input_file
@@ -300,37 +309,40 @@ def _describe(path: str, status: Any) -> fs.FileInfo:
 
 
 REFUSED: Final = Refusal(
-    "the parameter {} of an address of HDFS is not obeyed",
-    "HADOOP_CONF_DIR names the folder of core-site.xml and hdfs-site.xml, which state how a cluster is reached",
+    "the parameter {} of an HDFS address is not supported",
+    "Set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, which configure the access",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class HdfsPlace:
-    """A place in a cluster; ``key`` is its path without the first slash."""
+    """A path in a cluster. ``key`` is the path without its leading slash."""
 
     authority: str
     key: str
 
 
 def hdfs_place(address: str) -> HdfsPlace:
-    """Return what an address states; raises OptionError."""
+    """Parse an address. Raises OptionError."""
     url = urlsplit(address)
     obeyed_parameters(url.query, (), REFUSED)
     if "@" in url.netloc:
-        problem = "the user in an address of HDFS is not obeyed"
-        hint = "Name the user by HADOOP_USER_NAME; where the cluster has Kerberos, kinit does"
+        problem = "an HDFS address cannot have a user"
+        hint = "Set the user by HADOOP_USER_NAME, or by kinit if the cluster has Kerberos"
         raise OptionError(problem, hint=hint)
     if url.fragment or address.endswith("#"):
-        raise OptionError("the sign # in an address of HDFS", hint="In a name it is written %23")
+        raise OptionError("an HDFS address cannot contain #", hint="In a name, write %23")
     key = unquote(url.path).lstrip("/")
     if ":" in key:
-        raise OptionError(f"the colon in {key}", hint="Names in HDFS have none")
+        raise OptionError(f"{key} contains a colon", hint="Names in HDFS have no colon")
     return HdfsPlace(url.netloc, key)
 
 
 def hdfs_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return the files of a cluster to read from, and the path in them; raises OptionError and MissingDependencyError."""
+    """Return the file system of a cluster, for reading, and the path in it.
+
+    Raises OptionError or MissingDependencyError.
+    """
     place = hdfs_place(address)
     check_installed()
     return fs.PyFileSystem(HadoopFiles(place.authority)), f"/{place.key}"

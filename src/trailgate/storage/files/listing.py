@@ -1,4 +1,7 @@
-"""The numbered files of a trail, listed in a store, and the definitions of its tables; what is missing or wrong is left to the caller."""
+"""List the numbered files of a trail in a store, and read the definitions of its tables.
+
+Missing or wrong files are not reported here; callers check the listing.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,15 @@ from trailgate.storage.files.addresses import (
 )
 from trailgate.storage.files.found_files import WILD, matches
 
-# Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
+# Only 6 and 9 digits are legal (trail format §1). Nine are tried first, so t1000000000 is the prefix
+# t1 and the number 000000000.
 NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
-HINT: Final = "A trail is named by its prefix, as dirdat/ot for dirdat/ot000000000"
+HINT: Final = "Name a trail by its prefix, such as dirdat/ot for dirdat/ot000000000"
 
 
 @dataclass(frozen=True, slots=True)
 class TrailFile:
-    """One file of a trail and how many of its bytes are to be read."""
+    """One file of a trail, and how many of its bytes to read."""
 
     path: str
     number: int
@@ -43,9 +47,9 @@ class TrailFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files with paths inside a store, by number; ``spell`` makes addresses of such paths.
+    """Files by number, with paths in a store. ``spell`` converts such paths to addresses.
 
-    ``alone``: the address was that of one file, and its neighbours are not listed.
+    ``alone``: the address was that of a single file, so other files are not listed.
     """
 
     store: fs.FileSystem
@@ -56,9 +60,9 @@ class Listing:
 
 
 def list_trail(address: Address) -> Listing:
-    """Return what is named like files of the trail at a prefix, alone in a folder, or of one file.
+    """List the files of a trail by its prefix, by its folder, or by one of its files.
 
-    Raises StorageError for a folder with more than one trail.
+    Raises StorageError if a folder contains several trails.
     """
     store, path = locate(address)
     spell = addresses_like(os.fspath(address), path)
@@ -69,55 +73,55 @@ def list_trail(address: Address) -> Listing:
         return Listing(store, path[: len(path) - digits], (file,), spell, alone=True)
     if info.type != fs.FileType.Directory:
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
-        found = _list_numbered(store, folder, name_of(path))
-        return Listing(store, path, tuple(file for _, file in found), spell)
-    found = _list_numbered(store, path.rstrip("/") or "/")
-    prefixes = sorted({prefix for prefix, _ in found})
+        numbered = _list_numbered(store, folder, name_of(path))
+        return Listing(store, path, tuple(file for _, file in numbered), spell)
+    numbered = _list_numbered(store, path.rstrip("/") or "/")
+    prefixes = sorted({prefix for prefix, _ in numbered})
     if len(prefixes) > 1:
         problem = f"more than one trail in the directory: {', '.join(map(name_of, prefixes))}"
         where = Where(source=os.fspath(address))
         raise StorageError(problem, where=where, hint="Name one by its prefix")
-    return Listing(store, (prefixes or [path])[0], tuple(file for _, file in found), spell)
+    return Listing(store, (prefixes or [path])[0], tuple(file for _, file in numbered), spell)
 
 
 def trails_like(address: str) -> list[str]:
-    """Return the prefixes of the trails that a pattern matches, by name; other addresses as they are."""
+    """Return the prefixes of the trails that a pattern matches, by name. Other addresses are unchanged."""
     store, path = locate(address)
     if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
         return [address]
     spell = addresses_like(address, path)
-    found = {
-        place[: -number_digits(place)]
-        for place in matches(store, f"{path}[0-9]*")
-        if number_digits(place)
+    prefixes = {
+        path_found[: -number_digits(path_found)]
+        for path_found in matches(store, f"{path}[0-9]*")
+        if number_digits(path_found)
     }
-    named = [prefix for prefix in sorted(found) if fnmatchcase(name_of(prefix), name_of(path))]
+    named = [prefix for prefix in sorted(prefixes) if fnmatchcase(name_of(prefix), name_of(path))]
     return [spell(prefix) for prefix in named] or [address]
 
 
 def stored_file(address: str) -> TrailFile:
-    """Return a single file, whatever its name; raises StorageError where there is none."""
+    """Return a single file, whatever its name. Raises StorageError if it does not exist."""
     store, path = locate(address)
     info = store.get_file_info(path)
     if info.type != fs.FileType.File:
-        raise StorageError("there is no such file", where=Where(source=address))
+        raise StorageError("the file does not exist", where=Where(source=address))
     return TrailFile(address, _number(name_of(path))[1], info.size)
 
 
 def files_on_disk(prefix: str) -> list[TrailFile]:
-    """Return the local files that are named like those of a trail, published or not."""
+    """Return the local files that are named like a trail's, published or not."""
     target = Path(prefix)
-    found = _list_numbered(LOCAL, str(target.parent))
-    return [file for own, file in found if name_of(own) == target.name]
+    numbered = _list_numbered(LOCAL, str(target.parent))
+    return [file for own, file in numbered if name_of(own) == target.name]
 
 
 def number_digits(path: str) -> int:
-    """Return how many digits of a file's name are its number: 9, 6, or 0 for another name."""
+    """Return how many digits of a file's name are its number: 9, 6, or 0 for other names."""
     return _number(name_of(path))[0]
 
 
 def _number(name: str) -> tuple[int, int]:
-    """Return how many digits a name's number has, and the number; two zeros for another name."""
+    """Return the number of digits and the number in a trail file's name, or two zeros."""
     matched = NUMBERED.fullmatch(name)
     return (len(matched["number"]), int(matched["number"])) if matched else (0, 0)
 
@@ -125,39 +129,42 @@ def _number(name: str) -> tuple[int, int]:
 def _list_numbered(
     store: fs.FileSystem, folder: str, stem: str | None = None
 ) -> list[tuple[str, TrailFile]]:
-    """Return (prefix, file) of a folder's numbered files; of one prefix if ``stem`` is it."""
+    """Return a folder's numbered files as pairs of prefix and file, only of ``stem`` if given."""
     pattern = (
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
-    found = []
+    numbered = []
     for entry in list_names(store, folder)[0]:
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
             path = entry.path.removeprefix("./")
             file = TrailFile(path, int(matched["number"]), entry.size)
-            found.append((path[: len(path) - len(matched["number"])], file))
-    return sorted(found, key=lambda pair: (pair[1].number, pair[1].path))
+            numbered.append((path[: len(path) - len(matched["number"])], file))
+    return sorted(numbered, key=lambda pair: (pair[1].number, pair[1].path))
 
 
 def read_definitions(address: Address) -> Definitions:
-    """Return the definitions of a file; raises StorageError where it cannot be read."""
+    """Read a definitions file. Raises StorageError or DefinitionError."""
     return read_sourcedefs(read_whole(address), source=str(address))
 
 
 def trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions | None:
-    """Return the definitions in ``<prefix>.def``; None where there is no such file."""
+    """Read the definitions in ``<prefix>.def``, or return None if the file does not exist."""
     path = f"{prefix}.def"
     text = bytes_if_present(store, path)
     return None if text is None else read_sourcedefs(text, source=path)
 
 
 def files_at(path: str) -> tuple[TrailFile, ...]:
-    """Return the file at a path, whatever its name, or those of the trail with this prefix; raises StorageError."""
+    """Return the file at a path, whatever its name, or else the files of the trail with this prefix.
+
+    Raises StorageError if there are none.
+    """
     try:
         return (stored_file(path),)
     except StorageError:
         listing = list_trail(path)
-        found = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
-        if not found:
+        files = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
+        if not files:
             raise
-        return found
+        return files

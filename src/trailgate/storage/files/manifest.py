@@ -1,9 +1,10 @@
-"""The files beside a trail that state what counts of it: the manifest, the list of captured files, and the checkpoint of a live trail.
+"""The files that state what belongs to a trail: the manifest, the list of captured files, the checkpoint.
 
-Only what a manifest lists is part of the trail. It is written last, so that a run that was
-interrupted has published nothing. The message files that were captured into the trail are listed in ``PREFIX.captured.jsonl``. The manifest states
-how many bytes of that file count, so files are remembered exactly where their run was published. A live trail has a checkpoint instead: up to
-where it is vouched for, and what the source needs.
+Only files listed in the manifest are part of a trail. It is written last, so an interrupted run has
+published nothing. ``PREFIX.captured.jsonl`` lists the message files that were captured into the
+trail; the manifest states how many of its bytes count, so that files are remembered exactly if
+their run was published. A live trail has a checkpoint instead: the end of what is committed, and
+the source's position.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from trailgate.storage.files.listing import NUMBERED
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One file of a trail; ``operations`` None: the manifest does not state how many it has."""
+    """One file of a trail. ``operations`` is None if the manifest does not state their number."""
 
     name: str
     number: int
@@ -33,7 +34,7 @@ class Published:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the file of such fields; a foreign manifest may have names and sizes alone."""
+        """Build an entry from JSON fields. A foreign manifest may only have names and sizes."""
         name, operations = str(fields["name"]), fields.get("operations")
         matched = NUMBERED.fullmatch(name)
         number = fields.get("number", matched["number"] if matched else 0)
@@ -43,9 +44,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """What is known of a last file that is added to: when it was begun, in microseconds, and its last change.
+    """A last file that is being appended to: when it was begun (microseconds), and its last change.
 
-    ``form`` is the digest of what its records are encoded by.
+    ``form`` is a digest of the format of its records.
     """
 
     begun: int
@@ -56,7 +57,7 @@ class Growing:
 
 @dataclass(frozen=True, slots=True)
 class QueryPosition:
-    """Where a streaming query is: its last operation's sequence id, and the end of that in the trail, as file number and byte."""
+    """The progress of a streaming query: its last operation's sequence id, and that operation's end."""
 
     seq_id: str | None
     file: int
@@ -65,18 +66,13 @@ class QueryPosition:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is published: files in order, bytes of the quarantine, and the last run.
+    """What is published: files in order, the bytes of the quarantine, and the last run.
 
-    ``captured`` are the bytes of the list of captured files, ``last_id`` is the highest sequence id that messages gave.
-
-    ``sources`` counts the message files of all runs: the next run's are numbered from there, so
-    that generated ids ascend through the whole trail.
-
-    ``queries`` are the last batches of streaming queries, by their ids, and ``positions`` where these are. ``unfinished`` is the query and the transaction that
-    the trail ends inside of, if it does. ``growing`` is set where a query adds to the last file.
-
-    In a store without renames ``edition`` counts the manifests of a trail, and ``decided`` names the record of files that are
-    being given their names; only then are they among ``files``.
+    - ``captured`` is the number of valid bytes in the list of captured files, and ``last_id`` the highest sequence id of messages.
+    - ``sources`` counts the message files of all runs. The next run's files are numbered from there, so that generated ids ascend through the trail.
+    - ``queries`` maps streaming queries to their last batches, and ``positions`` to their progress.
+    - ``unfinished`` has the query and transaction inside which the trail ends, if it does. ``growing`` is set if a query appends to the last file.
+    - In a store without renames, ``edition`` counts the manifests, and ``decided`` names the record of files that are being renamed; these are added to ``files`` only then.
     """
 
     files: tuple[Published, ...] = ()
@@ -95,21 +91,21 @@ class Manifest:
 
     @property
     def next_number(self) -> int:
-        """Return the number of the file that comes next."""
+        """The number of the next file."""
         return self.files[-1].number + 1 if self.files else 0
 
     def by_name(self) -> dict[str, Published]:
-        """Return the files by their names."""
+        """Return the files by name."""
         return {file.name: file for file in self.files}
 
 
 def manifest_path(prefix: str) -> Path:
-    """Return where the manifest of a local trail is."""
+    """Return the path of a local trail's manifest."""
     return Path(f"{prefix}.manifest.json")
 
 
 def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
-    """Return the manifest of a trail; None where there is none. Raises StorageError."""
+    """Read a trail's manifest, or return None if it does not exist. Raises StorageError."""
     path = f"{prefix}.manifest.json"
     try:
         text = bytes_if_present(store, path)
@@ -120,7 +116,7 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
 
 
 def parse_manifest(text: bytes, path: str) -> Manifest:
-    """Return the manifest that is a file's content; raises StorageError."""
+    """Parse a manifest. Raises StorageError."""
     try:
         fields = json.loads(text)
         files = tuple(Published.of(entry) for entry in fields["files"])
@@ -137,20 +133,20 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
 
 
 def write_manifest(prefix: str, manifest: Manifest) -> None:
-    """Replace the manifest of a trail, whole or not at all."""
+    """Replace a trail's manifest completely or not at all."""
     write_whole(manifest_path(prefix), encode_manifest(manifest))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the file's content."""
+    """Return the content of a manifest file."""
     return json.dumps(asdict(manifest), indent=1).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
-    """A message file that was captured: its name without folder, its size, and the digest of its ends.
+    """A captured message file: its name without folder, its size, and a digest of its ends.
 
-    ``modified`` is None where the digest is that of all bytes.
+    If ``modified`` is None, the digest is that of all bytes.
     """
 
     name: str
@@ -163,7 +159,7 @@ CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read
 
 
 def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
-    """Return the files that the first ``size`` bytes of a list have; raises StorageError."""
+    """Parse the first ``size`` bytes of the list of captured files. Raises StorageError."""
     where, text = Where(source=path), text[:size]
     if len(text) < size:
         problem = f"the file is shorter than the {size} bytes that the manifest states"
@@ -176,8 +172,8 @@ def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...
 
 
 def captured_lines(files: Iterable[CapturedFile]) -> bytes:
-    """Return files as lines of the list."""
-    # Not by asdict, which copies each value: there may be very many files.
+    """Format files as lines of the list."""
+    # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
@@ -188,7 +184,7 @@ HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new o
 
 @dataclass(frozen=True, slots=True)
 class TransactionMark:
-    """By what a transaction is known again, and the commit time of its last operation."""
+    """What identifies a transaction, and the commit time of its last operation."""
 
     tx_id: str | None
     csn: str | None
@@ -197,10 +193,11 @@ class TransactionMark:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The end of the last transaction that was committed, and the source's position there.
+    """The end of the last committed transaction, and the source's position there.
 
-    ``begun`` is the last file that the writer ever began: it is noted before the file is made, so
-    files from ``file`` to there are this writer's. With offset 0 that file does not count yet.
+    ``begun`` is the last file that the writer ever began. It is stored before the file is created,
+    so that all files from ``file`` to ``begun`` are known to be this writer's. With offset 0,
+    ``file`` itself does not count yet.
     """
 
     level: int
@@ -213,22 +210,22 @@ class Checkpoint:
 
 
 def checkpoint_path(prefix: str) -> Path:
-    """Return where the checkpoint of a trail lies."""
+    """Return the path of a trail's checkpoint."""
     return Path(f"{prefix}.checkpoint.json")
 
 
 def is_live(prefix: str) -> bool:
-    """Return whether a trail is one that is received into."""
+    """Return True if a trail is a live trail."""
     return checkpoint_path(prefix).exists()
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Return the file's content."""
+    """Return the content of a checkpoint file."""
     return json.dumps({"version": VERSION, **asdict(checkpoint)}, indent=1).encode() + b"\n"
 
 
 def read_checkpoint(prefix: str) -> Checkpoint | None:
-    """Return the checkpoint of a trail; None where there is none. Raises StorageError."""
+    """Read a trail's checkpoint, or return None if it does not exist. Raises StorageError."""
     path = checkpoint_path(prefix)
     try:
         fields = json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""One open file: bytes from any place of one whose size is known, or of a compressed one that is unpacked from its beginning to its end."""
+"""Read one open file: at any offset, or, if it is compressed, sequentially while unpacking."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trailgate.storage.files.addresses import locate
 
 
 class OpenedFile:
-    """Reads a local file or one of any store; ``what`` names it where it cannot be opened."""
+    """Reads a local file, or one in any store. ``what`` names it in errors."""
 
     def __init__(self, path: str, size: int, what: str) -> None:
         self.path, self.size = path, size
-        store, place = locate(path)
+        store, path_in_store = locate(path)
         try:
-            self._handle: Any = store.open_input_file(place)
+            self._handle: Any = store.open_input_file(path_in_store)
         except OSError as error:
             where = Where(source=path)
             raise StorageError(f"cannot open the {what}: {error}", where=where) from error
@@ -38,86 +38,86 @@ class OpenedFile:
         self._handle.close()
 
     def size_now(self) -> int:
-        """Return how many bytes the file has by now, which may be more than when it was found."""
+        """Return the file's current size, which may be larger than when it was listed."""
         with self._reading(self.size):
             return int(self._handle.size())
 
-    def ended(self, place: int) -> bool:
-        """Return whether no byte follows a place."""
-        return place >= self.size
+    def ended(self, offset: int) -> bool:
+        """Return True if there are no bytes after an offset."""
+        return offset >= self.size
 
-    def read(self, place: int, size: int) -> pa.Buffer:
-        """Return the bytes from a place on, no more than the file had when it was found.
+    def read(self, offset: int, size: int) -> pa.Buffer:
+        """Return up to ``size`` bytes from an offset, but none after the listed size.
 
-        Raises StorageError where there are fewer.
+        Raises StorageError if the file has become shorter.
         """
-        size = max(0, min(size, self.size - place))
-        if not size:  # a store does not take a place after the end
+        size = max(0, min(size, self.size - offset))
+        if not size:  # stores refuse an offset at or after the end
             return pa.py_buffer(b"")
-        with self._reading(place):
-            self._handle.seek(place)
+        with self._reading(offset):
+            self._handle.seek(offset)
             data = self._handle.read_buffer(size)
         self._check(data.size, size)
         return data
 
-    def read_into(self, buffer: Octets, place: int) -> Octets:
-        """Read the bytes from a place on into a buffer, and return them: its beginning, or all of it."""
-        data = buffer[: max(0, min(len(buffer), self.size - place))]
+    def read_into(self, buffer: Octets, offset: int) -> Octets:
+        """Fill a buffer with the bytes from an offset, and return the filled part."""
+        data = buffer[: max(0, min(len(buffer), self.size - offset))]
         if not len(data):
             return data
-        with self._reading(place):
-            self._handle.seek(place)
-            found = self._handle.readinto(data)
-        self._check(found, len(data))
+        with self._reading(offset):
+            self._handle.seek(offset)
+            read_count = self._handle.readinto(data)
+        self._check(read_count, len(data))
         return data
 
     @contextmanager
-    def _reading(self, place: int) -> Iterator[None]:
-        """Turn an error of the system at a place into our error."""
+    def _reading(self, offset: int) -> Iterator[None]:
+        """Convert an operating system error to StorageError."""
         try:
             yield
         except OSError as error:
-            where = Where(source=self.path, offset=place)
+            where = Where(source=self.path, offset=offset)
             raise StorageError(f"the file cannot be read: {error}", where=where) from error
 
-    def _check(self, found: int, size: int) -> None:
-        if found < size:
+    def _check(self, read_count: int, size: int) -> None:
+        if read_count < size:
             problem = "the file became shorter while it was read"
             raise StorageError(problem, where=Where(source=self.path))
 
 
-# Arrow's names of the codecs that are read, by the suffix of the file's name.
+# Arrow's names of the supported codecs, by file suffix.
 CODECS: Final[Mapping[str, str]] = MappingProxyType(
     {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 )
-PASSED: Final = 1 << 20  # bytes that are unpacked at once to reach a place
+PASSED: Final = 1 << 20  # bytes to unpack at once when skipping to an offset
 _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
 
 
 def codec_of(path: str) -> str | None:
-    """Return the codec of a compressed file, by its name; None for a file that is not compressed.
+    """Return the codec of a compressed file by its name, or None if it is not compressed.
 
-    Raises StorageError for an archive, or a compression that is not read.
+    Raises StorageError for an archive or an unsupported compression.
     """
-    suffix = splitext(path)[1].lower()  # not by pathlib: a folder may have very many files
+    suffix = splitext(path)[1].lower()  # not pathlib, which is slow for very many files
     if suffix in _NOT_READ:
-        problem = f"files of the kind {suffix} are not read"
+        problem = f"{suffix} files cannot be read"
         hint = f"Unpack it first, or compress it as {', '.join(CODECS)}"
         raise StorageError(problem, where=Where(source=path), hint=hint)
     return CODECS.get(suffix)
 
 
 class CompressedFile:
-    """Reads a compressed file of any store in ascending places; ``what`` names it where it cannot be opened."""
+    """Reads a compressed file of any store at ascending offsets. ``what`` names it in errors."""
 
     def __init__(self, path: str, codec: str, what: str) -> None:
         self.path = path
-        store, place = locate(path)
+        store, path_in_store = locate(path)
         try:
-            self._stream: Any = store.open_input_stream(place, compression=codec)
+            self._stream: Any = store.open_input_stream(path_in_store, compression=codec)
         except OSError as error:
             raise self._error(f"cannot open the {what}: {error}") from error
-        self._held, self._begin, self._over = b"", 0, False
+        self._buffered, self._begin, self._at_end = b"", 0, False
 
     def __enter__(self) -> Self:
         return self
@@ -125,31 +125,30 @@ class CompressedFile:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
 
-    def read(self, place: int, size: int) -> pa.Buffer:
-        """Return the unpacked bytes from a place on, fewer only at the end.
+    def read(self, offset: int, size: int) -> pa.Buffer:
+        """Return unpacked bytes from an offset; fewer than ``size`` only at the end.
 
-        A place is never before that of an earlier call; what is between is passed over. Raises StorageError where the
-        file is damaged.
+        Offsets must not decrease from call to call; bytes in between are skipped. Raises
+        StorageError if the file is damaged.
         """
-        while place > self._begin + len(self._held) and not self._over:
-            self._begin += len(self._held)
-            self._held = self._unpack(min(PASSED, place - self._begin))
-            self._over = not self._held
-        parts = [self._held[place - self._begin :]]
-        held = len(parts[0])
-        while (
-            held <= size and not self._over
-        ):  # a byte more than asked for shows whether there is one
-            part = self._unpack(size + 1 - held)
-            self._over = not part
+        while offset > self._begin + len(self._buffered) and not self._at_end:
+            self._begin += len(self._buffered)
+            self._buffered = self._unpack(min(PASSED, offset - self._begin))
+            self._at_end = not self._buffered
+        parts = [self._buffered[offset - self._begin :]]
+        buffered = len(parts[0])
+        # Reading one more byte than requested shows whether the file ends here.
+        while buffered <= size and not self._at_end:
+            part = self._unpack(size + 1 - buffered)
+            self._at_end = not part
             parts.append(part)
-            held += len(part)
-        self._held, self._begin = b"".join(parts), place
-        return pa.py_buffer(self._held[:size])
+            buffered += len(part)
+        self._buffered, self._begin = b"".join(parts), offset
+        return pa.py_buffer(self._buffered[:size])
 
-    def ended(self, place: int) -> bool:
-        """Return whether no byte follows a place to which the file has been read."""
-        return self._over and place >= self._begin + len(self._held)
+    def ended(self, offset: int) -> bool:
+        """Return True if there are no bytes after an offset, up to which the file was read."""
+        return self._at_end and offset >= self._begin + len(self._buffered)
 
     def _unpack(self, size: int) -> bytes:
         try:

@@ -1,4 +1,4 @@
-"""Messages as JSON lines, both directions, and the file of the quarantined ones beside a trail."""
+"""Messages as JSON lines, in both directions, and the file of quarantined messages beside a trail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trailgate.storage.files.durable import writing
 def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
-    """Return a message as a line of a quarantine file; once repaired, it is read as any other."""
+    """Format a message as a line of a quarantine file. After repair it can be read like any other."""
     source, number, offset = place
     position = f"{number:010d}{offset:010d}"
     own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}
@@ -26,7 +26,7 @@ def write_line(
 
 
 def message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Return a message as a line; without headers it is the body alone."""
+    """Format a message as a line, with headers if it has any."""
     fields = _body_fields(body)
     return _line(fields | {"headers": dict(headers)} if headers else fields)
 
@@ -43,7 +43,7 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 
 def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
-    """Return body and headers of a JSON line; raises DecodeError."""
+    """Parse a JSON line into body and headers. Raises DecodeError."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -66,10 +66,10 @@ def _body(fields: dict[str, Any], line: bytes) -> bytes:
     except (UnicodeEncodeError, binascii.Error) as error:
         raise DecodeError(f"the body cannot be read: {error}", where=Where(raw=line)) from None
     if "body" in fields and body is None and encoded is None:
-        # A worker that writes trails loads this module, and nothing of messages.
+        # Imported late: workers that write trails load this module, but not trailgate.messages.
         from trailgate.messages.messages import TOMBSTONE  # noqa: PLC0415
 
-        hint = "Kafka's tombstones have a null value: they are passed over by parser.type=debezium"
+        hint = "Kafka's tombstones have a null value; parser.type=debezium skips them"
         raise DecodeError(TOMBSTONE, where=Where(raw=line), hint=hint)
     hint = 'A line is {"body": "...", "headers": {...}}'
     raise DecodeError("the line has no body", where=Where(raw=line), hint=hint)
@@ -79,17 +79,17 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def append_lines(path: Path, held: int, parts: Iterable[BinaryIO]) -> int:
-    """Append whole files after the first ``held`` bytes; return the size then.
+def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int:
+    """Append complete files after the first ``valid_bytes`` bytes. Returns the new size.
 
-    What follows ``held`` was left by a run that did not finish, and is overwritten.
+    Anything after ``valid_bytes`` was left by an interrupted run, and is overwritten.
     """
     with writing(path), path.open("r+b" if path.exists() else "w+b") as file:
-        if file.seek(0, os.SEEK_END) < held:
-            problem = f"the file is shorter than the {held} bytes that the manifest states"
-            raise StorageError(problem, where=Where(source=str(path)), hint="Restore or remove it")
-        file.truncate(held)
-        file.seek(held)
+        if file.seek(0, os.SEEK_END) < valid_bytes:
+            problem = f"the file is shorter than the {valid_bytes} bytes that the manifest states"
+            raise StorageError(problem, where=Where(source=str(path)), hint="Restore or delete it")
+        file.truncate(valid_bytes)
+        file.seek(valid_bytes)
         for part in parts:
             with part:
                 shutil.copyfileobj(part, file)

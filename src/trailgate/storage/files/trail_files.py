@@ -1,7 +1,7 @@
-"""The files of a trail as readers are given them (``find_trail``), and as checks are (``look_at``).
+"""Find the files of a trail, for readers (``find_trail``) and for checks (``look_at``).
 
-Readers get complete files in order, as the manifest lists them; what is not whole is refused. Checks get all that is stored under a prefix,
-so that they can report what is wrong.
+Readers get only complete files, in order, as the manifest lists them; anything else is an error.
+Checks get everything stored under a prefix, so that they can report problems.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from trailgate.storage.files.manifest import Published, read_manifest
 
 __all__ = ["TrailFile", "TrailFiles", "TrailPlace", "find_begun_trail", "find_trail", "find_trails"]
 
-LAST_LISTED: Final = 16  # files that a writer may have gone through while they were listed
+LAST_LISTED: Final = 16  # files that a writer may have completed while the folder was listed
 NO_DEFINITIONS: Final = Definitions(())
 
 
 class TrailPlace(NamedTuple):
-    """A file's number and a byte offset in it; places compare in the trail's order."""
+    """A file's number and a byte offset in it. Positions compare in the trail's order."""
 
     number: int
     offset: int
 
     @property
     def just_after(self) -> TrailPlace:
-        """Return the first place after this one: what begins here is before it, and what follows is not."""
+        """The next position, so that a record starting here is before it."""
         return TrailPlace(self.number, self.offset + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class TrailFiles:
-    """The files of a trail in order, and what its tables look like.
+    """The files of a trail in order, and the definitions of its tables.
 
-    ``growing``: nothing vouches for the end of the last file, so an unfinished record there has
-    not been written yet. ``cut_off``: the trail continues after the last of these files.
+    ``growing``: the last file may end in an unfinished record, as no manifest states its size.
+    ``cut_off``: the trail continues after these files.
     """
 
     prefix: str
@@ -63,16 +63,16 @@ class TrailFiles:
 
     @property
     def begin(self) -> TrailPlace:
-        """Return where the trail begins."""
+        """The position at which the trail begins."""
         return TrailPlace(self.files[0].number, 0)
 
     @property
     def end(self) -> TrailPlace:
-        """Return where the trail ends."""
+        """The position at which the trail ends."""
         return TrailPlace(self.files[-1].number, self.files[-1].size)
 
     def file(self, number: int) -> TrailFile:
-        """Return the file of a number; raises StorageError."""
+        """Return a file by its number. Raises StorageError if it does not exist."""
         at = number - self.files[0].number
         if not 0 <= at < len(self.files):
             where = Where(source=self.prefix)
@@ -80,29 +80,30 @@ class TrailFiles:
         return self.files[at]
 
     def following(self, number: int) -> Iterator[TrailFile]:
-        """Yield the files from a number on; those that were cut off are looked up."""
+        """Yield the files from a number on. If the trail was cut off, the rest is listed again."""
         yield from self.files[max(0, number - self.files[0].number) :]
         if self.cut_off:
             rest = find_trail(self.prefix, self.definitions)
             yield from rest.following(max(number, self.files[-1].number + 1))
 
     def may_grow(self, file: TrailFile) -> bool:
-        """Return whether a record may be unfinished at the end of a file."""
+        """Return True if a file may end in an unfinished record."""
         return self.growing and not self.cut_off and file.number >= self.files[-1].number
 
     def window(self, first: int, last: int) -> TrailFiles:
-        """Return the files with these numbers alone: a task is not sent ten thousand names."""
+        """Return only the files with these numbers, so that a task is not sent thousands of names."""
         start = self.files[0].number
         files = self.files[first - start : last + 1 - start]
         return replace(self, files=files, cut_off=last < self.files[-1].number or self.cut_off)
 
     def undefined(self) -> TrailFiles:
-        """Return the files without the definitions, for tasks that are sent those once."""
+        """Return the files without definitions, for tasks that get those separately."""
         return replace(self, definitions=NO_DEFINITIONS)
 
     def until(self, end: TrailPlace) -> TrailFiles:
-        """Return the trail as if it ended at a place, where a record ends."""
+        """Return the trail as if it ended at a position, which must be the end of a record."""
         files = self.files[: end.number + (end.offset > 0) - self.files[0].number]
+        # The position is the start of a file, so the files before it are complete.
         if not files or files[-1].number < end.number:
             return replace(self, files=files, growing=False, cut_off=False)
         last = replace(files[-1], size=min(end.offset, files[-1].size))
@@ -110,30 +111,30 @@ class TrailFiles:
 
 
 def find_trail(path: Address, definitions: Address | Definitions | None = None) -> TrailFiles:
-    """Return the trail at a prefix (``dirdat/ot``), of one file, or alone in a directory.
+    """Find the trail at a prefix (``dirdat/ot``), of a file, or in a folder with a single trail.
 
-    Where ``<prefix>.manifest.json`` exists, only what it lists is read. Definitions come from
-    the argument (a file's path, or definitions) or from ``<prefix>.def``; where there is neither,
-    there are none. Raises StorageError.
+    If ``<prefix>.manifest.json`` exists, only the files it lists are read. Definitions come from
+    the argument (a path or definitions) or from ``<prefix>.def``; otherwise there are none. Raises
+    StorageError.
     """
-    found = find_begun_trail(path, definitions)
-    if found is None:
+    trail = find_begun_trail(path, definitions)
+    if trail is None:
         raise StorageError("no trail files here", where=Where(source=str(path)), hint=HINT)
-    return found
+    return trail
 
 
 def find_trails(
     paths: Addresses, definitions: Address | Definitions | None = None
 ) -> tuple[TrailFiles, ...]:
-    """Return the trails at paths, in their order, each once; a path may be a pattern of prefixes, as ``dirdat/*``."""
-    found = {place: None for path in addresses_of(paths) for place in trails_like(path)}
-    return tuple(find_trail(place, definitions) for place in found)
+    """Find the trails at several paths, in order, each once. A path may be a pattern (``dirdat/*``)."""
+    prefixes = {prefix: None for path in addresses_of(paths) for prefix in trails_like(path)}
+    return tuple(find_trail(prefix, definitions) for prefix in prefixes)
 
 
 def find_begun_trail(
     path: Address, definitions: Address | Definitions | None = None
 ) -> TrailFiles | None:
-    """Return the trail as ``find_trail`` does, or None while it has no file."""
+    """Find a trail as ``find_trail`` does, or return None if it has no files yet."""
     listing = list_trail(path)
     if listing.alone and not number_digits(listing.files[0].path):
         problem = "a trail file's name ends in 6 or 9 digits"
@@ -142,7 +143,7 @@ def find_begun_trail(
     manifest = read_manifest(listing.prefix, listing.store)
     if manifest is not None:
         listed = manifest.by_name()
-        files = [_publish(file, listed) for file in files if name_of(file.path) in listed]
+        files = [_limit_size(file, listed) for file in files if name_of(file.path) in listed]
     if not files:
         return None
     _check_numbers(files, listing.prefix)
@@ -155,9 +156,9 @@ def find_begun_trail(
 
 
 def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:
-    """Return the files with the last ones' sizes as they are after the listing.
+    """Update the sizes of the last files, as a writer may have completed them during the listing.
 
-    A file that has a successor is whole, but its size may have been asked for before it was.
+    A file with a successor is complete, but its size may have been listed before that.
     """
     if len(files) < 2:
         return list(files)
@@ -166,22 +167,23 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
     return [*files[:-LAST_LISTED], *(replace(file, size=info.size) for file, info in last)]
 
 
-def _publish(file: TrailFile, listed: dict[str, Published]) -> TrailFile:
+def _limit_size(file: TrailFile, listed: dict[str, Published]) -> TrailFile:
+    """Return a file with the size that the manifest states."""
     size = listed[name_of(file.path)].size
     if file.size < size:
-        problem = f"the file has {file.size} bytes, its manifest states {size}"
+        problem = f"the file has {file.size} bytes, but the manifest states {size}"
         raise StorageError(problem, where=Where(source=file.path))
     return replace(file, size=size)
 
 
 def _check_numbers(files: Iterable[TrailFile], prefix: str) -> None:
-    for one, following in pairwise(files):
-        if one.number == following.number:
-            problem = f"two files have the number {one.number}"
+    for file, following in pairwise(files):
+        if file.number == following.number:
+            problem = f"two files have the number {file.number}"
             raise StorageError(problem, where=Where(source=prefix))
-        if one.number + 1 != following.number:
-            gap = f"{one.number + 1} to {following.number - 1}"
-            names = f"{name_of(one.path)} and {name_of(following.path)}"
+        if file.number + 1 != following.number:
+            gap = f"{file.number + 1} to {following.number - 1}"
+            names = f"{name_of(file.path)} and {name_of(following.path)}"
             problem = f"files are missing between {names}: numbers {gap}"
             raise StorageError(problem, where=Where(source=prefix))
 
@@ -191,30 +193,29 @@ def _definitions(listing: Listing, given: Address | Definitions | None) -> Defin
         return given
     if given is not None:
         return read_definitions(given)
-    found = trail_definitions(listing.prefix, listing.store)
-    return NO_DEFINITIONS if found is None else found
+    stored_definitions = trail_definitions(listing.prefix, listing.store)
+    return NO_DEFINITIONS if stored_definitions is None else stored_definitions
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTrail:
-    """All that is stored under a prefix. ``manifest`` and ``definitions`` are None where there are none.
+    """Everything stored under a prefix. ``manifest`` and ``definitions`` are None if they do not exist.
 
-    ``alone``: one file was asked for, whose neighbours are not looked at.
+    ``alone``: a single file was asked for, so other files are not examined.
     """
 
     prefix: str
     files: tuple[TrailFile, ...]
     manifest: Mapping[str, Published] | None = None
     definitions: Definitions | None = None
-    faults: tuple[str, ...] = ()  # of the manifest and the definitions
+    faults: tuple[str, ...] = ()  # errors of the manifest and the definitions
     alone: bool = False
 
 
 def look_at(path: str, definitions: str | None = None) -> FoundTrail:
-    """Return what is at a prefix, in a folder that holds one trail, or a single file.
+    """Return everything at a prefix, in a folder with one trail, or of a single file.
 
-    Raises StorageError where there is nothing, and for a definitions file asked for that
-    cannot be read.
+    Raises StorageError if there is nothing, or if the given definitions file cannot be read.
     """
     listing = list_trail(path)
     faults: list[str] = []

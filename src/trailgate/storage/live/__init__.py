@@ -1,1 +1,1 @@
-"""A trail that is written in place while others read it."""
+"""Write a trail in place while others read it."""

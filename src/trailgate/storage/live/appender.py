@@ -1,7 +1,7 @@
-"""A live trail: changes are added in place, and a writer that was interrupted continues where it must.
+"""Append changes to a live trail in place, and continue after interruptions.
 
-What ``append`` wrote is visible to readers when it returns; it lasts, with the source's position, when
-``commit`` returns. docs/recovery.md describes what happens at a start, and why.
+Readers see what ``append`` wrote as soon as it returns; it is durable, together with the source's
+position, once ``commit`` returns. docs/recovery.md describes what happens at a start, and why.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from trailgate.trail.writing.writer import Encoded, encode
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
 
 DEFAULTS: Final = AppendOptions()
-LONGEST_CSN: Final = 128  # bytes: the file header has no room for more
+LONGEST_CSN: Final = 128  # bytes, as the file header has no room for more
 
 
 class TrailAppender:
-    """Adds change batches to a trail in its place. ``recovered`` is where the source continues.
+    """Appends change batches to a live trail. ``recovered`` states where the source continues.
 
-    Transactions may span batches. One writer holds a trail at a time. Raises StorageError where
-    the trail is not one that an appender began, or another writer holds it.
+    Transactions may span batches. Only one writer can open a trail at a time. Raises StorageError
+    if the trail was not begun by an appender, or if another writer has it open.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class TrailAppender:
     ) -> None:
         self._prefix, self._options, disk = local_prefix(prefix), options, disk or Disk()
         self._broken, self._last = False, BETWEEN
-        with ExitStack() as held:
-            held.enter_context(lock(self._prefix))
+        with ExitStack() as resources:
+            resources.enter_context(lock(self._prefix))
             known = known_checkpoint(self._prefix, options)
             self._definitions = tables_of(local_trail(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)
-            held.callback(self._trail.files.close)
+            resources.callback(self._trail.files.close)
             self.recovered = self._trail.recover()
-            self._held = held.pop_all()
+            self._resources = resources.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -74,24 +74,24 @@ class TrailAppender:
 
     @property
     def place(self) -> TrailPlace:
-        """Return the end of what was appended: file and byte."""
+        """The end of what was appended: file and offset."""
         return TrailPlace(self._trail.files.number, self._trail.files.size)
 
     def encode(self, batch: ChangeBatch) -> Encoded:
-        """Return the records of operations, as ``append`` writes them; raises the error of what cannot be written."""
+        """Encode operations as ``append`` writes them. Raises an error if they cannot be written."""
         blocks = [self._check(block) for block in batch.blocks]
         checked = ChangeBatch(blocks, batch.rows)
         return encode(checked, self._options.trail_format, self._definitions)
 
     def append_operations(self, rows: pa.RecordBatch) -> None:
-        """Add rows of the operations table; see ``append``."""
+        """Append rows of the operations table. See ``append``."""
         self.append(from_operations(conform(rows), self._definitions))
 
     def append(self, batch: ChangeBatch, encoded: Encoded | None = None) -> None:
-        """Add operations; readers see them when this returns. ``encoded`` are their records, if they are known already.
+        """Append operations, which readers see when this returns. ``encoded`` are their records, if known.
 
-        A batch that cannot be written as it is adds nothing. After a StorageError nobody knows what of it is
-        there: the trail must be opened again.
+        A batch that cannot be written adds nothing. After a StorageError it is unknown how much of
+        the batch was written: the trail must be opened again.
         """
         if not batch.rows:
             return
@@ -107,41 +107,44 @@ class TrailAppender:
             self._trail.last = mark_of(batch, batch.rows - 1)
 
     def commit(self, source_position: str) -> None:
-        """Return when all that was appended lasts, and with it where the source continues after it.
+        """Make everything appended durable, together with the position at which the source continues.
 
         Raises TransactionError inside a transaction.
         """
         if not self._last.closes:
-            raise TransactionError("a commit inside a transaction: its end was not appended yet")
+            raise TransactionError(
+                "cannot commit inside a transaction: its end is not appended yet"
+            )
         with self._steps():
             self._trail.commit(source_position)
 
     def close(self) -> None:
-        """Let go of the trail; nothing is committed by that."""
-        self._held.close()
+        """Close the trail without committing."""
+        self._resources.close()
 
     @contextmanager
     def _steps(self) -> Iterator[None]:
         if self._broken:
             problem = "writing was interrupted before: open the trail again"
             raise StorageError(problem, where=Where(source=self._prefix))
+        # Stays True if the block raises.
         self._broken = True
         yield
         self._broken = False
 
     def _check(self, block: ChangeBlock) -> ChangeBlock:
-        """Return a block with the trail's own definition of its table; raises where they differ."""
+        """Return a block with the trail's definition of its table. Raises DefinitionError if they differ."""
         where = Where(table=block.table.name)
         known = self._definitions.table(block.table.name)
         if known is not block.table and known != complete(block.table):
             raise DefinitionError("the table differs from the trail's definition", where=where)
         longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
         if longest > LONGEST_CSN:
-            raise EncodeError(f"a CSN of {longest} bytes, the limit is {LONGEST_CSN}", where=where)
+            raise EncodeError(f"a CSN has {longest} bytes, the limit is {LONGEST_CSN}", where=where)
         return replace(block, table=known)
 
     def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
-        """Write what fits into the file, or begin another; return the operation that comes next."""
+        """Write the operations that fit the file, or begin a new one. Returns the next operation."""
         files = self._trail.files
         end = fitting(encoded, begin, self._options.max_bytes - files.size, is_empty=files.is_empty)
         if not files.is_open or end == begin:

@@ -1,8 +1,10 @@
-"""Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
+"""Commit batches of a streaming query to a trail, each exactly once. The manifest entry is written last.
 
-A batch is known by its query and its number, which the manifest has: a batch that is committed again is passed over. In a store its files become
-files of the trail, as those of any run (``commit_files``). On a local disk small batches are added to the last file of the trail, after the bytes that
-the manifest states; readers see them with the manifest (decision 0072). What a commit that was interrupted left is overwritten by the next one.
+The manifest has the last batch number of each query, so a batch that is committed again is skipped.
+In an object store the batch's files become files of the trail, as in any other run
+(``commit_files``). On a local disk, small batches are appended to the trail's last file, after the
+bytes that the manifest states; readers see them once the manifest is written (decision 0072).
+Anything that an interrupted commit left after these bytes is overwritten by the next commit.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from trailgate.storage.writing.transaction_chain import Ends, follow_chain
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """What one task has staged: files, how many bytes each begins with before its first operation, and its transactions."""
+    """The files that one task staged, the bytes of each file before its first operation, and transactions."""
 
     segments: tuple[Segment, ...] = ()
     begin: int = 0
@@ -50,7 +52,7 @@ class BatchPart:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of a query, and how old a file becomes before another is begun, in seconds; None: any age."""
+    """A batch of a query. ``max_age`` is the age in seconds at which a new file is begun (None: never)."""
 
     query: str
     number: int
@@ -60,15 +62,19 @@ class Batch:
 def left_unfinished(
     prefix: str, manifest: Manifest, batch: Batch, parts: Sequence[BatchPart]
 ) -> dict[str, str]:
-    """Return the transaction that the trail ends inside of after a batch."""
-    held = manifest.unfinished
-    if held and held["query"] != batch.query:
-        problem = f"the trail ends inside the transaction {held['transaction']} of another query"
-        hint = "One trail takes one query at a time"
+    """Return the query and transaction that the trail's end would be inside of after a batch."""
+    unfinished = manifest.unfinished
+    if unfinished and unfinished["query"] != batch.query:
+        problem = (
+            f"the trail ends inside the transaction {unfinished['transaction']} of another query"
+        )
+        hint = "Only one query at a time can write to a trail"
         raise StorageError(problem, where=Where(source=prefix), hint=hint)
     ends = [part.ends for part in parts if part.ends is not None]
-    left = follow_chain(held.get("transaction"), ends)
-    return {} if left is None else {"query": batch.query, "transaction": left}
+    open_transaction = follow_chain(unfinished.get("transaction"), ends)
+    return (
+        {} if open_transaction is None else {"query": batch.query, "transaction": open_transaction}
+    )
 
 
 def manifest_after(
@@ -78,7 +84,7 @@ def manifest_after(
     files: Sequence[Published],
     unfinished: dict[str, str],
 ) -> Manifest:
-    """Return the manifest with a batch; one without operations leaves its query at the position where it was."""
+    """Return the manifest after a batch. A batch without operations keeps its query's position."""
     positions = before.positions
     ids = [part.ends.seq_id for part in parts if part.ends is not None]
     if ids:
@@ -96,17 +102,18 @@ def manifest_after(
 
 
 def is_committed(manifest: Manifest | None, batch: Batch) -> bool:
-    """Return whether a trail has a batch."""
+    """Return True if the trail already has the batch."""
     return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
 
-TRIED: Final = 10  # times, where others publish to the trail too
+TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
 
 
 def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bool:
-    """Add a batch's staged files to a trail; return False where the trail has the batch already.
+    """Add a batch's staged files to a trail. Returns False if the trail already has the batch.
 
-    It is committed over whatever others have published. Raises TransactionError and StorageError as ``commit_batch``.
+    If another run publishes at the same time, it tries again. Raises the same errors as
+    ``commit_batch``.
     """
     for _ in range(TRIED):
         location, manifest = target.location.recover()
@@ -119,31 +126,30 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
         placed, published = numbered_files(target, segments, before)
         after = manifest_after(before, batch, parts, (*before.files, *published), unfinished)
         try:
-            own = replace(
+            target_now = replace(
                 target, location=location, definitions=location.merged(target.definitions)
             )
-            location.publish(own, before, after, placed)
+            location.publish(target_now, before, after, placed)
+        # Another run has published: read the manifest again and retry.
         except OvertakenError:
             continue
         return True
-    problem = "others publish to this trail all the time"
+    problem = f"other runs published to this trail during all {TRIED} attempts"
     raise StorageError(problem, where=Where(source=target.prefix))
 
 
-GATHERED: Final = (
-    8 << 20
-)  # bytes of a staged file that are copied after others; a longer one becomes a file
+# A staged file of at most this many bytes is appended to the last file. A longer one becomes a file.
+GATHERED: Final = 8 << 20
 
 
 def commit_batch(
     target: Target, batch: Batch, parts: Sequence[BatchPart], disk: Disk | None = None
 ) -> bool:
-    """Add a batch to a trail, parts in their order; return False where the trail has it already.
+    """Add a batch to a trail, its parts in order. Returns False if the trail already has the batch.
 
-    Where files cannot be added to, each staged file becomes one of the trail.
-
-    Raises TransactionError where the batch does not continue the transaction that is open, and StorageError where another
-    query's is. Then nothing is added.
+    If files cannot be appended to, each staged file becomes one of the trail. Raises
+    TransactionError if the batch does not continue the open transaction, and StorageError if that
+    belongs to another query. Nothing is added then.
     """
     if not target.location.backend.appends:
         return commit_files(target, batch, parts)
@@ -154,7 +160,7 @@ def commit_batch(
         check_trail(target.location, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
-            # From here on, files that are not published yet are not taken for the trail's.
+            # From here on, files that are not in the manifest are not mistaken for the trail's.
             manifest = Manifest()
             disk.replace(manifest_path(target.prefix), encode_manifest(manifest))
         unfinished = left_unfinished(target.prefix, manifest, batch, parts)
@@ -181,14 +187,14 @@ class _Commit:
     now: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def write_definitions(self) -> None:
-        """Write the definitions of all tables beside the trail, where they are not there yet."""
+        """Write the definitions of all tables beside the trail, if they changed."""
         location = self.target.location
         data = write_sourcedefs(location.merged(self.target.definitions))
         if location.backend.read(".def") != data:
             self.disk.replace(Path(f"{location.prefix}.def"), data)
 
     def add(self, segment: Segment, begin: int) -> None:
-        """Add a staged file: to the last file if it fits, else as the next one."""
+        """Add a staged file: to the last file if it fits, otherwise as a new file."""
         if self._fits(segment, begin):
             self._append(segment, begin)
         else:
@@ -205,7 +211,10 @@ class _Commit:
         return self.files[-1].size + body <= self.target.options.max_bytes
 
     def _form(self) -> str:
-        """Return the digest of what records are encoded by; tables by index mean those of their file."""
+        """Return a digest of the format and, if records name tables by index, of the tables.
+
+        Records can only be appended to a file of the same digest.
+        """
         form = self.target.options.trail_format
         tables = self.target.definitions if form.by_index else None
         return hashlib.sha256(repr((form, tables)).encode()).hexdigest()[:16]
@@ -218,11 +227,12 @@ class _Commit:
         path, staged = self._path(last.name), self.target.staging / segment.name
         with writing(staged):
             body = staged.read_bytes()[begin:]
+        # The header must not state a final size while the file grows.
         patches = opening_patches(path)
         self._change(path, last.size, [*patches, (last.size, body)])
         size, count = last.size + len(body), (last.operations or 0) + segment.operations
         self.files[-1] = replace(last, size=size, operations=count)
-        self._note(segment)
+        self._record_change(segment)
 
     def _place(self, segment: Segment) -> None:
         number = self.files[-1].number + 1 if self.files else 0
@@ -235,14 +245,14 @@ class _Commit:
         self.disk.rename(staged, final)
         self.files.append(Published(final.name, number, segment.size, segment.operations))
         self.growing = Growing(self.now, self._form())
-        self._note(segment)
+        self._record_change(segment)
 
-    def _note(self, segment: Segment) -> None:
+    def _record_change(self, segment: Segment) -> None:
         assert self.growing is not None
         self.growing = replace(self.growing, last_csn=segment.last_csn, last_time=segment.last_time)
 
     def _finish(self) -> None:
-        """Finish the last file, if it was added to: another one follows."""
+        """Finish the last file if it was appended to, as another one follows."""
         if self.growing is None:
             return
         last = self.files[-1]
@@ -252,7 +262,7 @@ class _Commit:
         self.growing = None
 
     def _change(self, path: Path, size: int, patches: list[tuple[int, bytes]]) -> None:
-        """Cut a file to a size, which removes what an interrupted commit left, and write bytes at places."""
+        """Truncate a file, which removes remains of an interrupted commit, and apply patches."""
         file = self.disk.open(path)
         try:
             file.truncate(size)

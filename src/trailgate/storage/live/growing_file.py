@@ -1,6 +1,7 @@
-"""The last file of a trail that grows: written in place, and closed by filling in its header.
+"""The growing last file of a live trail: write in place, and close it by completing its header.
 
-All that is done to the disk is a method of ``Disk`` or ``WrittenFile``, so that a test can stop it at each step.
+Every change to the disk is a method of ``Disk`` or ``WrittenFile``, so that tests can interrupt
+each step.
 """
 
 from __future__ import annotations
@@ -21,30 +22,31 @@ class Disk:
     """The local disk."""
 
     def open(self, path: Path) -> WrittenFile:
-        """Return a file to be written in place."""
+        """Open a file for writing in place."""
         return WrittenFile(path)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Write a whole file, or leave it as it was; return when it lasts."""
+        """Replace a file's content completely or not at all, and sync it."""
         write_whole(path, data)
 
     def rename(self, path: Path, final: Path) -> None:
-        """Give a file another name, in place of any that has it; return when that lasts."""
+        """Rename a file, replacing any file of that name, and sync the folder."""
         with writing(final):
             path.replace(final)
             sync_folder(final.parent)
 
     def remove(self, path: Path) -> None:
-        """Take a file away; return when that lasts."""
+        """Delete a file, and sync the folder."""
         with writing(path):
             path.unlink()
             sync_folder(path.parent)
 
 
 class GrowingFile:
-    """Writes the files of a trail one after the other. ``template`` None writes no headers (level 0).
+    """Writes the files of a trail, one after the other. ``template`` None means no headers (level 0).
 
-    ``metadata`` are the records that every file begins with. ``number`` and ``size`` are those of the open file; with none open, ``number`` comes next.
+    ``metadata`` are the records at the start of each file. ``number`` and ``size`` are those of the
+    open file; if none is open, ``number`` is that of the next one.
     """
 
     def __init__(
@@ -65,16 +67,16 @@ class GrowingFile:
 
     @property
     def is_open(self) -> bool:
-        """Return whether there is a file to write to."""
+        """True if a file is open."""
         return self._file is not None
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the open file has nothing but what every file begins with."""
+        """True if the open file has only its header and metadata."""
         return self.is_open and self._fresh
 
     def begin(self, first: TransactionMark | None) -> None:
-        """Make the next file; ``first`` is what it begins with, None where that is not known yet."""
+        """Create the next file. ``first`` is its first transaction, or None if that is not known yet."""
         number = self.number
         if number >= 10**self._digits:
             raise StorageError(f"file number {number} has more than {self._digits} digits")
@@ -89,23 +91,23 @@ class GrowingFile:
         self.size, self._fresh = len(data) + len(self._metadata), True
 
     def resume(
-        self, place: TrailPlace, header: FileHeader | None, last: TransactionMark | None
+        self, position: TrailPlace, header: FileHeader | None, last: TransactionMark | None
     ) -> None:
-        """Continue at a place of a file that stays up to there; ``last`` is its last change."""
-        number, size = place
+        """Continue a file at an offset, and truncate it there. ``last`` is its last change."""
+        number, size = position
         self._file = self._disk.open(file_path(self._prefix, number, self._digits))
         self._file.truncate(size)
         self._header, self._last, self._fresh = header, last, False
         self.number, self.size = number, size
 
     def reopen(self) -> None:
-        """Take back what closing filled in."""
+        """Undo what closing the file wrote into its header."""
         if self._header is not None:
             trail = replace(self._header.trail, file_size=None, last_csn=None, last_io_time=None)
             self._put_header(replace(self._header, trail=trail))
 
     def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
-        """Add records; ``marks`` are those of the first and the last, None where they change nothing."""
+        """Append records. ``marks`` are those of the first and last change in them, if any."""
         assert self._file is not None
         if marks is not None:
             if self._header is not None and self._header.trail.first_io_time is None:
@@ -115,12 +117,12 @@ class GrowingFile:
         self.size, self._fresh = self.size + len(data), False
 
     def sync(self) -> None:
-        """Return when all that was written lasts; files that are closed do already."""
+        """Sync the open file. Closed files are synced already."""
         if self._file is not None:
             self._file.sync()
 
     def finish(self) -> None:
-        """Close the file for good."""
+        """Complete the header and close the file; the next one follows."""
         self.sync()
         if self._header is not None:
             trail = replace(self._header.trail, file_size=self.size)
@@ -132,7 +134,7 @@ class GrowingFile:
         self.number, self.size, self._last = self.number + 1, 0, None
 
     def close(self) -> None:
-        """Release the file; it can be continued."""
+        """Close the file without completing it, so that it can be continued."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -141,6 +143,7 @@ class GrowingFile:
         assert self._file is not None
         assert self._header is not None
         data = encode_header(header)
+        # The header is overwritten in place, so its length must not change.
         if len(data) != len(encode_header(self._header)):
             raise StorageError(f"the header of file {self.number} was not written by this version")
         self._file.write(0, data)

@@ -1,8 +1,9 @@
-"""The journal between a broker and a trail: what it holds is never lost, though the broker has forgotten it.
+"""The journal between a broker and a trail. A message in it is safe, even if the broker has deleted it.
 
-``PREFIX.journal`` is a folder of numbered segments. Messages are numbered from 0 on; what has a number lasts. A segment is removed
-when the trail has all of it; its ids are kept for as long as messages may be given again (docs/guarantees.md): what a broker gives
-again is recognised by them.
+``PREFIX.journal`` is a folder of numbered segment files. Messages are numbered from 0; a message
+with a number is on disk. A segment is deleted once the trail contains all its messages. Their ids
+are kept as long as the broker may redeliver them (docs/guarantees.md), so that redelivered messages
+are recognized.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from trailgate.storage.live.journal_segments import (
     segment_frames,
 )
 
-# The rows of a file of ids: the CRC-32 of the body beside each id. Files of earlier versions do not have it.
+# The rows of an id file: each id and the CRC-32 of the message's body, which old files do not have.
 IDS_SCHEMA: Final = pa.schema([pa.field("id", pa.string()), pa.field("checksum", pa.int64())])
 _UNIQUE: Final = (
-    "An id is one message's. Let the sender give each message an id of its own, or receive by STOMP, where ActiveMQ gives ids itself. "
-    "The message is still with the broker"
+    "An id must be unique. Let the sender set a unique id for each message, or receive by STOMP, where ActiveMQ sets ids itself. "
+    "The broker still has the message"
 )
 
 
 def checksums_of(messages: pa.RecordBatch) -> pa.Array:
-    """Return the checksum of the body of each message, or row of a file of ids; null where it is not known."""
+    """Return the checksum of each message's body, or NULL if unknown. Also accepts rows of id files."""
     if "body" in messages.schema.names:
         bounds, data = byte_view(messages["body"])
         return pa.array(checksums(data, bounds[:-1], bounds[1:]), pa.int64())
@@ -55,12 +56,12 @@ def checksums_of(messages: pa.RecordBatch) -> pa.Array:
 
 
 def ids_of(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of a file of ids."""
+    """Return the rows of an id file for these messages."""
     return pa.RecordBatch.from_arrays([messages["id"], checksums_of(messages)], schema=IDS_SCHEMA)
 
 
 class KnownIds:
-    """Remembers so many ids, those that came last, each with the checksum of its message's body."""
+    """Remembers the ids of the last ``limit`` messages, with the checksums of their bodies."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -70,31 +71,33 @@ class KnownIds:
         return len(self._sums)
 
     def fresh(self, ids: pa.RecordBatch) -> Mask:
-        """Return which messages were not stored, and are not in this window before; ``ids`` are rows of a file of ids.
+        """Return a mask of the messages that are neither stored yet, nor earlier in this batch.
 
-        Raises BrokerError for an id that came before with another body: that is not the same message.
+        ``ids`` are rows of an id file. Raises BrokerError if a known id comes with a different
+        body, as that is a different message.
         """
         names = ids["id"].to_pylist()
         found = np.ones(len(names), bool)
+        # The usual case: no id is known, and none occurs twice.
         if self._sums.keys().isdisjoint(names) and len(set(names)) == len(names):
             return found
         seen: dict[str, int | None] = {}
-        for at, (own, checksum) in enumerate(zip(names, ids["checksum"].to_pylist(), strict=True)):
-            known = self._sums if own in self._sums else seen
-            if own in known:
+        for at, (id_, checksum) in enumerate(zip(names, ids["checksum"].to_pylist(), strict=True)):
+            known = self._sums if id_ in self._sums else seen
+            if id_ in known:
                 found[at] = False
-                if known[own] not in (checksum, None):
-                    problem = f"the message id {own} came before, with another body"
+                if known[id_] not in (checksum, None):
+                    problem = f"the message id {id_} was received before with a different body"
                     raise BrokerError(problem, hint=_UNIQUE)
             else:
-                seen[own] = checksum
+                seen[id_] = checksum
         return found
 
     def add(self, ids: pa.RecordBatch) -> None:
-        """Remember ids, rows of a file of ids; the oldest ones are forgotten for them."""
+        """Remember ids (rows of an id file), and forget the oldest ones beyond the limit."""
         self._sums.update(zip(ids["id"].to_pylist(), ids["checksum"].to_pylist(), strict=True))
-        surplus = len(self._sums) - self._limit
-        for one in list(islice(self._sums, max(0, surplus))):
+        excess = len(self._sums) - self._limit
+        for one in list(islice(self._sums, max(0, excess))):
             del self._sums[one]
 
 
@@ -103,7 +106,7 @@ SEGMENT_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class JournalOptions:
-    """The size of segments, and how many messages are recognised when they are given again."""
+    """The size of segments, and the number of message ids to remember."""
 
     segment_bytes: int = SEGMENT_BYTES
     remembered: int = REMEMBERED
@@ -111,9 +114,9 @@ class JournalOptions:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Consecutive messages of the journal: ``number`` is the first one's, ``segment`` and ``offsets`` are where their bodies are.
+    """Consecutive messages of the journal. ``number`` is that of the first.
 
-    A body's offset is the same whenever it is read.
+    ``segment`` and ``offsets`` locate their bodies. A body always has the same offset.
     """
 
     number: int
@@ -123,42 +126,46 @@ class Stored:
 
     @property
     def end(self) -> int:
-        """Return the number after the last message's."""
+        """The number after the last message's."""
         return self.number + len(self.messages)
 
     @property
     def offsets(self) -> Longs:
-        """Return the place of each body in its segment: ascending, and a body's length apart at least."""
+        """The offset of each body in its segment, in ascending order."""
         bodies = self.messages["body"]
+        # Arrow's offsets buffer of the bodies, read without copying.
         bounds = np.frombuffer(bodies.buffers()[1], np.int32, len(bodies) + 1, 4 * bodies.offset)
         return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
 
     def after(self, number: int) -> Stored:
-        """Return the messages from a number on, which is among them."""
-        left_out = number - self.number
-        if left_out <= 0:
+        """Return the messages from a number on, which must be one of these."""
+        skipped = number - self.number
+        if skipped <= 0:
             return self
-        begin = int(self.offsets[left_out]) - HEAD
-        return Stored(number, self.segment, begin, self.messages.slice(left_out))
+        begin = int(self.offsets[skipped]) - HEAD
+        return Stored(number, self.segment, begin, self.messages.slice(skipped))
 
 
 class Journal:
-    """A journal that is written; one process holds it at a time, and ``wait`` seconds are waited for another one to end."""
+    """A journal that is open for writing. One process can open it at a time.
+
+    ``wait`` is the number of seconds to wait for another process to close it.
+    """
 
     def __init__(
         self, folder: Path, options: JournalOptions | None = None, wait: float = 0.0
     ) -> None:
         self.folder, self._options = folder, options or JournalOptions()
         self._known = KnownIds(self._options.remembered)
-        self._firsts: dict[int, int] = {}  # of each segment, its first message's number
-        self._ids: dict[int, list[pa.RecordBatch]] = {}  # of segments that were written now
+        self._firsts: dict[int, int] = {}  # the number of each segment's first message
+        self._ids: dict[int, list[pa.RecordBatch]] = {}  # ids of segments written by this process
         self.next = 0
-        with ExitStack() as held:
-            held.enter_context(lock(str(folder), wait, "journal"))
+        with ExitStack() as resources:
+            resources.enter_context(lock(str(folder), wait, "journal"))
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
-            self._open(held)
-            self._held = held.pop_all()
+            self._open(resources)
+            self._resources = resources.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -168,25 +175,25 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """Return the number of the first message that is there."""
+        """The number of the first message that is still stored."""
         return self._firsts[min(self._firsts)]
 
     def append(self, messages: pa.RecordBatch) -> Stored:
-        """Store the messages that are not known yet; they last when this returns.
+        """Store the messages that are not stored yet. They are on disk when this returns.
 
-        Raises WriteError where the disk is full, and BrokerError for messages that nothing would recognise when they come again, or whose id
-        came before with another body; then none of them is stored.
+        Raises WriteError if the disk is full, and BrokerError if messages have no ids or an id was
+        used for a different body. None of the messages is stored then.
         """
         if messages["id"].null_count:
             raise BrokerError(
-                "the broker gives messages without an id: what it gives again could not be recognised",
-                hint="Let the sender set message ids, or receive by another protocol (docs/guarantees.md)",
+                "the broker's messages have no ids, so redelivered ones could not be recognised",
+                hint="Let the sender set message ids, or use a different protocol (docs/guarantees.md)",
             )
         ids = ids_of(messages)
         fresh = self._known.fresh(ids)
         if not fresh.all():
-            kept = pa.array(fresh)
-            messages, ids = messages.filter(kept), ids.filter(kept)
+            new_rows = pa.array(fresh)
+            messages, ids = messages.filter(new_rows), ids.filter(new_rows)
         if not len(messages):
             return Stored(self.next, self._growing.number, self._growing.size, messages)
         if self._growing.size >= self._options.segment_bytes:
@@ -194,15 +201,15 @@ class Journal:
         stored = Stored(self.next, self._growing.number, self._growing.size, messages)
         self._growing.append(*encode_frame(self.next, messages))
         self._known.add(ids)
-        self._note_ids(ids)
+        self._cache_ids(ids)
         self.next = stored.end
         return stored
 
     def read(self, number: int) -> Iterator[Stored]:
-        """Yield what is there from a message on; raises StorageError where that was removed, or never there."""
+        """Yield the messages from a number on. Raises StorageError if the first one is not stored."""
         if not self.first <= number <= self.next:
-            problem = f"the journal holds messages {self.first} to {self.next}, not {number}"
-            hint = "It is not the journal that belongs to the trail's checkpoint: restore that one"
+            problem = f"the journal has messages {self.first} to {self.next}, not {number}"
+            hint = "The journal does not belong to the trail's checkpoint: restore the right one"
             raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
         for file, frame in segment_frames(self.folder):
             stored = Stored(frame.number, file.number, frame.begin, frame.batch)
@@ -210,7 +217,8 @@ class Journal:
                 yield stored.after(number)
 
     def release(self, number: int) -> None:
-        """Remove the segments whose messages all have lower numbers; ids are kept as long as they are needed."""
+        """Delete the segments whose messages all have lower numbers, and keep their ids."""
+        # The last segment is still being written.
         for segment in sorted(self._firsts)[:-1]:
             if self._firsts[segment + 1] > number:
                 break
@@ -227,17 +235,17 @@ class Journal:
             self._forget()
 
     def close(self) -> None:
-        """Let go of the journal."""
-        self._held.close()
+        """Close the journal."""
+        self._resources.close()
 
-    def _open(self, held: ExitStack) -> None:
-        """Read what is there: ids, numbers, and where the last segment ends."""
+    def _open(self, resources: ExitStack) -> None:
+        """Load the ids and numbers of existing files, and find the end of the last segment."""
         files = journal_files(self.folder)
         end = 0
         for file in files:
-            end = self._look_through(file)
+            end = self._load(file)
             if file.kind == IDS:
-                # The removal of its segment may have been interrupted.
+                # Deleting its segment may have been interrupted.
                 file_path(self.folder, file.number, SEGMENT).unlink(missing_ok=True)
             elif file is not files[-1] and end != file.path.stat().st_size:
                 problem = (
@@ -247,16 +255,17 @@ class Journal:
         number = files[-1].number if files else 0
         if files and files[-1].kind == IDS:
             number, end = number + 1, 0
-        # What follows the last whole frame was being written when the writer was killed: it was never acknowledged.
+        # An incomplete frame at the end was never acknowledged, since the writer was killed while writing
+        # it. GrowingSegment truncates it.
         self._growing = GrowingSegment(self.folder, number, end)
-        held.callback(self._close_growing)
+        resources.callback(self._close_growing)
         self._firsts.setdefault(number, self.next)
 
     def _close_growing(self) -> None:
         self._growing.close()
 
-    def _look_through(self, file: JournalFile) -> int:
-        """Note what a file holds; return where its last whole frame ends."""
+    def _load(self, file: JournalFile) -> int:
+        """Load the ids and numbers of a file. Returns the end of its last complete frame."""
         end = 0
         for frame in read_frames(file.path):
             if self.next and frame.number != self.next:
@@ -268,8 +277,11 @@ class Journal:
             self.next, end = frame.number + len(frame.batch), frame.end
         return end
 
-    def _note_ids(self, ids: pa.RecordBatch) -> None:
-        """Keep ids for the release of their segment, as many as are remembered anyway; others are read again then."""
+    def _cache_ids(self, ids: pa.RecordBatch) -> None:
+        """Cache ids until their segment is released, at most as many as are remembered.
+
+        Ids that are not cached are read again from the segment.
+        """
         number = self._growing.number
         if number in self._ids or self._firsts[number] == self.next:
             self._ids.setdefault(number, []).append(ids)
@@ -285,7 +297,7 @@ class Journal:
         self._firsts[number] = self.next
 
     def _forget(self) -> None:
-        """Remove the ids that are not remembered any longer."""
+        """Delete the id files that are no longer needed."""
         kept = self.next - self._options.remembered
         files = [file for file in journal_files(self.folder) if file.kind == IDS]
         for file in files:

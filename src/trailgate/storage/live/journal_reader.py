@@ -1,6 +1,7 @@
-"""Messages of a journal by their numbers, for readers that follow it, and as tables and lines for those that look at it.
+"""Read messages of a journal by number, as batches for readers and as tables and lines for display.
 
-Nothing is locked and nothing removed: a journal that is being written can be read.
+Nothing is locked or removed, so a journal can be read while it is being written. ``JournalIndex``
+locates frames incrementally as the journal grows; ``JournalRange`` reads a range of messages.
 """
 
 from __future__ import annotations
@@ -42,23 +43,27 @@ SEGMENTS = pa.schema(
 
 
 def find_journal(path: str) -> Path:
-    """Return the folder of a journal, which its path or its trail's prefix names; raises StorageError."""
+    """Return a journal's folder, from its path or its trail's prefix. Raises StorageError."""
     for folder in (Path(path), Path(f"{path}.journal")):
         if folder.is_dir() and journal_files(folder):
             return folder
     hint = "Name the folder, or the prefix of the trail: dirdat/ot for dirdat/ot.journal"
     if "://" in path:
-        hint = "Name the journal's folder, and not the broker"
+        hint = "Name the journal's folder, not the broker"
     elif files_on_disk(path):
         hint = (
-            "There is a trail of this name, and no journal beside it: a capture from Kafka keeps none, "
-            "since the broker keeps the messages; nor does one from files"
+            "The trail of this name has no journal: a capture from Kafka needs none, since the broker "
+            "keeps the messages, and neither does a capture of files"
         )
-    raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
+    raise StorageError("there is no journal", where=Where(source=path), hint=hint)
 
 
 def segments_of(folder: Path) -> pa.RecordBatch:
-    """Return a row for each file: its first message's number and, of a segment, the time at which its last one was received."""
+    """Return a row for each file of a journal.
+
+    It has the number of the file's first message and, for a segment, the time at which its last
+    message was received.
+    """
     rows: list[dict[str, object]] = []
     for file in journal_files(folder):
         frames = [(frame.number, len(frame.batch), frame.batch) for frame in read_frames(file.path)]
@@ -79,13 +84,17 @@ def segments_of(folder: Path) -> pa.RecordBatch:
 
 
 def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the messages from a number on: number, id, time of receipt, headers, body as text, and why it has none."""
+    """Yield the messages from a number on, as a table.
+
+    The columns are number, id, time of receipt, headers, body as text, and the reason if there is
+    no body.
+    """
     for _, frame in segment_frames(folder):
-        left_out = max(0, number - frame.number)
-        batch = frame.batch.slice(left_out)
+        skipped = max(0, number - frame.number)
+        batch = frame.batch.slice(skipped)
         if not len(batch):
             continue
-        first = frame.number + left_out
+        first = frame.number + skipped
         bodies = [body.decode("utf-8", "backslashreplace") for body in batch["body"].to_pylist()]
         columns = {
             "number": np.arange(first, first + len(batch)),
@@ -99,7 +108,7 @@ def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
 
 
 def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
-    """Yield the messages from a number on as the JSON lines that a capture reads."""
+    """Yield the messages from a number on as JSON lines, which a capture can read."""
     for file, frame in segment_frames(folder):
         for at, row in enumerate(frame.batch.to_pylist(), frame.number):
             if at >= number:
@@ -108,14 +117,14 @@ def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
 
 
 class Held(NamedTuple):
-    """The messages that a journal has: from the first number on, up to before ``end``."""
+    """The range of messages in a journal: ``first`` to before ``end``."""
 
     first: int
     end: int
 
 
 class FramePlace(NamedTuple):
-    """Where a frame begins: the number of its first message, its segment, and its bytes there."""
+    """The location of a frame: its first message's number, its segment, and its bytes there."""
 
     number: int
     segment: int
@@ -125,7 +134,7 @@ class FramePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournalRange:
-    """The messages of [begin, end), of which the first is in the frame at a byte of a segment."""
+    """The messages [begin, end). The first one is in the frame at ``offset`` of ``segment``."""
 
     folder: Path
     segment: int
@@ -134,7 +143,7 @@ class JournalRange:
     end: int
 
     def read(self) -> Iterator[Stored]:
-        """Yield the messages, of whatever segments; raises StorageError where they are not all there."""
+        """Yield the messages, across segments. Raises StorageError if one is missing."""
         number, segment, offset = self.begin, self.segment, self.offset
         while number < self.end:
             path = file_path(self.folder, segment, SEGMENT)
@@ -142,10 +151,10 @@ class JournalRange:
                 if frame.number + len(frame.batch) <= number:
                     continue
                 stored = Stored(frame.number, segment, frame.begin, frame.batch).after(number)
-                surplus = stored.end - self.end
-                if surplus > 0:
-                    kept = stored.messages.slice(0, len(stored.messages) - surplus)
-                    stored = replace(stored, messages=kept)
+                excess = stored.end - self.end
+                if excess > 0:
+                    limited = stored.messages.slice(0, len(stored.messages) - excess)
+                    stored = replace(stored, messages=limited)
                 if stored.number != number:
                     problem = f"message {stored.number} follows {number - 1} in the journal"
                     where = Where(source=str(path), offset=frame.begin)
@@ -159,63 +168,63 @@ class JournalRange:
 
 @dataclass(slots=True)
 class JournalIndex:
-    """Where the frames of a journal are, which is looked up once for each frame as the journal grows."""
+    """The locations of a journal's frames. Each frame is located once, as the journal grows."""
 
     folder: Path
     _frames: list[FramePlace] = field(default_factory=list)
     _end: int = 0
 
     def held(self) -> Held:
-        """Return which messages the journal has now."""
+        """Return the range of messages that the journal has now."""
         files = journal_files(self.folder)
         segments = [file.number for file in files if file.kind == SEGMENT]
         self._forget(segments[0] if segments else None)
         for number in segments:
             if not self._frames or number >= self._frames[-1].segment:
-                self._look_through(number)
+                self._index_segment(number)
         if not self._frames:
             self._end = max(self._end, _end_of_ids(files[-1].path)) if files else 0
             return Held(self._end, self._end)
         return Held(self._frames[0].number, self._end)
 
     def _forget(self, first: int | None) -> None:
-        """Forget the frames of segments that were removed."""
+        """Forget the frames of deleted segments."""
         if first is None:
             self._frames.clear()
         elif self._frames and self._frames[0].segment < first:
             self._frames = [frame for frame in self._frames if frame.segment >= first]
 
-    def _look_through(self, segment: int) -> None:
-        """Note the frames of a segment that are not known yet; the last one is read, for its end."""
+    def _index_segment(self, segment: int) -> None:
+        """Add the new frames of a segment. The last one is read, to find its number of messages."""
         path = file_path(self.folder, segment, SEGMENT)
         if not path.exists():
-            return  # removed since the files were listed
+            return  # deleted since the files were listed
         known = self._frames[-1] if self._frames and self._frames[-1].segment == segment else None
         begin = 0 if known is None else known.end
-        found = [
+        new_frames = [
             FramePlace(number, segment, start, end)
             for number, start, end in walk_heads(path, begin)
         ]
-        while found:
-            last = next(read_frames(path, found[-1].begin, check=False), None)
+        while new_frames:
+            last = next(read_frames(path, new_frames[-1].begin, check=False), None)
             if last is not None:
-                self._frames += found
+                self._frames += new_frames
                 self._end = last.number + len(last.batch)
                 return
-            found.pop()  # its bytes are not all written
+            new_frames.pop()  # this frame is still being written
 
     def range(self, begin: int, end: int) -> JournalRange:
-        """Return a range of messages; raises StorageError where some were removed, or never there."""
-        held = self.held()
+        """Return a range of messages. Raises StorageError if some are deleted, or do not exist."""
+        stored = self.held()
         if begin >= end:
             return JournalRange(self.folder, 0, 0, begin, begin)
-        if begin < held.first:
-            problem = f"messages {begin} to {held.first - 1} were removed from the journal before they were read"
-            hint = "A capture into a trail removes what its trail has: give the stream a journal of its own"
+        if begin < stored.first:
+            problem = f"messages {begin} to {stored.first - 1} were deleted from the journal before they were read"
+            hint = "A capture deletes messages that its trail contains: use a separate journal for the stream"
             raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
-        if end > held.end:
-            problem = f"the journal ends before message {held.end}, and messages up to {end - 1} are asked for"
-            hint = "It is not the journal that belongs to the stream's checkpoint: restore that one"
+        if end > stored.end:
+            problem = f"the journal ends before message {stored.end}, but messages up to {end - 1} are needed"
+            hint = "The journal does not belong to the stream's checkpoint: restore the right one"
             raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
         frame = self._frames[self._at(begin)]
         return JournalRange(self.folder, frame.segment, frame.begin, begin, end)
@@ -224,20 +233,20 @@ class JournalIndex:
         return bisect_right(self._frames, number, key=lambda frame: frame.number) - 1
 
     def cuts(self, begin: int, end: int, size: int) -> list[int]:
-        """Return numbers between which about ``size`` bytes of messages of [begin, end) are."""
-        found: list[int] = []
+        """Return message numbers that divide [begin, end) into pieces of about ``size`` bytes."""
+        numbers: list[int] = []
         gathered = 0
         for frame in self._frames[max(0, self._at(begin)) :]:
             if frame.number >= end:
                 break
             if gathered >= size and frame.number > begin:
-                found.append(frame.number)
+                numbers.append(frame.number)
                 gathered = 0
             gathered += frame.end - frame.begin
-        return found
+        return numbers
 
 
 def _end_of_ids(path: Path) -> int:
-    """Return the number after the last message whose id a file of ids has."""
+    """Return the number after the last message in an id file, or 0 for other files."""
     last = next(read_frames(path), None) if path.suffix == f".{IDS}" else None
     return 0 if last is None else last.number + len(last.batch)

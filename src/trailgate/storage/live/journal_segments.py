@@ -1,6 +1,8 @@
-"""The files of a journal: segments of messages, and the ids of segments whose messages are in the trail.
+"""The files of a journal: segments of messages, and id files of segments whose messages are in the trail.
 
-Both consist of frames: some messages in Arrow's stream format, with their number, length and checksum.
+Both consist of frames. A frame is the magic ``TGJ1``, a payload length, the first message's number,
+a CRC-32, and some messages in Arrow's stream format. An interrupted write leaves an incomplete last
+frame, which readers ignore.
 """
 
 from __future__ import annotations
@@ -20,15 +22,16 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import WrittenFile
 
 MAGIC: Final = b"TGJ1"
-# After the magic, big-endian: bytes of the payload, the first message's number, and the CRC-32 of both and the payload.
+# After the magic, big-endian: the payload's length in bytes, the number of the first message, and the
+# CRC-32 of both and the payload.
 _CHECKED: Final = Struct(">QQ")
 _SUM: Final = Struct(">I")
-_END_OF_STREAM: Final = b"\xff\xff\xff\xff" + bytes(4)  # Arrow's
+_END_OF_STREAM: Final = b"\xff\xff\xff\xff" + bytes(4)  # the end marker of Arrow streams
 HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
 
 
 class Frame(NamedTuple):
-    """A frame that was read: the number of its first message, and where it begins and ends in its segment."""
+    """A frame that was read: its first message's number, its start and end in the segment, its messages."""
 
     number: int
     begin: int
@@ -37,8 +40,8 @@ class Frame(NamedTuple):
 
 
 def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
-    """Return the parts of a frame: its head, and the three of an Arrow stream of one batch."""
-    # A stream writer would copy the batch into a buffer that grows.
+    """Return the parts of a frame: its head, and the three parts of an Arrow stream with one batch."""
+    # Arrow's stream writer would copy the batch into a growing buffer.
     payload = (batch.schema.serialize(), batch.serialize(), _END_OF_STREAM)
     checked = _CHECKED.pack(sum(map(len, payload)), number)
     total = zlib.crc32(checked)
@@ -48,9 +51,9 @@ def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
 
 
 def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[Frame]:
-    """Yield the frames of a segment from a byte on, where one begins, up to the first that is not whole.
+    """Yield the frames of a segment from an offset on, up to the first incomplete one.
 
-    With ``check`` raises StorageError where whole ones follow it.
+    With ``check``, raises StorageError if a complete frame follows it, as the file is then damaged.
     """
     with _open(path) as file:
         while (frame := _read(file, begin)) is not None:
@@ -61,11 +64,14 @@ def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[F
 
 
 def walk_heads(path: Path, begin: int = 0) -> Iterator[tuple[int, int, int]]:
-    """Yield of each frame from a byte on its first message's number, where it begins and where it ends; nothing is checked but heads."""
+    """Yield each frame's first message number, start and end, from an offset on.
+
+    Only the heads are read; payloads are not checked.
+    """
     with _open(path) as file:
-        while (found := _head(file, begin)) is not None:
-            number, size, _ = found
-            if size > _left(file):
+        while (head_fields := _head(file, begin)) is not None:
+            number, size, _ = head_fields
+            if size > _bytes_left(file):
                 return
             yield number, begin, begin + HEAD + size
             begin += HEAD + size
@@ -80,7 +86,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _head(file: BinaryIO, begin: int) -> tuple[int, int, bytes] | None:
-    """Return the number, the size and the bytes of a frame's head, None where there is none."""
+    """Return a frame's message number, payload size, and head, or None if there is no complete head."""
     file.seek(begin)
     head = file.read(HEAD)
     if len(head) < HEAD or head[: len(MAGIC)] != MAGIC:
@@ -90,13 +96,13 @@ def _head(file: BinaryIO, begin: int) -> tuple[int, int, bytes] | None:
 
 
 def _read(file: BinaryIO, begin: int) -> Frame | None:
-    """Return the frame at a place, None where there is none that is whole."""
-    found = _head(file, begin)
-    if found is None:
+    """Return the frame at an offset, or None if it is incomplete or its checksum is wrong."""
+    head_fields = _head(file, begin)
+    if head_fields is None:
         return None
-    number, size, head = found
+    number, size, head = head_fields
     checked = head[len(MAGIC) : len(MAGIC) + _CHECKED.size]
-    if size > _left(file):
+    if size > _bytes_left(file):
         return None
     payload = file.read(size)
     if zlib.crc32(payload, zlib.crc32(checked)) != _SUM.unpack(head[-_SUM.size :])[0]:
@@ -106,7 +112,7 @@ def _read(file: BinaryIO, begin: int) -> Frame | None:
     return Frame(number, begin, begin + HEAD + size, batch)
 
 
-def _left(file: BinaryIO) -> int:
+def _bytes_left(file: BinaryIO) -> int:
     at = file.tell()
     end = file.seek(0, 2)
     file.seek(at)
@@ -114,16 +120,19 @@ def _left(file: BinaryIO) -> int:
 
 
 def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
-    """Raise StorageError where a whole frame follows what is not one: then it is not an interrupted write."""
+    """Raise StorageError if a complete frame follows an incomplete one.
+
+    An interrupted write can only leave an incomplete frame at the end, so this is damage.
+    """
     file.seek(begin)
     rest = file.read()
     at = rest.find(MAGIC, 1)
     while at >= 0:
         if _read(file, begin + at) is not None:
             raise StorageError(
-                "the journal is damaged: a whole frame follows one that is not",
+                "the journal is damaged: a complete frame follows an incomplete one",
                 where=Where(source=str(path), offset=begin, raw=rest[:HEAD]),
-                hint="Restore the file; what is not in the trail yet is nowhere else",
+                hint="Restore the file: messages that are not in the trail yet exist nowhere else",
             )
         at = rest.find(MAGIC, at + 1)
 
@@ -135,7 +144,7 @@ _NAME: Final = re.compile(r"(\d{10})\.(segment|ids)")
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """One file of a journal: its number, and whether it is a segment or only has its ids."""
+    """One file of a journal: its number, and its kind (segment or ids)."""
 
     path: Path
     number: int
@@ -143,16 +152,16 @@ class JournalFile:
 
 
 def journal_files(folder: Path) -> list[JournalFile]:
-    """Return the files of a journal in their order; raises StorageError where a segment is missing."""
-    found: dict[int, JournalFile] = {}
+    """Return the files of a journal, in order. Raises StorageError if a segment is missing."""
+    files_by_number: dict[int, JournalFile] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         matched = _NAME.fullmatch(path.name)
         if matched is not None:
             number, kind = int(matched[1]), matched[2]
-            # A segment whose ids were written, but which was not removed yet, counts as removed.
-            if found.get(number) is None or kind == IDS:
-                found[number] = JournalFile(path, number, kind)
-    files = [found[number] for number in sorted(found)]
+            # If the id file exists, the segment was about to be deleted, and counts as deleted.
+            if files_by_number.get(number) is None or kind == IDS:
+                files_by_number[number] = JournalFile(path, number, kind)
+    files = [files_by_number[number] for number in sorted(files_by_number)]
     for before, after in pairwise(files):
         if after.number != before.number + 1 or (before.kind, after.kind) == (SEGMENT, IDS):
             problem = (
@@ -163,7 +172,7 @@ def journal_files(folder: Path) -> list[JournalFile]:
 
 
 def segment_frames(folder: Path) -> Iterator[tuple[JournalFile, Frame]]:
-    """Yield the frames of messages that a journal has, each with its segment."""
+    """Yield the frames of all segments, each with its file."""
     for file in journal_files(folder):
         if file.kind == SEGMENT:
             for frame in read_frames(file.path):
@@ -176,7 +185,7 @@ def file_path(folder: Path, number: int, kind: str) -> Path:
 
 
 class GrowingSegment:
-    """The last segment of a journal, which is written to."""
+    """The last segment of a journal, to which frames are appended."""
 
     def __init__(self, folder: Path, number: int, size: int) -> None:
         self.path, self.number, self.size = file_path(folder, number, SEGMENT), number, size
@@ -185,13 +194,14 @@ class GrowingSegment:
         self._file.sync()
 
     def append(self, *parts: Any) -> None:
-        """Add bytes; they last when this returns. Where that fails the segment is as it was."""
+        """Append bytes and sync them. If this fails, the segment is restored to its old size."""
         begin = self.size
         try:
             for part in parts:
                 self._file.write(self.size, part)
                 self.size += len(part)
             self._file.sync()
+        # Remove the incomplete frame, so that the next one is appended after the last complete one.
         except BaseException:
             self.size = begin
             self._file.truncate(begin)

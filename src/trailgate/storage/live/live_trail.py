@@ -1,4 +1,4 @@
-"""A live trail on its disk: how it is written, its checkpoint, its growing file, and how both are taken up again."""
+"""A live trail on disk: its growing file, its checkpoint, and recovery after an interruption."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
 class Recovery(Enum):
-    """What a start does with what follows the last commit (docs/recovery.md).
+    """How a start treats what follows the last commit (docs/recovery.md).
 
-    The numbers are the header's; 1 is printed. Assumed: 1 is append mode, and overwrite mode is 0.
+    The values are the numbers in trail headers; 1 is printed in documentation. Assumed: 1 is append
+    mode, and 0 overwrite mode.
     """
 
     OVERWRITE = 0
@@ -44,9 +45,10 @@ class Recovery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AppendOptions(WriteOptions):
-    """How a live trail is written. ``recovery`` None: append mode, but overwrite mode at level 0.
+    """How to write a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
 
-    ``new_file`` begins a file at each start; ``group`` is the writer's name in headers and restart records.
+    ``new_file`` begins a new file at each start. ``group`` is the writer's name in headers and
+    restart records.
     """
 
     recovery: Recovery | None = None
@@ -56,12 +58,12 @@ class AppendOptions(WriteOptions):
     def __post_init__(self) -> None:
         WriteOptions.__post_init__(self)  # super() does not work in classes with slots
         if not self._appends and self.recovery is Recovery.APPEND:
-            problem = f"a trail of level {self.trail_format.level} has overwrite recovery only"
+            problem = f"a trail of level {self.trail_format.level} only supports overwrite recovery"
             raise OptionError(problem)
 
     @property
     def mode(self) -> Recovery:
-        """Return the recovery mode that counts."""
+        """The recovery mode that applies."""
         return self.recovery or (Recovery.APPEND if self._appends else Recovery.OVERWRITE)
 
     @property
@@ -70,29 +72,34 @@ class AppendOptions(WriteOptions):
 
 
 def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a trail's checkpoint, None where there is no trail; raises where it cannot be continued."""
+    """Return a trail's checkpoint, or None if there is no trail yet.
+
+    Raises StorageError or OptionError if the trail cannot be continued.
+    """
     where = Where(source=prefix)
     if manifest_path(prefix).exists():
-        hint = "Add to it as it was made: by a capture, or by writing with Spark"
-        raise StorageError("the trail is one of those with a manifest", where=where, hint=hint)
+        hint = "Add to it in the way it was made: by a capture of files, or with Spark"
+        raise StorageError(
+            "the trail has a manifest, so it is not a live trail", where=where, hint=hint
+        )
     known = read_checkpoint(prefix)
     if known is None:
         if files_on_disk(prefix):
-            hint = "Begin a new one: only a trail that was begun so can be continued"
+            hint = "Begin a new trail: only live trails can be continued"
             raise StorageError("the trail has no checkpoint", where=where, hint=hint)
         return None
     if known.digits != options.seq_digits:
         raise OptionError(f"the trail's file names end in {known.digits} digits")
     if bool(known.level) != options.trail_format.has_header:
-        problem = f"the trail is of level {known.level}: level 0 does not mix with others"
+        problem = f"the trail has level {known.level}: level 0 cannot be mixed with others"
         raise OptionError(problem)
     return known
 
 
 class LiveTrail:
-    """Files, checkpoint and recovery; which bytes are written is the caller's.
+    """The files, checkpoint and recovery of a live trail. The caller decides which bytes to write.
 
-    ``last`` is the last whole transaction as far as it is known here.
+    ``last`` is the last complete transaction known here.
     """
 
     def __init__(
@@ -107,7 +114,7 @@ class LiveTrail:
         trail_format = options.trail_format
         self._checkpoint = known or Checkpoint(trail_format.level, options.seq_digits)
         if known is None:
-            self._note(self._checkpoint)
+            self._write_checkpoint(self._checkpoint)
         template = _template(prefix, options) if trail_format.has_header else None
         metadata = b""
         if trail_format.by_index:
@@ -116,21 +123,21 @@ class LiveTrail:
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:
-        """Make the trail fit to be added to, and return where the source continues."""
+        """Repair the trail so that it can be added to, and return where the source continues."""
         modes = {Recovery.APPEND: self._append_mode, Recovery.OVERWRITE: self._overwrite_mode}
         return modes[self._options.mode]()
 
     def begin(self, first: TransactionMark | None) -> None:
-        """Begin the next file; noted first, so that a later start knows that it is ours."""
+        """Begin the next file. The checkpoint is written first, so that a later start recognizes the file."""
         number = self.files.number
         if number > self._checkpoint.begun:
-            self._note(replace(self._checkpoint, begun=number))
+            self._write_checkpoint(replace(self._checkpoint, begun=number))
         self.files.begin(first)
 
     def commit(self, source_position: str) -> None:
-        """Make everything last that is written, and note its end."""
+        """Sync everything written so far, and record its end in the checkpoint."""
         self.files.sync()
-        self._note(
+        self._write_checkpoint(
             replace(
                 self._checkpoint,
                 file=self.files.number,
@@ -141,10 +148,11 @@ class LiveTrail:
         )
 
     def _append_mode(self) -> Recovered:
-        """Keep what is there but a torn record, and put a restart record after it."""
+        """Truncate a torn last record, then append a restart record."""
         tail = read_tail(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file
+        # An offset of 0 means that the last file has no complete header, or no change yet.
         if tail.offset and tail.path:
             self._continue_file(tail.path, TrailPlace(tail.file, tail.offset), tail.current)
         elif tail.torn and tail.path:
@@ -154,20 +162,22 @@ class LiveTrail:
         position = self._checkpoint.source_position
         return Recovered(position, tail.transactions, tail.last, tail.is_open)
 
-    def _continue_file(self, path: Path, place: TrailPlace, last: TransactionMark | None) -> None:
-        """Take up the last file; close it where a new one has to follow."""
-        header = _header_of(path, place)
-        self.files.resume(place, header, last)
+    def _continue_file(
+        self, path: Path, position: TrailPlace, last: TransactionMark | None
+    ) -> None:
+        """Reopen the last file, or close it if a new file must follow."""
+        header = _header_of(path, position)
+        self.files.resume(position, header, last)
         self.files.sync()
-        # Whoever reads a closed file waits for the next one, so nothing may be added to it.
+        # Readers of a closed file wait for the next one, so nothing may be added to it.
         if self._must_change(header) or (header and header.trail.file_size is not None):
             self.files.finish()
 
     def _must_change(self, header: FileHeader | None) -> bool:
-        """Return whether a file that is taken up must be followed by a new one at once.
+        """Return True if a reopened file must be followed by a new one at once.
 
-        A file is of one version (trail format §4.6). Where records name tables by index, its metadata may lack
-        tables that were defined since.
+        All records of a file must be of one version (trail format §4.6). If records name tables by
+        index, the file's metadata may lack tables that were defined since.
         """
         wanted = self._options.trail_format
         if self._options.new_file or wanted.by_index:
@@ -177,6 +187,7 @@ class LiveTrail:
         return (header.trail.compatibility, header.order) != (wanted.level, wanted.order)
 
     def _restart(self, *, abandoned: bool) -> None:
+        """Append a restart record, in a new file if necessary."""
         order = self._options.trail_format.order
         record = restart_record(self._options.group, _now(), abandoned=abandoned, order=order)
         if self.files.is_open and self.files.size + len(record) > self._options.max_bytes:
@@ -187,17 +198,18 @@ class LiveTrail:
         self.files.sync()
 
     def _overwrite_mode(self) -> Recovered:
-        """Cut the trail back to its checkpoint."""
+        """Truncate the trail to its checkpoint."""
         known = self._checkpoint
         files = files_after(self._prefix, known)
         self.files.number = known.file
+        # From the last file backwards, so that an interruption leaves no gap.
         for file in reversed(files):
             if file.number > known.file or not known.offset:
                 self._disk.remove(Path(file.path))
         if known.offset:
-            place = TrailPlace(known.file, known.offset)
-            header = _header_of(Path(files[0].path), place)
-            self.files.resume(place, header, known.last)
+            position = TrailPlace(known.file, known.offset)
+            header = _header_of(Path(files[0].path), position)
+            self.files.resume(position, header, known.last)
             self.files.reopen()
             self.files.sync()
             if self._must_change(header):
@@ -205,7 +217,7 @@ class LiveTrail:
         cut = bool(files) and (files[-1].number, files[-1].size) != (known.file, known.offset)
         return Recovered(known.source_position, 0, known.last, cut)
 
-    def _note(self, checkpoint: Checkpoint) -> None:
+    def _write_checkpoint(self, checkpoint: Checkpoint) -> None:
         self._disk.replace(checkpoint_path(self._prefix), encode_checkpoint(checkpoint))
         self._checkpoint = checkpoint
 
@@ -220,8 +232,8 @@ def _template(prefix: str, options: AppendOptions) -> FileHeader:
     return header_of(header, options.trail_format)
 
 
-def _header_of(path: Path, place: TrailPlace) -> FileHeader | None:
-    with TrailFileReader(TrailFile(str(path), *place)) as reader:
+def _header_of(path: Path, position: TrailPlace) -> FileHeader | None:
+    with TrailFileReader(TrailFile(str(path), *position)) as reader:
         return reader.header
 
 

@@ -1,4 +1,4 @@
-"""What a live trail holds after its checkpoint: whole transactions, an open one, a torn record."""
+"""Find what follows a live trail's checkpoint: complete transactions, an open one, or a torn record."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from trailgate.trail.records.transactions import CLOSES, record_marks
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where the source continues: from ``source_position``, without the first ``transactions``.
+    """Where the source continues: at ``source_position``, without the first ``transactions``.
 
-    ``source_position`` is that of the last commit, None where there was none. After that commit
-    ``transactions`` whole ones were found; ``last`` is the last whole transaction of the trail.
-    ``abandoned``: an unfinished one was found, which the source gives again.
+    ``source_position`` is that of the last commit, or None. ``transactions`` complete ones were
+    found after it; ``last`` is the last complete transaction of the trail. ``abandoned``: an
+    unfinished one was found too, which the source must repeat.
     """
 
     source_position: str | None = None
@@ -39,9 +39,9 @@ class Recovered:
     abandoned: bool = False
 
     def skip(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield what the source gives from its position on, without what the trail has already.
+        """Yield the source's batches without the operations that the trail already has.
 
-        Raises StorageError where the source gives other transactions than before, or fewer.
+        Raises StorageError if the source returns different transactions than before, or fewer.
         """
         skipped = Skipped(self)
         for batch in batches:
@@ -52,42 +52,43 @@ class Recovered:
 
 
 class Skipped:
-    """Leaves out the transactions that the trail has already, batch by batch; see ``Recovered.skip``."""
+    """Skips the transactions that the trail already has, batch by batch. See ``Recovered.skip``."""
 
     def __init__(self, recovered: Recovered) -> None:
         self._recovered, self._seen = recovered, 0
 
     @property
     def is_done(self) -> bool:
-        """Return whether nothing more is left out."""
+        """True if no more transactions are skipped."""
         count = self._recovered.transactions
         return self._seen > count or not count
 
     def rest(self, batch: ChangeBatch) -> ChangeBatch | None:
-        """Return what of a batch the trail does not have, None where that is nothing."""
+        """Return the operations of a batch that the trail does not have, or None."""
         if self.is_done:
             return batch
         count = self._recovered.transactions
         begins = begins_of(batch.tx_indicators())
+        # The number of each operation's transaction, counted from the source's position.
         number = self._seen + np.cumsum(begins)
         self._check(batch, begins & (number == count))
         self._seen = int(number[-1]) if batch.rows else self._seen
         return batch.where(number > count) if self._seen > count else None
 
     def finish(self) -> None:
-        """Raise StorageError where the source has given fewer transactions than the trail has."""
+        """Raise StorageError if the source returned fewer transactions than the trail has."""
         count = self._recovered.transactions
         if self._seen < count:
-            problem = f"the source gave {self._seen} of {count} transactions again"
-            raise StorageError(f"{problem} that the trail has already")
+            problem = f"the source repeated only {self._seen} of the {count} transactions"
+            raise StorageError(f"{problem} that the trail already has")
 
     def _check(self, batch: ChangeBatch, last: Mask) -> None:
-        """Raise StorageError where the last transaction that is passed over is not the trail's."""
+        """Raise StorageError if the last skipped transaction is not the same as in the trail."""
         for order in np.flatnonzero(last).tolist():
-            given, kept = mark_of(batch, order), self._recovered.last
-            if kept is None or (given.tx_id, given.csn) != (kept.tx_id, kept.csn):
-                problem = f"the source gives {given} where the trail has {kept}"
-                raise StorageError(problem, hint="Does it begin at the position that it was given?")
+            received, expected = mark_of(batch, order), self._recovered.last
+            if expected is None or (received.tx_id, received.csn) != (expected.tx_id, expected.csn):
+                problem = f"the source returned {received}, but the trail has {expected}"
+                raise StorageError(problem, hint="Does the source start at the requested position?")
 
 
 def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
@@ -98,10 +99,11 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What a trail holds up to its end; ``file`` and ``offset`` are the end of its last whole record.
+    """The end of a trail. ``file`` and ``offset`` are the end of its last complete record.
 
-    ``last`` is the last whole transaction, ``current`` that of the last change. ``torn``: the last file has
-    more bytes; where its header is not whole, ``offset`` is 0. ``path`` is that file's, if there is one.
+    ``last`` is the last complete transaction, ``current`` that of the last change. ``torn``: the
+    last file has more bytes; ``offset`` is 0 if its header is incomplete. ``path`` is the last
+    file's, if there is one.
     """
 
     file: int
@@ -120,26 +122,31 @@ def file_path(prefix: str, number: int, digits: int) -> Path:
 
 
 def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
-    """Return the checkpoint's file and those after it; raises StorageError where one is not ours."""
-    found: list[TrailFile] = []
+    """Return the checkpoint's file and those after it.
+
+    Raises StorageError if a file was not begun by this writer, or is too short.
+    """
+    after_checkpoint: list[TrailFile] = []
     for number in range(checkpoint.file, checkpoint.begun + 2):
         path = file_path(prefix, number, checkpoint.digits)
         if not path.exists():
             continue
-        if number > checkpoint.begun or number > checkpoint.file + len(found):
-            problem = f"the checkpoint does not know of file {path.name}, or of a gap before it"
+        if number > checkpoint.begun or number > checkpoint.file + len(after_checkpoint):
+            problem = (
+                f"the checkpoint does not include file {path.name}, or a file before it is missing"
+            )
             raise StorageError(problem, where=Where(source=prefix))
-        found.append(TrailFile(str(path), number, path.stat().st_size))
-    if checkpoint.offset and (not found or found[0].size < checkpoint.offset):
+        after_checkpoint.append(TrailFile(str(path), number, path.stat().st_size))
+    if checkpoint.offset and (not after_checkpoint or after_checkpoint[0].size < checkpoint.offset):
         problem = (
             f"file {checkpoint.file} is shorter than the checkpoint's {checkpoint.offset} bytes"
         )
         raise StorageError(problem, where=Where(source=prefix), hint=HINT)
-    return found
+    return after_checkpoint
 
 
 def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
-    """Return what follows a checkpoint, record headers read in columns."""
+    """Read what follows a checkpoint. Only record headers are decoded, in columns."""
     tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
     for file in files_after(prefix, checkpoint):
         if tail.torn:
@@ -150,66 +157,70 @@ def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
 
 
 def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
-    place = checkpoint.offset if file.number == checkpoint.file else 0
-    holds = place > 0
+    offset = checkpoint.offset if file.number == checkpoint.file else 0
+    has_changes = offset > 0
     with TrailFileReader(file) as reader:
         try:
-            place = max(place, reader.begin)
+            offset = max(offset, reader.begin)
         except DecodeError:
             return replace(tail, offset=0, torn=True)
         order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
-            found = _read_records(reader.read(place, CHUNK), order)
-            if not len(found.view):
+            tail_records = _read_records(reader.read(offset, CHUNK), order)
+            # No complete record is left.
+            if not len(tail_records.view):
                 break
-            holds |= bool((found.view.role != Role.METADATA).any())
-            tail = _follow(tail, found)
-            place += found.view.end
-    # A file that was only begun may lack some of its metadata: it is begun again.
-    return replace(tail, offset=place if holds else 0, torn=not holds or place < file.size)
+            has_changes |= bool((tail_records.view.role != Role.METADATA).any())
+            tail = _follow(tail, tail_records)
+            offset += tail_records.view.end
+    # A file without any change may lack some of its metadata records, so it is begun again.
+    return replace(
+        tail, offset=offset if has_changes else 0, torn=not has_changes or offset < file.size
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _TailRecords:
-    """Whole records of one file."""
+    """Complete records of one file."""
 
     data: Octets
     order: ByteOrder
     view: RecordView
 
     def mark(self, record: int) -> TransactionMark:
-        """Return the transaction that a record begins."""
-        found = decode_record(self.data, int(self.view.offsets[record]), order=self.order)
+        """Return the transaction that begins at a record."""
+        record_found = decode_record(self.data, int(self.view.offsets[record]), order=self.order)
         tx_id, csn = (
-            raw if raw is None else raw.decode() for raw in map(found.token, (TRANID, LOGCSN))
+            raw if raw is None else raw.decode()
+            for raw in map(record_found.token, (TRANID, LOGCSN))
         )
-        return TransactionMark(tx_id, csn, found.io_time)
+        return TransactionMark(tx_id, csn, record_found.io_time)
 
 
 def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
-    """Return the records up to the first bytes that are none: nothing vouches for those."""
-    found, _ = find_sound(data, order)
-    return _TailRecords(data, order, view_records(trail_bytes(data, 0, order), found))
+    """Return the records up to the first damaged or incomplete one; nothing after it can be trusted."""
+    sound_records, _ = find_sound(data, order)
+    return _TailRecords(data, order, view_records(trail_bytes(data, 0, order), sound_records))
 
 
-def _follow(tail: Tail, found: _TailRecords) -> Tail:
-    """Return what is there with further records."""
-    view = found.view
+def _follow(tail: Tail, tail_records: _TailRecords) -> Tail:
+    """Return the tail after further records."""
+    view = tail_records.view
     followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
     begins = np.flatnonzero(followed.marks & BEGINS)
     ends = np.flatnonzero(followed.marks & CLOSES)
-    own = np.flatnonzero(followed.marks & (APART | UNDOES) == 0)
+    changes = np.flatnonzero(followed.marks & (APART | UNDOES) == 0)
 
     def mark(record: int) -> TransactionMark | None:
-        """Return the transaction of a record, whose begin may be among earlier records."""
+        """Return the transaction of a record, which may have begun in earlier records."""
         before = begins[begins <= record]
-        known = found.mark(int(before[-1])) if len(before) else tail.current
+        known = tail_records.mark(int(before[-1])) if len(before) else tail.current
         return None if known is None else replace(known, io_time=int(view.io_time[record]))
 
     return replace(
         tail,
         transactions=tail.transactions + len(ends),
         last=mark(int(ends[-1])) if len(ends) else tail.last,
-        current=mark(int(own[-1])) if len(own) else tail.current,
+        current=mark(int(changes[-1])) if len(changes) else tail.current,
         is_open=followed.is_open,
     )

@@ -1,1 +1,1 @@
-"""One way to publish: what a run stages becomes visible at once, on a local disk or in a store."""
+"""Publish the staged files of a run at once, on a local disk or in an object store."""

@@ -1,4 +1,4 @@
-"""Publishing on a local disk: a lock of the system decides between two runs, and staged files are renamed."""
+"""Publish on a local disk: an operating system lock decides between two runs, and staged files are renamed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from trailgate.storage.publish.protocol import (
     time_of_run,
 )
 
-RUNS: Final = "staging"  # the folder of runs that hold the trail one after the other
+RUNS: Final = "staging"  # the folder in which runs stage files, one after the other
 
 
 @dataclass(frozen=True, slots=True)
 class LocalDisk(Backend):
-    """A prefix of a trail, or a folder; ``state_name`` is the name of the state file in the folder."""
+    """A trail, given by its prefix, or a folder. ``state_name`` is the name of the state file in the folder."""
 
     path: str
     state_name: str
@@ -53,18 +53,18 @@ class LocalDisk(Backend):
 
     @property
     def appends(self) -> bool:
-        """Return True: a file grows."""
+        """Return True: files can grow in place."""
         return True
 
     def held(self) -> AbstractContextManager[None]:
-        """Hold the trail or the folder by a lock of the system."""
+        """Lock the trail or folder with an operating system lock."""
         return lock(self.name)
 
     def check(self) -> None:
-        """Do nothing: the lock decides."""
+        """Do nothing, since the lock decides."""
 
     def recover(self) -> Recovered:
-        """Return the state: while the lock is held it stays the same."""
+        """Return the state, which cannot change while the lock is held."""
         return Recovered(self, self.state())
 
     def state(self) -> bytes | None:
@@ -72,12 +72,12 @@ class LocalDisk(Backend):
         return self._read(self.folder / self.state_name)
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Replace the state, whole or not at all."""
+        """Replace the state atomically."""
         replace_state(self.folder / self.state_name, state(0))
         return self
 
     def read(self, suffix: str) -> bytes | None:
-        """Return a file."""
+        """Return the content of a file, or None if it does not exist."""
         return self._read(Path(f"{self.name}{suffix}"))
 
     def _read(self, path: Path) -> bytes | None:
@@ -90,19 +90,19 @@ class LocalDisk(Backend):
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names of files and folders."""
         with writing(self.folder):
-            found = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
-        return (name for name in sorted(found) if name.startswith(self._stem) and name > after)
+            names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
+        return (name for name in sorted(names) if name.startswith(self._stem) and name > after)
 
     def staging(self, name: str) -> Path:
-        """Return a hidden folder."""
+        """Return the path of a hidden folder."""
         dotted = f".{self._stem}.{name}" if self._stem else f".{name}"
         return self.folder.absolute() / dotted
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Empty the one folder of runs."""
+        """Empty the folder that all runs stage in, one after the other."""
         staging = self.staging(RUNS)
         record = staging / RUN_RECORD
-        with suppress(OSError):  # there is none
+        with suppress(OSError):  # no earlier run
             now = time_of_run(record.read_bytes(), fingerprint, now)
         self.make(staging)
         write_whole(record, encode_run(fingerprint, now))
@@ -112,36 +112,36 @@ class LocalDisk(Backend):
         return staging, now
 
     def make(self, staging: Path) -> None:
-        """Make the folder."""
+        """Create the folder."""
         with writing(staging):
             staging.mkdir(parents=True, exist_ok=True)
 
     def is_made(self, staging: Path) -> bool:
-        """Return whether the folder is there."""
+        """Return whether the folder exists."""
         return staging.is_dir()
 
     @contextmanager
     def filling(self, staging: Path) -> Iterator[Path]:
-        """Give the folder itself."""
+        """Provide the folder itself."""
         yield staging
 
     @contextmanager
     def file(
         self, staging: Path, staged: str, name: str
     ) -> Iterator[tuple[IO[bytes], list[StagedFile]]]:
-        """Give a file of the folder."""
+        """Provide a file in the folder."""
         path = staging / staged
-        made: list[StagedFile] = []
+        staged_files: list[StagedFile] = []
         with writing(path), path.open("wb") as file:
-            yield file, made
-        made.append(StagedFile(staged, name, path.stat().st_size))
+            yield file, staged_files
+        staged_files.append(StagedFile(staged, name, path.stat().st_size))
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return the files' sizes together."""
+        """Return the total size of the files."""
         return sum((staging / name).stat().st_size for name in names)
 
     def commit(self, commit: Commit, staging: Path) -> None:
-        """Rename staged files, write the sidecar files, and replace the state."""
+        """Rename the staged files, write the sidecar files, and replace the state."""
         if commit.finished is not None:
             path = self.folder / commit.finished.name
             with writing(path):
@@ -151,6 +151,7 @@ class LocalDisk(Backend):
                 write_whole(self.folder / sidecar.name, sidecar.data)
         for file in commit.files:
             _place_file(staging, self.folder, file)
+        # Renames are only durable once the folders are synced; the state must not be replaced before.
         for folder in {self.folder, *((self.folder / file.name).parent for file in commit.files)}:
             sync_folder(folder)
         if commit.parts:
@@ -160,32 +161,32 @@ class LocalDisk(Backend):
             if sidecar.kept is not None:
                 append_lines(self.folder / sidecar.name, sidecar.kept, [BytesIO(sidecar.data)])
         replace_state(self.folder / self.state_name, commit.state(0))
-        with suppress(OSError):  # what is published is done: the next run removes what is left
+        with suppress(OSError):  # publishing has succeeded; the next run deletes the rest
             remove_folder(staging)
 
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Remove the folder: it is this run's alone."""
+        """Delete the folder, which only this run uses."""
         del names, is_own
         remove_folder(staging)
 
     def forget(self, staging: Path) -> None:
-        """Remove the folder of the query: its batches follow one another."""
+        """Delete the folder of the query, whose batches run one after another."""
         remove_folder(staging.parent)
 
     def absolute(self) -> Self:
-        """Return the backend with its absolute path."""
+        """Return the backend with an absolute path."""
         return replace(self, path=absolute(self.path))
 
 
 def replace_state(path: Path, data: bytes) -> None:
-    """Replace a state file, whole or not at all."""
+    """Replace a state file atomically."""
     write_whole(path, data)
 
 
 def _place_file(staging: Path, folder: Path, file: StagedFile) -> None:
-    """Fill in a file's header and give it its name."""
+    """Patch the header of a staged file and rename it."""
     staged, final = staging / file.staged, folder / file.name
     with writing(final):
         _patch(staged, file.patches)
@@ -195,7 +196,7 @@ def _place_file(staging: Path, folder: Path, file: StagedFile) -> None:
 
 
 def _patch(path: Path, patches: Patches, size: int | None = None) -> None:
-    """Write bytes at offsets of a file, of which only the first ``size`` bytes are kept, and wait until they are on the disk."""
+    """Truncate a file to ``size``, if given, write bytes at offsets, and wait until they are on the disk."""
     with path.open("r+b") as file:
         if size is not None:
             file.truncate(size)

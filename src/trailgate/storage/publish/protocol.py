@@ -1,26 +1,28 @@
-"""How a run publishes: it stages files, and one state file decides what is published.
+"""The protocol of publishing: a run stages files, and one state file decides which files are published.
 
-Trails, folders of messages and folders of Parquet files are published by the same steps. They differ in their state file (``ot.manifest.json``,
-``.published.json``, ``_SUCCESS``) and in the names of their files. ``LocalDisk`` and ``StoreFolder`` are the two backends.
+Trails, folders of messages and folders of Parquet files are published in the same steps. They
+differ in their state file (``ot.manifest.json``, ``.published.json``, ``_SUCCESS``) and in the
+names of their files. ``LocalDisk`` and ``StoreFolder`` are the two backends.
 
-    stage     files are written under hidden names, which no reader looks at
-    decide    the run states all that it is going to do; from then on it is done, whatever happens to the run
-    apply     files get their names, and the sidecar files their content
-    publish   the state file is replaced: readers see all of it now
-    sweep     what was staged and is not needed any more is deleted
+    stage     write files under hidden names, which readers ignore
+    decide    record everything that the run is going to do; from then on it will be done, even if the run is killed
+    apply     give the files their names, and write the sidecar files
+    publish   replace the state file: now readers see all of it
+    sweep     delete staged files that are no longer needed
 
-A run can be killed between any two steps. What is there then, and who deals with it:
+A run can be killed between any two steps. This is what it leaves, and how that is repaired:
 
-    killed                 local disk                                   store
-    while staging          hidden files: the next run deletes them      objects of the run's own folder: deleted when the generation has changed
-    after deciding         (nothing is decided before the state)        the state names a commit record: the next run applies it first
-    while applying         files without a mention in the state: the    the same: each step of a commit record gives the same bytes, whoever
-                           next run writes them again                   does it, however often
-    after publishing       hidden files: the next run deletes them      staged objects: swept by the next run
+    killed                 local disk                                   object store
+    while staging          hidden files: deleted by the next run        objects in the run's folder: deleted once the generation has changed
+    after deciding         (there is no separate decision)              the state names a commit record: the next run applies it first
+    while applying         files that the state does not mention:       the same files: every step of a commit record gives the same bytes,
+                           overwritten by the next run                  whoever applies it, however often
+    after publishing       hidden files: deleted by the next run        staged objects: swept by the next run
 
-On a local disk one run holds the trail or folder by a lock, so nobody else can publish between its reading of the state and its replacing it. The names that a
-killed run has given are given again by the next one. A store has no lock that ends with its process: there the state is put only in place of the one
-that the run has read, and each put of it has a higher generation (decisions 0040, 0046 and 0071).
+On a local disk a run locks the trail or folder, so nobody else can publish between reading the
+state and replacing it. The next run reuses the file names of a killed one. A store has no lock that
+ends with its process. There the state is replaced only if it is still the one that the run has
+read, and each put increases its generation (decisions 0040, 0046 and 0071).
 """
 
 from __future__ import annotations
@@ -41,11 +43,11 @@ RUN_RECORD: Final = "run.json"
 
 
 class OvertakenError(StorageError):
-    """Another run has published since this one began; nothing of this one is published."""
+    """Another run has published since this one began. Nothing of this run is published."""
 
 
 def overtaken_error(state: str) -> OvertakenError:
-    """Return the error of a run that was not the first to replace a state."""
+    """Return the error of a run whose state was replaced by another run."""
     problem = "another run has published here since this one began"
     hint = "Nothing of this one is published: run it again"
     return OvertakenError(problem, where=Where(source=state), hint=hint)
@@ -53,9 +55,10 @@ def overtaken_error(state: str) -> OvertakenError:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A staged file, and the name that it gets; ``patches`` (offset, bytes) are written over its header.
+    """A staged file and the name that it will get. ``patches`` (offset, bytes) are written over its header.
 
-    In a store it may be an upload, which has its name already, and is seen when it is completed.
+    In a store it may be an upload, which already has its name and becomes visible when it is
+    completed.
     """
 
     staged: str
@@ -67,7 +70,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A file beside the published ones: the first ``kept`` bytes of the one that is there, and ``data``."""
+    """A file next to the published ones. Its content is the first ``kept`` bytes of the existing file, and ``data``."""
 
     name: str
     data: bytes
@@ -76,11 +79,13 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """All that one publication does.
+    """Everything that one publication does.
 
-    ``state`` gives the state file for its generation, and ``deciding`` the one before it, with the name of a commit record; only stores need that.
-    ``parts`` are staged files that are appended to the file ``log`` after its first ``kept`` bytes. ``finished`` is a published file whose header is
-    completed, since others follow it now; ``is_published`` knows the names that no unfinished upload can be of.
+    ``state`` returns the new state file for a generation, and ``deciding`` the one before it, which
+    names a commit record; only stores need the latter. ``parts`` are staged files that are appended
+    to the file ``log`` after its first ``kept`` bytes. ``finished`` is a published file whose
+    header is now completed, since files follow it. ``is_published`` returns whether a name is
+    published, so that no unfinished upload of it is needed.
     """
 
     files: tuple[StagedFile, ...]
@@ -95,7 +100,10 @@ class Commit:
 
 
 class Recovered(NamedTuple):
-    """A backend that publishes over the state that it has read, and that state; ``completed``: what another run had decided was applied first."""
+    """The state after recovery, and a backend that will replace exactly this state.
+
+    ``completed`` means that a decision of an interrupted run was applied first.
+    """
 
     backend: Backend
     state: bytes | None
@@ -103,104 +111,122 @@ class Recovered(NamedTuple):
 
 
 class Backend(Protocol):
-    """Where a trail or a folder is published. Values can be pickled; staged files are in folders, which ``staging`` names.
+    """A place where a trail or folder is published.
 
-    What has a body here is the same for backends that have nothing to do in that step.
+    Backends can be pickled. Staged files are in folders, which ``staging`` names. Methods with a
+    body here are for backends that have nothing to do in that step.
     """
 
     __slots__ = ()
 
     @property
     def generation(self) -> int:
-        """Return the generation of the state that was recovered; 0 on a local disk."""
+        """Return the generation of the recovered state; 0 on a local disk."""
         return 0
 
     @property
     def name(self) -> str:
-        """Return what headers, messages and summaries call the trail or the folder; without credentials."""
+        """Return the name of the trail or folder for headers, messages and summaries, without credentials."""
 
     @property
     def appends(self) -> bool:
-        """Return whether files can be added to in place."""
+        """Return whether files can grow in place."""
 
     def held(self) -> AbstractContextManager[None]:
-        """Hold the trail or folder for one run, where the backend can; raises StorageError where another run holds it."""
+        """Lock the trail or folder for one run, if the backend can.
+
+        Raises StorageError if another run has locked it.
+        """
         return nullcontext()
 
     def check(self) -> None:
-        """Raise StorageError where the backend cannot decide between two runs."""
+        """Raise StorageError if the backend cannot decide between two runs."""
 
     def recover(self) -> Recovered:
-        """Apply what an interrupted run has decided, and return the state, None: there is none."""
+        """Apply the decision of an interrupted run, if there is one, and return the state (None if there is none)."""
 
     def state(self) -> bytes | None:
-        """Return the state as it is; raises OvertakenError where it is not the one that was recovered."""
+        """Return the current state. Raises OvertakenError if it is not the recovered one."""
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Replace the state without publishing files; raises OvertakenError."""
+        """Replace the state without publishing files. Raises OvertakenError if it has changed."""
 
     def read(self, suffix: str) -> bytes | None:
-        """Return the file whose name is the trail's and a suffix; None where there is none."""
+        """Return the file whose name is that of the trail and a suffix, or None if it does not exist."""
 
     def names(self, after: str = "") -> Iterator[str]:
-        """Yield the names in the folder that begin as those of the trail, and follow ``after``; staged objects of a store are left out."""
+        """Yield the names in the folder that begin with the trail's name and sort after ``after``.
+
+        Staged objects of a store are excluded.
+        """
 
     def staging(self, name: str) -> Path:
-        """Return a hidden folder of staged files."""
+        """Return the hidden folder for staged files with this name."""
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Return an empty folder of staged files, and the time of an earlier run of this fingerprint that was interrupted, else ``now``."""
+        """Return an empty folder for staged files, and the time of the run.
+
+        That is the time of an interrupted run with the same fingerprint if there is one, or else
+        ``now``.
+        """
 
     def make(self, staging: Path) -> None:
-        """Make a folder of staged files; a store has none."""
+        """Create a folder for staged files. A store has no folders."""
         del staging
 
     def is_made(self, staging: Path) -> bool:
-        """Return whether files can be staged in a folder: it was made, and not discarded.
+        """Return whether files can be staged in a folder: it was created and not discarded.
 
-        A store has no folders: what a task stages after its job ended is deleted by the next publication.
+        A store has no folders. Files that a task stages after its job has ended are deleted by the
+        next publication.
         """
         del staging
         return True
 
     def filling(self, staging: Path) -> AbstractContextManager[Path]:
-        """Give a local folder; the files that are in it at the end are staged, where nothing raises."""
+        """Provide a local folder. Its files are staged at the end, unless an exception is raised."""
 
     def file(
         self, staging: Path, staged: str, name: str
     ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Give a file to write, and a list for the staged file that it becomes; another attempt has another one."""
+        """Provide a file to write, and a list that will contain the staged file. Each attempt gets a different file."""
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return how many bytes staged files have together."""
+        """Return the total size of staged files."""
 
     def commit(self, commit: Commit, staging: Path) -> None:
-        """Decide, apply, publish and sweep; each step can be done again after a crash. Raises OvertakenError."""
+        """Decide, apply, publish and sweep. Each step can be repeated after a crash. Raises OvertakenError."""
 
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete a folder of staged files, or the named ones in it, and unfinished uploads of ``is_own`` names; what is decided on stays."""
+        """Delete a folder of staged files, or the named files in it, unless the state has decided to publish them.
+
+        Unfinished uploads are deleted too if ``is_own`` returns true for their names.
+        """
 
     def forget(self, staging: Path) -> None:
-        """Delete what the batches of a query staged up to the one of this folder, which is committed."""
+        """Delete what the batches of a streaming query have staged, up to this folder's batch, which is committed."""
 
     def sweep(self, is_published: IsPublished) -> None:
-        """Delete what killed runs have left that nobody can publish any more; on a local disk each run empties what it stages in."""
+        """Delete what killed runs have left and nobody can publish any more.
+
+        On a local disk this does nothing, since each run empties its staging folder when it begins.
+        """
         del is_published
 
     def absolute(self) -> Self:
-        """Return the backend as other working folders name it."""
+        """Return the backend with a name that is valid in other working folders."""
         return self
 
 
 def encode_run(fingerprint: str, now: int) -> bytes:
-    """Return the record of a run that began at a time, in nanoseconds: a run that repeats an interrupted one keeps its time."""
+    """Encode the record of a run that began at ``now`` (nanoseconds). A run that repeats it will use the same time."""
     return json.dumps({"fingerprint": fingerprint, "now": now}).encode()
 
 
 def time_of_run(record: bytes, fingerprint: str, now: int) -> int:
-    """Return the time of a run's record if it is of that fingerprint, else ``now``; any bytes may be in it."""
+    """Return the time in a run's record if its fingerprint matches, or else ``now``. The record may be damaged."""
     try:
         earlier = json.loads(record)
         return int(earlier["now"]) if earlier["fingerprint"] == fingerprint else now

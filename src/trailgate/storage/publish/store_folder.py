@@ -1,13 +1,17 @@
-"""Publishing in an object store: a conditional put of the state decides, and a commit record states what follows.
+"""Publish in an object store: a conditional put of the state decides, and a commit record describes the rest.
 
-Two puts publish. The first one puts the state with the name of a commit record, in place of the state that the run has read. The record states all
-that is to be done: whoever finds it applies it, with the same bytes, however often and however late. Files of the folder get their names only then. The second
-put is that of the state which the record has (decision 0040).
+Publishing takes two puts of the state. The first one replaces the state that the run has read with
+one that names a commit record. The record describes everything that must be done: whoever finds it
+applies it, with the same bytes, however often and however late. Only then do the files get their
+names. The second put is the final state, which is also in the record (decision 0040).
 
-Each put raises the generation of the state. A run stages below a folder that begins with the generation that it has read. Once the state has a later one, the
-tag that the run has is gone for good, so the put by which it would publish is refused, however long the run was paused. So what is staged below an
-earlier generation can be deleted at once: that follows from what is in the store, without a clock or a lease (decision 0046). A folder of the generation
-that is read is left alone, since its run may live; it is deleted after the next publication.
+Each put increases the generation of the state. A run stages below a folder whose name begins with
+the generation that it has read. Once the state has a later generation, the run's tag of the state
+is out of date for good, so the put with which it would publish is refused, however long the run was
+paused. Everything staged below an earlier generation can therefore be deleted at once. That follows
+from the contents of the store alone, without clocks or leases (decision 0046). Folders of the
+current generation are left alone, since their runs may still be alive; they are deleted after the
+next publication.
 """
 
 from __future__ import annotations
@@ -45,24 +49,22 @@ from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, c
 HEAD: Final = (
     5 << 20
 )  # bytes of a file that are read to change its header; the store copies the rest
-AT_ONCE: Final = 8  # files that are given their names at once: a store answers slowly
-OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # set for the workers of Spark, for what they spill to disks
+AT_ONCE: Final = 8  # parallel requests, since a store answers slowly
+OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # set for Spark's workers: the folders that they spill to
 OF_STREAM: Final = "stream-"
-UNREAD: Final = "?"  # the tag of a state that was not read
-STATE: Final = ".published.json"  # the state of a folder that is not a trail's
+UNREAD: Final = "?"  # the tag of a state that was not read yet
+STATE: Final = ".published.json"  # the state file of a folder other than a trail's
 STAGED: Final = ".publishing"
-MAY_BE_DECIDED: Final = (
-    "The next writer completes what was decided: see what is there before writing the same again"
-)
+MAY_BE_DECIDED: Final = "The next writer completes what was decided: check what is published before writing the same again"
 
 
 class _CompletedError(Exception):
-    """Another run has completed the publication meanwhile."""
+    """Another run has meanwhile completed the publication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The whole content of a sidecar file, and the tag of the object that it replaces, None: there is none."""
+    """The complete content of a sidecar file, and the tag of the object that it replaces (None: there is none)."""
 
     key: str
     over: str | None
@@ -71,9 +73,10 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """Staged files and their names, sidecar files, parts of a log, and the state that follows.
+    """Staged files with their names, sidecar files, parts of a log, and the final state.
 
-    ``folder`` is what the keys of the files begin with. Uploads among the files have their names already, and are completed first.
+    ``folder`` is the prefix of the files' keys. Uploads among the files already have their names,
+    and are completed first.
     """
 
     staging: str
@@ -85,7 +88,7 @@ class CommitRecord:
     after: bytes
 
     def encode(self) -> bytes:
-        """Return the record's content."""
+        """Encode the record as JSON."""
         fields = {
             "staging": self.staging,
             "folder": self.folder,
@@ -109,7 +112,7 @@ class CommitRecord:
 
     @classmethod
     def parse(cls, data: bytes, path: str) -> Self:
-        """Return the record that is an object's content; raises StorageError."""
+        """Parse the content of a commit record. Raises StorageError if it is damaged."""
         try:
             fields: dict[str, Any] = json.loads(data)
             files = [
@@ -130,7 +133,7 @@ class CommitRecord:
                 fields["after"].encode(),
             )
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            problem = f"the record of what is being published cannot be understood: {error!r}"
+            problem = f"the commit record cannot be parsed: {error!r}"
             raise StorageError(problem, where=Where(source=path)) from error
 
 
@@ -143,35 +146,36 @@ def _bytes(text: str) -> bytes:
 
 
 def record_of(state: bytes) -> str:
-    """Return the commit record that a state names; empty where it names none."""
+    """Return the key of the commit record that a state names, or ""."""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         return str(json.loads(state)["decided"]["record"])
     return ""
 
 
 def generation_of(state: bytes) -> int:
-    """Return the generation of a state; 0 where it has none, before which nothing is swept."""
+    """Return the generation of a state, or 0 if it has none; nothing is older than 0, so nothing is swept then."""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         return int(json.loads(state)["edition"])
     return 0
 
 
 def scratch_folder() -> str | None:
-    """Return the folder for temporary files; None: the system's.
+    """Return the folder for temporary files, or None for the system's default.
 
-    Workers of Spark have folders of their session's, on the disks that Spark is configured for. Spark deletes them when the session ends, so that nothing
-    is left of a worker that was killed.
+    Spark's workers have folders of their session on the disks that Spark is configured for. Spark
+    deletes these when the session ends, so a killed worker leaves nothing.
     """
     named = os.environ.get(OF_SPARK, "").split(",")
-    there = [folder for folder in named if folder and os.access(folder, os.W_OK | os.X_OK)]
-    return there[os.getpid() % len(there)] if there else None
+    writable = [folder for folder in named if folder and os.access(folder, os.W_OK | os.X_OK)]
+    return writable[os.getpid() % len(writable)] if writable else None
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFolder(Backend):
-    """A prefix of a trail, or a folder of a bucket: ``folder`` is what keys begin with, ``stem`` what the names of a trail do.
+    """A trail or a folder in a bucket.
 
-    ``base`` is the tag of the state that is published over, None: there was none.
+    ``folder`` is the prefix of its keys, and ``stem`` that of a trail's file names. ``base`` is the
+    tag of the state that will be replaced, or None if there is no state.
     """
 
     store: ObjectStore
@@ -189,7 +193,7 @@ class StoreFolder(Backend):
 
     @classmethod
     def of_folder(cls, store: ObjectStore, key: str) -> Self:
-        """Return the backend of a folder, which has no state as far as is known."""
+        """Return the backend of a folder, assuming that it has no state yet."""
         return cls(store, f"{key.rstrip('/')}/", "", STATE, None)
 
     @property
@@ -199,7 +203,7 @@ class StoreFolder(Backend):
 
     @property
     def appends(self) -> bool:
-        """Return False: an object is put whole."""
+        """Return False: an object is always written completely."""
         return False
 
     @property
@@ -212,12 +216,12 @@ class StoreFolder(Backend):
 
     @property
     def _hidden(self) -> str:
-        """Return what the keys of all that a trail stages begin with."""
+        """Return the prefix of the keys of everything that a trail stages."""
         return f"{self.folder}.{self.stem}."
 
     @property
     def _runs(self) -> str:
-        """Return what the keys begin with that runs stage, followed by their generation."""
+        """Return the prefix of the keys that runs stage; their generation follows it."""
         return f"{self._hidden}staging/" if self.stem else f"{self.folder}{STAGED}/"
 
     def check(self) -> None:
@@ -225,65 +229,65 @@ class StoreFolder(Backend):
         check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
 
     def recover(self) -> Recovered:
-        """Return the state without a commit record, after applying the one that is there."""
+        """Apply the commit record that the state names, if there is one, and return the state after it."""
         completed = False
         while True:
-            found = self.store.read(self._state)
-            if found is None:
+            stored = self.store.read(self._state)
+            if stored is None:
                 return Recovered(replace(self, base=None, generation=0), None, completed)
-            record = record_of(found.data)
+            record = record_of(stored.data)
             if not record:
-                own = replace(self, base=found.tag, generation=generation_of(found.data))
-                return Recovered(own, found.data, completed)
-            self._complete(record, found.tag)
+                recovered = replace(self, base=stored.tag, generation=generation_of(stored.data))
+                return Recovered(recovered, stored.data, completed)
+            self._complete(record, stored.tag)
             completed = True
 
     def state(self) -> bytes | None:
-        """Return the state; raises OvertakenError where it is not the one that was recovered."""
-        found = self.store.read(self._state)
-        if self.base not in (UNREAD, None if found is None else found.tag):
+        """Return the state. Raises OvertakenError if it is not the recovered one."""
+        stored = self.store.read(self._state)
+        if self.base not in (UNREAD, None if stored is None else stored.tag):
             raise self._overtaken()
-        return None if found is None else found.data
+        return None if stored is None else stored.data
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Put the state in place of the one that was recovered."""
+        """Put the state in place of the recovered one."""
         tag = self.store.put(self._state, state(self.generation + 1), self.base)
         if tag is None:
             raise self._overtaken()
         return replace(self, base=tag, generation=self.generation + 1)
 
     def read(self, suffix: str) -> bytes | None:
-        """Return an object."""
-        found = self.store.read(self._prefix + suffix)
-        return None if found is None else found.data
+        """Return the content of an object, or None if it does not exist."""
+        stored = self.store.read(self._prefix + suffix)
+        return None if stored is None else stored.data
 
     def names(self, after: str = "") -> Iterator[str]:
-        """Yield names of objects; those below folders have slashes."""
-        found = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
-        return (key[len(self.folder) :] for key, _ in found if not key.startswith(self._runs))
+        """Yield the names of objects. Names in subfolders contain slashes."""
+        keys = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
+        return (key[len(self.folder) :] for key, _ in keys if not key.startswith(self._runs))
 
     def staging(self, name: str) -> Path:
-        """Return a hidden folder of this generation; streaming queries have their own."""
+        """Return a hidden folder of this generation. Streaming queries have folders without a generation."""
         if name.startswith(OF_STREAM):
             return Path(self._hidden + name)
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Begin a folder of this run's own, with the time of an earlier one of its fingerprint."""
+        """Create a folder for this run, with the time of an earlier run of its fingerprint if there is one."""
         self.check()
         wanted, above = fingerprint[:16], self._runs
         for key, _ in self.store.list_keys(above):
-            own = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(above) :])
-            found = self.store.read(key) if own else None
-            if found is not None:
-                now = time_of_run(found.data, fingerprint, now)
+            match = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(above) :])
+            stored = self.store.read(key) if match else None
+            if stored is not None:
+                now = time_of_run(stored.data, fingerprint, now)
         staging = self.staging(f"{wanted}-{uuid.uuid4().hex[:8]}")
         self.store.put(f"{staging}/{RUN_RECORD}", encode_run(fingerprint, now), None)
         return staging, now
 
     @contextmanager
     def _overtaken_first(self, staging: Path) -> Iterator[None]:
-        """Raise OvertakenError in place of an error in here, where another run has published: then it has swept what was staged."""
+        """Convert errors into OvertakenError if another run has published: it then has swept this run's files."""
         try:
             yield
         except StorageError:
@@ -293,7 +297,7 @@ class StoreFolder(Backend):
 
     @contextmanager
     def filling(self, staging: Path) -> Iterator[Path]:
-        """Give a temporary folder, and upload its files where nothing raises."""
+        """Provide a temporary folder, and upload its files unless an exception is raised."""
         with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
             yield folder
@@ -307,53 +311,55 @@ class StoreFolder(Backend):
     def file(
         self, staging: Path, staged: str, name: str
     ) -> Iterator[tuple[IO[bytes], list[StagedFile]]]:
-        """Give an upload under the file's name. Nobody sees one that is not completed."""
+        """Provide an upload under the final name of the file, which is invisible until it is completed."""
         upload = self.store.begin(self.folder + name, later=True)
-        made: list[StagedFile] = []
+        staged_files: list[StagedFile] = []
         try:
             with self._overtaken_first(staging):
-                yield upload.file, made
-                made.append(StagedFile(staged, name, 0, upload=upload.leave()))
+                yield upload.file, staged_files
+                staged_files.append(StagedFile(staged, name, 0, upload=upload.leave()))
         finally:
             upload.abort()
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return the files' sizes together."""
+        """Return the total size of the files."""
         return sum(self._sizes(staging, names).values()) if names else 0
 
     def _sizes(self, staging: Path, names: Iterable[str]) -> dict[str, int]:
-        """Return the sizes of staged files; raises StorageError where one is not there."""
+        """Return the sizes of staged files. Raises StorageError if one is missing."""
         above = f"{staging}/"
         sizes = {key[len(above) :]: size for key, size in self.store.list_keys(above)}
         for name in names:
             if name not in sizes:
-                self.state()  # another run deletes what it has overtaken
+                self.state()  # raises if another run has overtaken this one and deleted its files
                 where = Where(source=self.store.shown(above + name))
-                raise StorageError("the staged file is not there", where=where)
+                raise StorageError("the staged file is missing", where=where)
         return {name: sizes[name] for name in names}
 
     def commit(self, commit: Commit, staging: Path) -> None:
-        """Decide by the state on a commit record, apply it, and sweep."""
-        own = self._record(commit, staging)
+        """Put a commit record, decide by a state that names it, apply it, and sweep."""
+        content = self._record(commit, staging)
         record = f"{staging}/decided-{uuid.uuid4().hex}.json"
-        if self.store.put(record, own.encode(), None) is None:
+        if self.store.put(record, content.encode(), None) is None:
             raise self._overtaken()
         try:
+            # Once this put succeeds, the publication is decided: whoever finds the record applies it.
             tag = self.store.put(
                 self._state, commit.deciding(self.generation + 1, record), self.base
             )
             if tag is not None:
-                self._complete(record, tag, own)
+                self._complete(record, tag, content)
         except StorageError as error:
             if not self._is_unchanged():
                 error.hint = error.hint or MAY_BE_DECIDED
             raise
         if tag is None:
             raise self._overtaken()
+        # The deciding and the final state were two puts, so the generation has increased by two.
         replace(self, generation=self.generation + 2).sweep(commit.is_published)
 
     def _record(self, commit: Commit, staging: Path) -> CommitRecord:
-        """Return the commit record; raises StorageError where a staged file is not there, or has another size."""
+        """Return the commit record. Raises StorageError if a staged file is missing or has another size."""
         staged = [file for file in commit.files if file.upload is None]
         wanted = [*(file.staged for file in staged), *commit.parts]
         sizes = self._sizes(staging, wanted) if wanted else {}
@@ -374,34 +380,34 @@ class StoreFolder(Backend):
 
     def _replacement(self, sidecar: Sidecar) -> Replacement:
         key = self.folder + sidecar.name
-        found = self.store.read(key)
-        if found is None:
+        stored = self.store.read(key)
+        if stored is None:
             return Replacement(key, None, sidecar.data)
-        return Replacement(key, found.tag, found.data[: sidecar.kept or 0] + sidecar.data)
+        return Replacement(key, stored.tag, stored.data[: sidecar.kept or 0] + sidecar.data)
 
     def _is_unchanged(self) -> bool:
-        """Return whether the state is surely the one that was recovered."""
+        """Return whether the state is certainly still the recovered one."""
         try:
             self.state()
         except StorageError:
             return False
         return True
 
-    def _complete(self, record: str, tag: str, own: CommitRecord | None = None) -> None:
-        """Apply a commit record, and replace the state that names it; others may do the same at the same time.
+    def _complete(self, record: str, tag: str, content: CommitRecord | None = None) -> None:
+        """Apply a commit record, and replace the state that names it. Other runs may do the same at the same time.
 
-        ``tag`` is that of the state. Nothing happens where another run was faster.
+        ``tag`` is the tag of that state. Nothing happens if another run was faster.
         """
         try:
-            own = self._read_record(record) if own is None else own
-            self._apply(own, record)
+            content = self._read_record(record) if content is None else content
+            self._apply(content, record)
         except _CompletedError:
             return
         except StorageError:
             if self._names(record):
                 raise
             return  # another run has completed it, and deleted what was staged
-        if self.store.put(self._state, own.after, tag) is None and self._names(record):
+        if self.store.put(self._state, content.after, tag) is None and self._names(record):
             raise self._overtaken()
 
     def _overtaken(self) -> OvertakenError:
@@ -409,54 +415,55 @@ class StoreFolder(Backend):
 
     def _read_record(self, record: str) -> CommitRecord:
         shown = self.store.shown(record)
-        found = self.store.read(record)
-        if found is None:
-            problem = "the record of what is being published is gone"
+        stored = self.store.read(record)
+        if stored is None:
+            problem = "the commit record is missing"
             raise StorageError(problem, where=Where(source=shown))
-        return CommitRecord.parse(found.data, shown)
+        return CommitRecord.parse(stored.data, shown)
 
     def _names(self, record: str) -> bool:
         """Return whether the state names a record."""
-        found = self.store.read(self._state)
-        return found is not None and record_of(found.data) == record
+        stored = self.store.read(self._state)
+        return stored is not None and record_of(stored.data) == record
 
-    def _apply(self, own: CommitRecord, record: str) -> None:
-        """Do what a record states, but for the state."""
-        uploads = [file.upload for file in own.files if file.upload is not None]
+    def _apply(self, content: CommitRecord, record: str) -> None:
+        """Do everything that a record describes, except for replacing the state."""
+        uploads = [file.upload for file in content.files if file.upload is not None]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for _ in pool.map(self.store.complete, uploads):
                 pass
-        for one in own.sidecars:
+        for one in content.sidecars:
             over = one.over
             while self.store.put(one.key, one.data, over) is None:
-                found = self.store.read(one.key)
+                stored = self.store.read(one.key)
                 if not self._names(record):
                     raise _CompletedError
-                # While the record is named nothing later can have been published: somebody else has changed the file.
-                over = None if found is None else found.tag
-        files = [file for file in own.files if file.upload is None]
+                # While the state names the record, nothing later can have been published. So the
+                # object was changed by another run that applies the record, or by somebody else.
+                over = None if stored is None else stored.tag
+        files = [file for file in content.files if file.upload is None]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in pool.map(lambda file: self._place_file(own, file), files):
+            for _ in pool.map(lambda file: self._place_file(content, file), files):
                 pass
-        if own.parts:
-            pieces = [Range(f"{own.staging}/{name}", 0, size) for name, size in own.parts]
-            self.store.compose(own.log, pieces)
+        if content.parts:
+            pieces = [Range(f"{content.staging}/{name}", 0, size) for name, size in content.parts]
+            self.store.compose(content.log, pieces)
 
-    def _place_file(self, own: CommitRecord, file: StagedFile) -> None:
-        """Write a staged file under its name, with its header."""
-        source = f"{own.staging}/{file.staged}"
+    def _place_file(self, content: CommitRecord, file: StagedFile) -> None:
+        """Copy a staged file to its final name, with its header patched."""
+        source = f"{content.staging}/{file.staged}"
         head = bytearray(self.store.part(Range(source, 0, min(HEAD, file.size))))
         for offset, data in file.patches:
             head[offset : offset + len(data)] = data
         rest = Range(source, len(head), file.size)
-        self.store.compose(f"{own.folder}{file.name}", [bytes(head), rest])
+        self.store.compose(f"{content.folder}{file.name}", [bytes(head), rest])
 
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete staged objects, but not those that the state has decided on."""
-        found = self.store.read(self._state)
-        if found is not None and record_of(found.data).startswith(f"{staging}/"):
+        """Delete staged objects, unless the state has decided to publish them."""
+        stored = self.store.read(self._state)
+        if stored is not None and record_of(stored.data).startswith(f"{staging}/"):
             return
         if names:
             self.store.delete(f"{staging}/{name}" for name in names)
@@ -467,13 +474,16 @@ class StoreFolder(Backend):
             self._abandon(is_own)
 
     def forget(self, staging: Path) -> None:
-        """Delete what batches up to this one staged; a later one may be under way, if the query was started twice."""
+        """Delete what batches up to this one have staged. A later one may be running if the query was started twice."""
         above = f"{staging.parent}/"
         self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)
 
     def sweep(self, is_published: IsPublished) -> None:
-        """Delete what runs of earlier generations left, and unfinished uploads of files that are published: of a run that was slower than the one that completed it."""
-        with suppress(StorageError):  # what is published is done: the next run deletes what is left
+        """Delete the files of earlier generations, and unfinished uploads of published files.
+
+        Such an upload belongs to a run that was slower than the run that completed its publication.
+        """
+        with suppress(StorageError):  # publishing has succeeded; the next run deletes the rest
             self._abandon(is_published)
             self._sweep_runs()
 
@@ -491,6 +501,6 @@ class StoreFolder(Backend):
         self.store.abandon(self._prefix, lambda key: wanted(key[len(self.folder) :]))
 
     def _delete_below(self, above: str, wanted: Callable[[str], bool]) -> None:
-        """Delete staged objects, and the parts of those that were not finished."""
+        """Delete staged objects with a prefix, and the parts of unfinished ones."""
         self.store.delete(key for key, _ in self.store.list_keys(above) if wanted(key))
         self.store.abandon(above, wanted)

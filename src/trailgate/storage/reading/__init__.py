@@ -1,1 +1,1 @@
-"""Trails, message files and files of records, read in splits."""
+"""Read trails, message files and files of records, in splits."""

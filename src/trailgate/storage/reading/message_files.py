@@ -1,7 +1,8 @@
-"""Message files as a list in name order, cut into ranges that can be read apart, and read in batches: whole files, lines, or lines of JSON.
+"""Message files in name order, cut into ranges that can be read in parallel, and read in batches.
 
-A message belongs to the range in which its first byte lies. The list is columns: one of a hundred thousand files is sent to every task, which looks at
-a few of them.
+A file is one message, or has a message per line, or a JSON object with body and headers per line. A
+message belongs to the range that contains its first byte. The list of files is stored as columns,
+because a list of a hundred thousand files is sent to every task, which needs only a few of them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from trailgate.storage.files.quarantine import read_line
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
-    """A message file: its address, its size when it was found, and whether it is JSON lines.
+    """A message file: its address, its size when it was listed, and whether it is JSON lines.
 
-    ``begin``: the messages before this byte are left out. ``codec``: Arrow's name of its compression; its messages then
-    have places in what is unpacked.
+    Messages before the byte ``begin`` are skipped. ``codec`` is Arrow's name of its compression;
+    offsets of its messages then refer to the uncompressed bytes.
     """
 
     path: str
@@ -41,13 +42,14 @@ class MessageFile:
     codec: str | None = None
 
 
-_Kind = tuple[bool, str | None]  # whether it is JSON lines, and the codec
+_Kind = tuple[bool, str | None]  # True for JSON lines, and the codec
 
 
 class FileList(Sequence[MessageFile]):
-    """Message files in order, which are made when they are asked for.
+    """A compact sequence of message files, which are created on access.
 
-    Paths are kept without what all of them begin with. A list takes a few bytes a file where it is pickled, and no time a file.
+    Paths are stored without their common prefix. A pickled list takes a few bytes per file, and no
+    time per file.
     """
 
     def __init__(self, files: Iterable[MessageFile]) -> None:
@@ -58,6 +60,7 @@ class FileList(Sequence[MessageFile]):
         self._paths = pa.array([path[begin:] for path in paths], pa.large_string())
         self._sizes: Longs = np.array([file.size for file in files], np.int64)
         self._begins: Longs = np.array([file.begin for file in files], np.int64)
+        # There are only a few combinations of format and codec, so each file stores a number.
         numbers: dict[_Kind, int] = {}
         kinds = (numbers.setdefault((f.json, f.codec), len(numbers)) for f in files)
         self._kind: Octets = np.fromiter(kinds, np.uint8, len(files))
@@ -91,22 +94,24 @@ class FileList(Sequence[MessageFile]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        """Return how many files there are, and a digest of all that is known of them."""
+        """Return the number of files and a digest of all their attributes."""
         digest = hashlib.sha256(repr((self._prefix, self._kinds)).encode())
         for part in (self._sizes, self._begins, self._kind, *self._paths.buffers()):
             digest.update(b"" if part is None else part)
         return f"<{len(self)} message files {digest.hexdigest()}>"
 
 
-SPLIT_BYTES: Final = 128 << 20  # of a range: a task's start costs little beside its work
-LEAST_BYTES: Final = 16 << 20  # of a range: a task's start costs as much as a shorter one
-SHARED: Final = 4  # ranges into which less input is cut, so that a few cores have work
-LONGEST: Final = 256 << 20  # a message is held in memory: longer ones are an option
-CUT_FROM: Final = 100 << 20  # a message of more bytes is cut, where its kind can be
+SPLIT_BYTES: Final = 128 << 20  # the maximum range: starting a task costs little compared to it
+LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
+SHARED: Final = (
+    4  # the number of ranges to aim for with less input, so that several cores have work
+)
+LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit memory
+CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
 
 
 class MessagePlace(NamedTuple):
-    """A file's number and a byte offset in it; places compare in the order of messages."""
+    """A file's index and a byte offset in it. Positions compare in the order of messages."""
 
     file: int
     offset: int
@@ -117,9 +122,10 @@ START: Final = MessagePlace(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class MessageFiles:
-    """Message files in order; ``per_line``: each line of a file is a message.
+    """Message files in order. With ``per_line``, each line of a file is a message.
 
-    A file that is one message of more than ``cut_from`` bytes is cut, if there is a ``cutter``.
+    A file that is a single message of more than ``cut_from`` bytes is cut into parts if there is a
+    ``cutter``.
     """
 
     files: Sequence[MessageFile]
@@ -130,41 +136,41 @@ class MessageFiles:
 
     @property
     def start(self) -> MessagePlace:
-        """Return the place of the first message."""
+        """The position of the first message."""
         return MessagePlace(0, self.files[0].begin if self.files else 0)
 
     @property
     def end(self) -> MessagePlace:
-        """Return the place after everything."""
+        """The position after the last message."""
         return MessagePlace(len(self.files), 0)
 
     @property
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
-    def window(self, own: MessageRange) -> MessageFiles:
-        """Return the files that a range begins in, up to the one that it ends in: all that it needs where messages are not read on after it."""
-        return replace(self, files=self.files[own.start.file : own.end.file + 1])
+    def window(self, range_: MessageRange) -> MessageFiles:
+        """Return only the files of a range, which is enough unless later messages are needed too."""
+        return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
-        """Return whether a file holds more than one message."""
+        """Return True if a file may contain several messages."""
         return self.per_line or self.files[number].json
 
     def splittable(self, number: int) -> bool:
-        """Return whether a file can be read from a byte on that is not its first."""
+        """Return True if a file can be read from a byte other than its first."""
         return self.is_lined(number) and self.files[number].codec is None
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRange:
-    """The messages whose first byte lies in [start, end)."""
+    """The messages whose first byte is in [start, end)."""
 
     start: MessagePlace
     end: MessagePlace
 
     def move(self, files: int) -> MessageRange:
-        """Return the range where files are numbered from another one on."""
+        """Return the range with file indexes reduced by ``files``."""
         start, end = self.start, self.end
         return MessageRange(
             start._replace(file=start.file - files), end._replace(file=end.file - files)
@@ -172,16 +178,16 @@ class MessageRange:
 
 
 def place_of(batch: MessageBatch, message: int) -> MessagePlace:
-    """Return where a message of a batch begins."""
+    """Return the position at which a message of a batch begins."""
     return MessagePlace(int(batch.files[message]), int(batch.offsets[message]))
 
 
 def with_place(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
-    """Return the error with its file's name and, where that has more, its message's place."""
+    """Add to an error the file's name and, if the file has several messages, the message's offset."""
     where, path = error.where, files.files[place.file].path
     if files.is_lined(place.file):
         error.where = replace(where, source=path, message=None, begin=place.offset)
-    else:  # the file is one message, or this is a part of it
+    else:  # the file is a single message, or this is a part of it
         offset = where.offset if where.offset is None else where.offset + place.offset
         error.where = replace(where, source=path, message=None, offset=offset)
     return error
@@ -193,9 +199,9 @@ def find_messages(
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
-    """Return the message files at an address or several, as ``find_files`` does.
+    """Return the message files at one or several addresses, as ``find_files`` does.
 
-    Raises StorageError where there are none.
+    Raises StorageError if there are none.
     """
     found = find_files(path, "messages", "no messages here")
     return messages_of(found, per_line, longest, cutter)
@@ -207,7 +213,7 @@ def messages_of(
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
-    """Return files that were found as message files."""
+    """Return found files as message files."""
     files = FileList(_file(file.path, file.size) for file in found)
     return MessageFiles(files, per_line, longest, cutter)
 
@@ -222,12 +228,12 @@ def _file(path: str, size: int) -> MessageFile:
 def plan_ranges(
     messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
 ) -> tuple[MessageRange, ...]:
-    """Return consecutive ranges of about one size that cover everything; only files of lines are split, and not compressed ones.
+    """Divide the files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    There is one range where messages cannot be read ``apart`` from those before them.
-
-    A range has at most ``split_bytes``. Where that makes fewer than ``SHARED`` ranges, there are so many of at least
-    ``LEAST_BYTES``. The ranges depend on the input alone, so that the files made of them are the same on any number of cores.
+    Only uncompressed files of lines are divided. There is one range if messages cannot be read
+    ``apart``, that is, without those before them. For little input, ``SHARED`` ranges of at least
+    ``LEAST_BYTES`` are made. Ranges depend only on the input, so that output files are the same on
+    any number of cores.
     """
     if not messages.files:
         return ()
@@ -235,6 +241,7 @@ def plan_ranges(
         return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
+    # At least SHARED ranges, unless they would be too small.
     shared = max(LEAST_BYTES, -(-sum(sizes) // SHARED))
     for number, offset in even_cuts(sizes, min(split_bytes, shared)):
         size = messages.files[number].size
@@ -247,41 +254,42 @@ def plan_ranges(
     return tuple(MessageRange(*ends) for ends in pairwise([*cuts, messages.end]))
 
 
-BATCH_MESSAGES: Final = 1 << 14  # messages of a batch, where each is a file
+BATCH_MESSAGES: Final = 1 << 14  # the most messages in a batch if each is a file
 NEWLINE: Final = 10
 RETURN: Final = 13
 Reader = OpenedFile | CompressedFile
 
 
 class ReadMessages(NamedTuple):
-    """Messages as they are read; one that cannot be read has an empty body and a problem."""
+    """Messages that were read. A message that cannot be read has an empty body and a problem."""
 
     messages: MessageBatch
     problems: tuple[Problem, ...] = ()
 
     def part(self, begin: int, stop: int) -> ReadMessages:
         """Return the messages from ``begin`` to before ``stop``."""
-        own = (p for p in self.problems if begin <= p.message < stop)
-        problems = tuple(Problem(p.message - begin, p.error) for p in own)
+        in_part = (p for p in self.problems if begin <= p.message < stop)
+        problems = tuple(Problem(p.message - begin, p.error) for p in in_part)
         return ReadMessages(self.messages.slice(begin, stop), problems)
 
 
 def read_messages(
     files: MessageFiles, start: MessagePlace = START, chunk: int = CHUNK
 ) -> Iterator[ReadMessages]:
-    """Yield the messages from a place on, through all later files."""
-    held: list[ReadMessages] = []
+    """Yield all messages from a position on, in batches of about ``chunk`` bytes."""
+    pending: list[ReadMessages] = []
     size = count = 0
     for read in _read(files, start, chunk):
-        own, number = int(read.messages.data.size), len(read.messages)
-        if held and (size + own > chunk or count + number > BATCH_MESSAGES):
-            yield join(held)
-            held, size, count = [], 0, 0
-        held.append(read)
-        size += own
+        read_bytes, number = int(read.messages.data.size), len(read.messages)
+        # Small files are combined into one batch.
+        if pending and (size + read_bytes > chunk or count + number > BATCH_MESSAGES):
+            yield join(pending)
+            pending, size, count = [], 0, 0
+        pending.append(read)
+        size += read_bytes
         count += number
-    if held:
-        yield join(held)
+    if pending:
+        yield join(pending)
 
 
 def _read(files: MessageFiles, start: MessagePlace, chunk: int) -> Iterator[ReadMessages]:
@@ -308,7 +316,7 @@ def _open(file: MessageFile) -> Reader:
 def _unlined(
     reader: Reader, files: MessageFiles, start: MessagePlace, chunk: int
 ) -> Iterator[ReadMessages]:
-    """Yield the message that a file is, or its parts from a place on if it is cut."""
+    """Yield the single message of a file, or its parts from an offset on if it is cut."""
     number, offset = start
     file = files.files[number]
     cutter = files.cutter if files.cutter and _has_more(file, files.cut_from) else None
@@ -335,7 +343,7 @@ def _unlined(
 
 
 def _has_more(file: MessageFile, size: int) -> bool:
-    """Return whether a file has more bytes; a compressed one is unpacked to see it."""
+    """Return True if a file has more than ``size`` bytes. A compressed file is unpacked to find out."""
     if file.codec is None:
         return file.size > size
     with _open(file) as reader:
@@ -343,6 +351,8 @@ def _has_more(file: MessageFile, size: int) -> bool:
 
 
 def _whole(reader: Reader, number: int, longest: int, chunk: int, why_not: str) -> MessageBatch:
+    """Return a file as one message. Raises DecodeError if it is too long."""
+    # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
     while not reader.ended(data.size) and size <= longest:
@@ -357,7 +367,12 @@ def _whole(reader: Reader, number: int, longest: int, chunk: int, why_not: str) 
 def _lines(
     reader: Reader, offset: int, chunk: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
-    """Yield whole lines: (offset, bytes). A line begins after a newline or at the file's start."""
+    """Yield blocks of complete lines with their offsets.
+
+    The first line is the first one that starts at or after ``offset``; lines start after a newline,
+    or at the start of the file.
+    """
+    # A line that starts exactly at the offset follows a newline at offset - 1.
     at = offset if offset == 0 else _after_newline(reader, offset - 1, chunk)
     size = chunk
     while not reader.ended(at):
@@ -366,6 +381,7 @@ def _lines(
             return
         if not reader.ended(at + data.size):
             length = _whole_lines(data)
+            # A line is longer than the buffer: read more.
             if not length:
                 if data.size > longest:
                     raise _too_long(reader.path, at, longest)
@@ -378,24 +394,24 @@ def _lines(
 
 
 def _whole_lines(data: pa.Buffer) -> int:
-    """Return the length of the whole lines that bytes begin with."""
-    # Lines are mostly short: the last newline is sought in the last bytes first.
+    """Return the length of the complete lines at the start of some bytes."""
+    # Lines are usually short, so search the last bytes for a newline first.
     tail = max(0, int(data.size) - 4096)
-    found = bytes(data[tail:]).rfind(b"\n")
-    if found >= 0:
-        return tail + found + 1
+    newline = bytes(data[tail:]).rfind(b"\n")
+    if newline >= 0:
+        return tail + newline + 1
     last: int = bytes(data).rfind(b"\n")
     return last + 1
 
 
 def _after_newline(reader: Reader, at: int, chunk: int) -> int:
-    """Return the place after the first newline from a place on."""
+    """Return the offset after the first newline from an offset on."""
     step = min(chunk, 1 << 16)
     while not reader.ended(at):
         data = bytes(reader.read(at, step))
-        found = data.find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
         if not data:
             break
         at += len(data)
@@ -403,7 +419,7 @@ def _after_newline(reader: Reader, at: int, chunk: int) -> int:
 
 
 def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeError:
-    hint = "Is the file one message a line (--message-per line)?"
+    hint = "Does the file have one message per line (--message-per line)?"
     return DecodeError(
         f"a message is longer than {longest} bytes",
         where=Where(source=path, offset=at),
@@ -412,27 +428,29 @@ def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeErro
 
 
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
-    """Return start and end of the lines that are not empty, without newline and return."""
+    """Return the starts and ends of non-empty lines, without their newline and carriage return."""
     octets = np.frombuffer(data, np.uint8)
     newlines = find_all(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
+        # The last line may lack its newline.
         newlines = np.append(newlines, len(octets))
     ends = newlines.astype(np.int64)
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
     ends = ends - ((ends > starts) & (octets[np.maximum(ends - 1, 0)] == RETURN))
+    # Empty lines do not count as messages.
     filled = ends > starts
     return starts[filled], ends[filled]
 
 
 def line_messages(data: pa.Buffer, begin: MessagePlace, _: str = "") -> ReadMessages:
-    """Return each line as a message; ``begin`` is the data's place."""
+    """Return each line as a message. ``begin`` is the position of the data."""
     starts, ends = line_bounds(data)
     files = np.full(len(starts), begin.file, np.int64)
     return ReadMessages(MessageBatch(data, starts, ends, files, starts + begin.offset))
 
 
 def json_messages(data: pa.Buffer, begin: MessagePlace, source: str = "") -> ReadMessages:
-    """Return the body and headers of each JSON line; ``begin`` is the data's place."""
+    """Parse the body and headers of each JSON line. ``begin`` is the position of the data."""
     starts, ends = line_bounds(data)
     view = memoryview(data)
     bodies, headers, problems = [], [], []
@@ -459,7 +477,7 @@ def json_messages(data: pa.Buffer, begin: MessagePlace, source: str = "") -> Rea
 
 
 def join(parts: Sequence[ReadMessages]) -> ReadMessages:
-    """Return messages of several files together; a single part is not copied."""
+    """Combine messages of several files. A single part is not copied."""
     if len(parts) == 1:
         return parts[0]
     batches = [part.messages for part in parts]

@@ -1,8 +1,9 @@
-"""A growing folder of message files as a stream: files are taken in the order of their names, each once.
+"""A growing folder of message files as a stream: files are taken in name order, each once.
 
-An offset names the last file that was taken, how many files there were up to it, a sum over their names and sizes, and when
-the last of them was modified: enough to give the same batch again, and to notice what must not be. Files must appear whole
-(written elsewhere, or under a name that begins with a point, and renamed), with names that sort after those before.
+An offset has the last file that was taken, the number of files up to it, a checksum of their names
+and sizes, and the latest modification time. That is enough to repeat a batch exactly, and to detect
+forbidden changes. Files must appear complete (written elsewhere, or under a name that starts with a
+dot, and renamed), with names that sort after all earlier ones.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from trailgate.storage.files.found_files import FoundFile
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """How much a batch may hold; one transaction is never torn, so that it may hold more."""
+    """The maximum size of a batch. It may contain more if a single transaction is larger."""
 
     files: int | None = None
     bytes: int | None = None
@@ -30,12 +31,12 @@ NO_LIMIT: Final = BatchLimit()
 
 
 WRAP: Final = 1 << 64
-HINT: Final = "Files are taken in the order of their names: give a new file a name that sorts after the others, and do not change old ones"
+HINT: Final = "Files are read in name order: name a new file so that it sorts after the others, and do not change old ones"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageOffset:
-    """The files up to one, which is the last that was taken; ``file`` is empty before the first one."""
+    """All files up to ``file``, the last one taken; it is "" before the first file."""
 
     file: str = ""
     count: int = 0
@@ -44,12 +45,12 @@ class MessageOffset:
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
-        """Return the offset of its JSON form."""
+        """Parse an offset from its JSON form."""
         check = int(str(offset["check"]), 16)
         return cls(str(offset["file"]), int(offset["count"]), check, int(offset["modified"]))
 
     def json(self) -> dict[str, Any]:
-        """Return the offset as JSON; Spark compares the text, so the order of keys is fixed."""
+        """Return the offset as JSON. Spark compares the text, so the order of keys is fixed."""
         return {
             "file": self.file,
             "count": self.count,
@@ -58,9 +59,10 @@ class MessageOffset:
         }
 
     def after(self, files: Sequence[FoundFile]) -> MessageOffset:
-        """Return the offset when these files are taken too."""
+        """Return the offset after these files are taken too."""
         if not files:
             return self
+        # A sum does not depend on the order, and can be extended by later files.
         check = sum(map(_check, files), self.check) % WRAP
         modified = max((file.modified or 0 for file in files), default=0)
         return MessageOffset(
@@ -75,24 +77,23 @@ BEGIN: Final = MessageOffset()
 
 
 class MessageStream:
-    """Finds the ends of batches, and their files; ``find`` lists the folder as it is now."""
+    """Finds the ends of batches, and their files. ``find`` lists the folder as it is now."""
 
     def __init__(self, find: Callable[[], Sequence[FoundFile]]) -> None:
         self._find = find
         self._target: str | None = None
-        self._taken: frozenset[str] | None = (
-            None  # names up to the last offset, as this process saw them
-        )
+        # The names up to the last offset, as this process saw them.
+        self._taken: frozenset[str] | None = None
         self._at = ""
 
     def stop_at_present_end(self) -> None:
-        """Let no later batch take a file that is not there now."""
-        files = self._sort()
+        """Limit all later batches to files that exist now (Spark's ``availableNow``)."""
+        files = self._sorted_files()
         self._target = name_of(files[-1].path) if files else ""
 
     def latest(self, start: MessageOffset, limit: BatchLimit = NO_LIMIT) -> MessageOffset:
-        """Return where the next batch ends; raises StorageError for a file that came too late to be taken."""
-        files = self._sort()
+        """Return the end of the next batch. Raises StorageError if a file arrived too late to be taken."""
+        files = self._sorted_files()
         self._check_order(start, files)
         later = [file for file in files if name_of(file.path) > start.file]
         if self._target is not None:
@@ -106,36 +107,40 @@ class MessageStream:
         return end
 
     def files(self, start: MessageOffset, end: MessageOffset) -> list[FoundFile]:
-        """Return the files of a batch; raises StorageError where they are not those of its offsets."""
-        found = [file for file in self._sort() if start.file < name_of(file.path) <= end.file]
-        now = start.after(found)
+        """Return the files of a batch. Raises StorageError if they are not the same as before."""
+        batch_files = [
+            file for file in self._sorted_files() if start.file < name_of(file.path) <= end.file
+        ]
+        now = start.after(batch_files)
         if (now.count, now.check) != (end.count, end.check):
             problem = (
                 f"the batch from {start.file or 'the beginning'} to {end.file} had {end.count - start.count} files, "
-                f"and now has {len(found)}, or files of other sizes"
+                f"and now has {len(batch_files)}, or files of other sizes"
             )
-            raise StorageError(problem, hint="Put back the files of the batch as they were")
-        return found
+            raise StorageError(problem, hint="Restore the files of the batch as they were")
+        return batch_files
 
-    def _sort(self) -> list[FoundFile]:
+    def _sorted_files(self) -> list[FoundFile]:
         return sorted(self._find(), key=lambda file: name_of(file.path))
 
     def _check_order(self, start: MessageOffset, files: Sequence[FoundFile]) -> None:
-        """Raise where a file that sorts before the offset's came after it; files may have been removed."""
+        """Raise StorageError if a file arrived late: it sorts before the offset's file.
+
+        Files that were already taken may be removed.
+        """
         before = [file for file in files if name_of(file.path) <= start.file]
         late: list[FoundFile] = []
         if self._taken is not None and self._at == start.file:
             late = [file for file in before if name_of(file.path) not in self._taken]
+        # A file that changed after the last batch must not be taken again.
         late += [file for file in before if (file.modified or 0) > start.modified]
         if late:
             problem = (
-                f"the file came, or was changed, after {start.file} was taken, which sorts after it"
+                f"the file was added or changed after {start.file} was taken, which sorts after it"
             )
             raise StorageError(problem, where=Where(source=late[0].path), hint=HINT)
         if len(before) > start.count:
-            problem = (
-                f"{len(before)} files sort up to {start.file}, of which {start.count} were taken"
-            )
+            problem = f"{len(before)} files sort up to {start.file}, but only {start.count} of them were taken"
             raise StorageError(problem, hint=HINT)
 
 
@@ -145,7 +150,7 @@ def _check(file: FoundFile) -> int:
 
 
 def _bound(files: Sequence[FoundFile], limit: BatchLimit) -> Iterator[FoundFile]:
-    """Yield the files of a batch: never none, if there is one."""
+    """Yield the files of a batch: at least one, if there is any."""
     room = limit.bytes
     for number, file in enumerate(files):
         full = limit.files is not None and number >= limit.files

@@ -1,6 +1,6 @@
-"""Which part of a trail is read, and in what shape: one frozen value for all front ends.
+"""Options for reading part of a trail, as one frozen value for Python, Spark and the command line.
 
-Rows of a split chosen by position and by commit sequence number.
+``chosen_rows`` filters batches by position and commit sequence number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _patterns(value: Any) -> TablePatterns:
 
 
 def _position(text: str) -> str:
-    """Return a position as 20 digits, whose text order is that of places."""
+    """Normalize a position to 20 digits, so that positions compare as text."""
     return long_position(*parse_position(text))
 
 
@@ -42,7 +42,7 @@ DEFINITIONS: Final = Kind("a path or definitions", TEXT.read, instance(os.PathLi
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Which part of a trail is read, and in what shape; None: no such bound."""
+    """Which part of a trail to read, and in what form. None means no limit."""
 
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     tables: Annotated[
@@ -101,7 +101,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
-        """Return the options of these names; raises OptionError for an unknown or a bad one."""
+        """Build options from names and values. Raises OptionError if a name or value is wrong."""
         return cls(**OPTIONS.read(named))
 
     def __post_init__(self) -> None:
@@ -109,31 +109,31 @@ class ReadOptions:
             for row in OPTIONS:
                 if row.name in OF_OPERATIONS and getattr(self, row.name) is not None:
                     raise OptionError(
-                        f"{row.spelling} is about operations, records=all gives records",
-                        hint="Choose records by tables, fromPosition, toPosition or after",
+                        f"{row.spelling} applies to operations, but records=all returns records",
+                        hint="Select records by tables, fromPosition, toPosition or after",
                     )
         if self.table is not None and self.tables is not None:
             raise OptionError(
-                "table and tables are both given",
-                hint="table gives one table in its types, tables chooses some in the general shape",
+                "table and tables cannot be combined",
+                hint="table returns one table in its types, tables selects several in the general form",
             )
         if self.times is not None and self.table is None:
             raise OptionError(
-                "times is about the types of a table's columns, and no table is given",
-                hint="Without table the values of operations are text as they are in the trail",
+                "times applies to the columns of a table, but no table is given",
+                hint="Without table, the values of operations are text as in the trail",
             )
         for first, last in RANGES:
             low, high = getattr(self, first), getattr(self, last)
             if low is not None and high is not None and _is_above(low, high):
                 problem = f"{_spelling(first)} {low} is above {_spelling(last)} {high}"
-                raise OptionError(problem, hint="Nothing lies between the two")
+                raise OptionError(problem, hint="The range is empty")
 
     def check_csns(self, csn: str) -> None:
-        """Raise OptionError where a bound cannot be compared with CSNs like one of the trail's: they are numbers, and it is not."""
+        """Raise OptionError if a limit is not a number, but the trail's CSNs are."""
         for name in ("from_csn", "to_csn"):
             bound = getattr(self, name)
             if bound is not None and not _is_number(bound) and _is_number(csn):
-                problem = f"{_spelling(name)} is {bound!r}, and the CSNs of the trail are numbers, as {csn}"
+                problem = f"{_spelling(name)} is {bound!r}, but the CSNs of the trail are numbers such as {csn}"
                 raise OptionError(problem)
 
 
@@ -156,13 +156,13 @@ def _is_number(text: str) -> bool:
 
 
 def _is_above(low: str, high: str) -> bool:
-    """Return whether a range is empty, for whatever it is compared with: positions are text of one length."""
+    """Return True if a range is empty. Numbers compare as numbers, positions as text of equal length."""
     numbers = _is_number(low) and _is_number(high)
     return int(low) > int(high) if numbers else low > high
 
 
 def choosing_columns(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
-    """Return the columns that ``chosen_rows`` compares with the options."""
+    """Return the columns that ``chosen_rows`` needs."""
     prefix = "_" if typed else ""
     position = any((options.after, options.from_position, options.to_position))
     csn = any((options.from_csn, options.to_csn))
@@ -170,7 +170,7 @@ def choosing_columns(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
 
 
 def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    """Return the rows of a batch, of any shape, that the options ask for."""
+    """Return the rows of a batch, in any form, that the options select."""
     prefix = "_" if {"_position", "_csn"} & set(batch.schema.names) else ""
     masks = []
     for name, holds in (*POSITIONS, ("to_position", pc.less_equal)):
@@ -178,29 +178,30 @@ def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
         if bound is not None:
             masks.append(holds(batch[f"{prefix}position"], bound))
     if options.from_csn is not None:
+        # NULL stays NULL when inverted.
         masks.append(pc.invert(below_csn(batch[f"{prefix}csn"], options.from_csn)))
     if options.to_csn is not None:
         masks.append(pc.invert(above_csn(batch[f"{prefix}csn"], options.to_csn)))
     for mask in masks[1:]:
         masks[0] = pc.and_(masks[0], mask)
-    # A row without a CSN is on neither side of a bound: it is left out.
+    # A row without a CSN compares as NULL, so filter drops it.
     return batch.filter(masks[0]) if masks else batch
 
 
 def below_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return which commit sequence numbers are before a bound, null where there is none."""
+    """Return True for CSNs before a limit, NULL where there is no CSN."""
     return _compare(csn, bound, pc.less)
 
 
 def above_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return which commit sequence numbers are after a bound, null where there is none."""
+    """Return True for CSNs after a limit, NULL where there is no CSN."""
     return _compare(csn, bound, pc.greater)
 
 
 def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
-    """Return a comparison with a bound: as numbers where both are digits, else as text.
+    """Compare CSNs with a limit, as numbers if both are digits, else as text.
 
-    Numbers of any length: without leading zeros, the longer one is greater.
+    Numbers may have any length: without leading zeros, the longer one is greater.
     """
     as_text = holds(csn, bound)
     if not _is_number(bound):
@@ -214,7 +215,7 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
 
 
 def of_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
-    """Return which names are of these tables; a record without a name is of none."""
-    found = names.dictionary_encode()
-    fits = pa.array([tables.fits(name) for name in found.dictionary.to_pylist()], pa.bool_())
-    return fits.take(found.indices)
+    """Return a mask of the names that the patterns match. A record without a name matches none."""
+    encoded = names.dictionary_encode()
+    fits = pa.array([tables.fits(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
+    return fits.take(encoded.indices)

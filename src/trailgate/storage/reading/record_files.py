@@ -1,4 +1,9 @@
-"""Files of fixed-width records: listing, splits, and reading in chunks of whole records."""
+"""Read files of fixed-width records: list files, plan splits, and read complete records in chunks.
+
+Fixed-length records and lines can be split at any byte. For other formats, splits must start at
+record boundaries: they are found by the descriptor words around (``common_begin``), or by an index
+from one pass over all record lengths.
+"""
 
 from __future__ import annotations
 
@@ -36,32 +41,32 @@ from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, code
 from trailgate.storage.reading.record_index import Cut, IndexKey, KeptIndex, RecordIndex
 
 SPLIT_BYTES: Final = 64 << 20
-WHOLE_FILE: Final = 1 << 61  # bytes of a split that no file has
-UNKNOWN: Final = 1 << 62  # the end of a compressed file
-LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
-# How much is read to find where a split begins, in lengths of the longest record.
+WHOLE_FILE: Final = 1 << 61  # as the size of a split: larger than any file
+UNKNOWN: Final = 1 << 62  # as the end of a compressed file
+LONGEST: Final = 1 << 30  # bytes of a record; a longer one is taken as a wrong length
+# How much to read to find the start of a split, in multiples of the maximum record length.
 WINDOWS: Final = (2, 4, 16)
-KEPT_BYTES: Final = 1 << 20  # about so far from each other are the offsets of an index that is kept
+KEPT_BYTES: Final = 1 << 20  # the approximate distance of the offsets in a stored index
 WHAT: Final = "file of records"
-NOT_FIXED: Final = "Is the record length right? Files with words before records, or lines, have another recordFormat: V, VB, line"
-NO_FILES: Final = "%s: no file of records is in any of its folders, so there are no rows"
-NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # what a folder is named for NULL
+NOT_FIXED: Final = "Is the record length right? Files with descriptor words, or lines, have another recordFormat: V, VB, line"
+NO_FILES: Final = "%s: there are no files of records in its folders, so there are no rows"
+NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # the folder value that stands for NULL
 LOG: Final = logging.getLogger(__name__)
 
 
 class Search(Enum):
-    """How is found where the splits of a file begin whose records have lengths of their own."""
+    """How to find the starts of a file's splits if records vary in length."""
 
-    WORDS = "words"  # by the descriptor words around; by an index where they leave a doubt
+    WORDS = "words"  # by the descriptor words around; by an index if these are ambiguous
     INDEX = "index"  # by one pass over the lengths of all records
-    KEPT = "kept"  # by an index beside the file, which the first reading makes
+    KEPT = "kept"  # by an index stored beside the file, which the first read creates
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file whose records are in the bytes [begin, size); a compressed one has a codec.
+    """A file with records in the bytes [begin, size). ``codec`` is set if it is compressed.
 
-    ``partitions`` are the names and values of folders that it is in.
+    ``partitions`` are the names and values of the folders around it.
     """
 
     path: str
@@ -76,8 +81,8 @@ class RecordFile:
 class RecordSplit:
     """The records that begin in the bytes [start, end) of a file.
 
-    Of an ``exact`` split the records fill these bytes. ``first`` is how many records precede them, None if that is unknown, and ``left``
-    how many bytes are left of the block in which they begin.
+    An ``exact`` split contains complete records only. ``first`` is the number of records before it
+    (None if unknown), and ``left`` the number of bytes left in the block in which it begins.
     """
 
     file: RecordFile
@@ -88,16 +93,17 @@ class RecordSplit:
     left: int = 0
 
     def anywhere(self) -> RecordSplit:
-        """Return the split with an absolute path: it is read in another working folder."""
+        """Return the split with an absolute path, as workers have different working directories."""
         return replace(self, file=replace(self.file, path=absolute(self.file.path)))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
-    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file, in whose block ``left`` bytes are left.
+    """Complete records ``data[starts[i]:ends[i]]``. ``base`` is the data's offset in the file.
 
-    ``first`` is how many records of the file precede these, None if that is unknown. ``places`` are the offsets in the file of records that the data
-    has joined from several places.
+    ``left`` is the number of bytes left in the block at ``base``. ``first`` is the number of
+    records before these in the file (None if unknown). ``places`` are the offsets in the file of
+    records that were joined from segments.
     """
 
     path: str
@@ -111,10 +117,11 @@ class RecordChunk:
 
 
 def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tuple[RecordFile, ...]:
-    """Return the files at an address or several, as ``find_files`` does; empty ones are left out.
+    """Return the non-empty files at one or several addresses, as ``find_files`` does.
 
-    With ``partitions``, names of folders ``NAME=VALUE``, all folders below are searched. There may be no file in them, which is logged; raises
-    StorageError for a file that is not in a folder of each name.
+    With ``partitions`` (names of folders ``NAME=VALUE``), all folders below are searched; it is
+    only logged if they contain no files. Raises StorageError if a file is not in a folder of each
+    name.
     """
     found = find_files(path, "records", "there is no file or folder", deep=bool(partitions))
     if not found:
@@ -133,13 +140,15 @@ def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tupl
 
 
 def _partitions(path: str, names: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
-    """Return the values that the folders of a file have for names."""
+    """Return the partition values of a file, from its folders."""
     folders = [part.partition("=") for part in path.split("/")[:-1]]
     values = {name: unquote(value) for name, equals, value in folders if equals}
     for name in names:
         if name not in values:
             problem = f"the file is not in a folder {name}=VALUE"
-            raise StorageError(problem, where=Where(source=path), hint="It is named by partitions")
+            raise StorageError(
+                problem, where=Where(source=path), hint="The option partitions needs it"
+            )
     return tuple((name, None if values[name] == NULL_VALUE else values[name]) for name in names)
 
 
@@ -151,9 +160,9 @@ def plan_record_splits(
     *,
     numbered: bool = False,
 ) -> list[RecordSplit]:
-    """Return splits that together hold every record once; ``numbered`` ones have records whose numbers are known.
+    """Return splits that together contain every record once.
 
-    A compressed file is one split.
+    With ``numbered``, the numbers of their records are known. A compressed file is a single split.
     """
     framing.check()
     splits: list[RecordSplit] = []
@@ -172,12 +181,12 @@ def _without_head(file: RecordFile, framing: Framing) -> RecordFile:
     """Return a file without the bytes of its header and trailer."""
     if framing.trailer_bytes and file.codec is not None:
         hint = "Unpack it first"
-        problem = f"the trailer of {framing.trailer_bytes} bytes of a compressed file is not known"
+        problem = f"a trailer of {framing.trailer_bytes} bytes cannot be found in a compressed file"
         raise DecodeError(problem, where=Where(source=file.path), hint=hint)
     end = file.size - framing.trailer_bytes
     if file.codec is None and end < framing.header_bytes:
-        both = f"a header of {framing.header_bytes} and a trailer of {framing.trailer_bytes}"
-        problem = f"{file.size} bytes are fewer than {both}"
+        ends_text = f"a header of {framing.header_bytes} and a trailer of {framing.trailer_bytes}"
+        problem = f"{file.size} bytes are fewer than {ends_text}"
         raise DecodeError(problem, where=Where(source=file.path))
     return replace(file, begin=framing.header_bytes, size=end)
 
@@ -189,7 +198,7 @@ def _has_bytes(file: RecordFile) -> bool:
 def _splits(
     file: RecordFile, framing: Framing, step: int, search: Search, numbered: bool
 ) -> list[RecordSplit]:
-    """Return the splits of a file whose records are of several lengths."""
+    """Return the splits of a file whose records vary in length."""
     if step >= file.size - file.begin:
         return [RecordSplit(file, file.begin, file.size)]
     skips = framing.skip_first or framing.skip_last
@@ -208,33 +217,34 @@ def _splits(
 
 
 def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[Cut] | None:
-    """Return cuts at records that are certain by the descriptor words around them; None where they are not."""
+    """Find split starts that the surrounding descriptor words prove. Returns None if any is unclear."""
     longest = framing.longest
-    # So many records have the first and the last split at least.
+    # The minimum number of records in the first and last split. Skipped records must all be there.
     certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
     cuts = [Cut(file.begin, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
+        # The last split may be up to half a step longer, rather than leaving a tiny one.
         for border in range(file.begin + step, file.size - step // 2, step):
             at = border - longest
-            found = None
+            boundary = None
             for windows in WINDOWS:
                 data = opened.read(at, windows * longest)
                 last = opened.ended(at + data.size)
-                found = common_begin(octets(data), framing, last=last)
-                if found is not None or last:
+                boundary = common_begin(octets(data), framing, last=last)
+                if boundary is not None or last:
                     break
-            if found is None:
+            if boundary is None:
                 return None
-            cuts.append(Cut(at + found, None))
+            cuts.append(Cut(at + boundary, None))
     return cuts
 
 
 def _index(file: RecordFile, framing: Framing, search: Search, step: int) -> RecordIndex:
-    """Return the index of a file's records: the one that is kept beside it if asked for, else that of one pass over all lengths.
+    """Return the index of a file's records: the stored one, or one from a pass over all lengths.
 
-    Where that pass fails, whoever reads the last split meets the error.
+    If that pass fails, the index ends early, and reading the last split raises the error.
     """
     key = IndexKey(file.path, file.size, file.modified, framing)
     is_kept = search is Search.KEPT
@@ -242,10 +252,10 @@ def _index(file: RecordFile, framing: Framing, search: Search, step: int) -> Rec
         return kept.index
     cuts = [Cut(file.begin, 0)]
     count = 0
-    whole = RecordSplit(file, file.begin, file.size)
+    all_records = RecordSplit(file, file.begin, file.size)
     size = KEPT_BYTES if is_kept else min(CHUNK, max(1, step // 4))
     try:
-        for chunk in _chunks(whole, framing, size):
+        for chunk in _chunks(all_records, framing, size):
             assert chunk.first is not None, "one split has all records"
             if chunk.base > file.begin:
                 cuts.append(Cut(chunk.base, chunk.first, chunk.left))
@@ -259,10 +269,11 @@ def _index(file: RecordFile, framing: Framing, search: Search, step: int) -> Rec
 
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
+    """Return the splits of a file of fixed-length records."""
     length = framing.length
     size = file.size - file.begin
     if size % length:
-        problem = f"{size} bytes are not a whole number of records of {length}"
+        problem = f"{size} bytes are not a multiple of the record length {length}"
         where = Where(source=file.path, offset=file.size - size % length)
         raise DecodeError(problem, where=where, hint=NOT_FIXED)
     first = file.begin + framing.skip_first * length
@@ -274,7 +285,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
 def read_record_split(
     split: RecordSplit, framing: Framing, chunk: int = CHUNK
 ) -> Iterator[RecordChunk]:
-    """Yield a split's records; raises DecodeError with file and offset where the framing is wrong."""
+    """Yield a split's records. Raises DecodeError with file and offset if the framing is wrong."""
     try:
         yield from _without_ends(_chunks(split, framing, chunk), split, framing)
     except TrailgateError as error:
@@ -282,6 +293,7 @@ def read_record_split(
 
 
 def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
+    """Yield the records of a split in chunks, and double the chunk if it has no complete record."""
     with _open(split) as file:
         at, first = _first(file, split, framing, chunk), _records_before(split, framing)
         size, left = chunk, split.left
@@ -290,27 +302,28 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
             data = file.read(at, size)
             finish = file.ended(at + data.size)
             try:
-                found, wrong = _found(data, framing, at, finish=finish), None
-            except DecodeError as error:  # records before it are whole
+                frames, damage = _frames_at(data, framing, at, finish=finish), None
+            except DecodeError as error:  # yield the complete records before the damage first
                 data = data.slice(0, (error.where.offset or at) - at)
-                found, wrong = _found(data, framing, at, finish=False), error
-            own = len(found.starts)
+                frames, damage = _frames_at(data, framing, at, finish=False), error
+            owned = len(frames.starts)
+            # Records that begin after the split's end belong to the next split.
             if split.end < split.file.size and not split.exact:
-                own = int(np.searchsorted(found.starts + at, split.end))
-            if own:
-                starts, ends = found.starts[:own], found.ends[:own]
-                places = None if found.places is None else found.places + at
-                own_data = data if found.data is None else pa.py_buffer(found.data)
+                owned = int(np.searchsorted(frames.starts + at, split.end))
+            if owned:
+                starts, ends = frames.starts[:owned], frames.ends[:owned]
+                places = None if frames.places is None else frames.places + at
+                own_data = data if frames.data is None else pa.py_buffer(frames.data)
                 yield RecordChunk(split.file.path, own_data, starts, ends, at, first, left, places)
-                first = None if first is None else first + own
-            if wrong is not None and own == len(found.starts):
-                raise _split_error(wrong, split)
-            if finish or own < len(found.starts):
+                first = None if first is None else first + owned
+            if damage is not None and owned == len(frames.starts):
+                raise _split_error(damage, split)
+            if finish or owned < len(frames.starts):
                 return
-            if not found.end:
+            if not frames.end:
                 size = _larger(size, at)
                 continue
-            at, left, size = at + found.end, found.left, chunk
+            at, left, size = at + frames.end, frames.left, chunk
 
 
 def _open(split: RecordSplit) -> OpenedFile | CompressedFile:
@@ -321,16 +334,16 @@ def _open(split: RecordSplit) -> OpenedFile | CompressedFile:
 
 
 def _split_error(error: DecodeError, split: RecordSplit) -> DecodeError:
-    """Return the error of a split; records that go over its end are not those at which the next one begins."""
+    """Return a clearer error if the records of an exact split run over its end."""
     if not (isinstance(error, TruncatedError) and split.exact and split.end < split.file.size):
         return error
-    problem = f"the records do not end where the next split of the file begins, at byte {split.end}"
-    hint = "Is a length damaged, or a block longer than 64 KB? splitSearch=index finds splits by all lengths"
+    problem = f"the records do not end at byte {split.end}, where the file's next split begins"
+    hint = "Is a length damaged, or a block longer than 64 KB? splitSearch=index reads all lengths to find splits"
     return DecodeError(problem, where=error.where, hint=hint)
 
 
 def _records_before(split: RecordSplit, framing: Framing) -> int | None:
-    """Return how many records precede a split in its file; None where that is unknown."""
+    """Return the number of records before a split, or None if unknown."""
     if framing.kind is FrameKind.FIXED:
         return (split.start - split.file.begin) // framing.length
     return split.first if split.start > split.file.begin else 0
@@ -338,12 +351,12 @@ def _records_before(split: RecordSplit, framing: Framing) -> int | None:
 
 def _larger(size: int, at: int) -> int:
     if size >= LONGEST:
-        problem = f"a record of more than {LONGEST} bytes"
-        raise DecodeError(problem, where=Where(offset=at), hint="Is the framing the right one?")
+        problem = f"a record has more than {LONGEST} bytes"
+        raise DecodeError(problem, where=Where(offset=at), hint="Is the framing wrong?")
     return 2 * size
 
 
-def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frames:
+def _frames_at(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frames:
     try:
         return find_frames(octets(data), framing, finish=finish)
     except DecodeError as error:
@@ -354,18 +367,19 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
 def _first(
     file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, chunk: int
 ) -> int:
-    """Return where the split's first record begins: lines begin after a delimiter."""
+    """Return the offset of the split's first record. Lines start after a delimiter."""
     begins = split.exact or split.start == split.file.begin
     if framing.kind is not FrameKind.LINE or begins:
         return split.start
     mark = framing.delimiter
-    # A line begins here too if its delimiter ends where the split begins.
+    # If a delimiter ends where the split begins, a line begins there.
     at = max(split.file.begin, split.start - len(mark))
     while at < split.end:
         data = file.read(at, chunk + len(mark))
-        place = data.to_pybytes().find(mark)
-        if place >= 0:
-            return int(at + place + len(mark))
+        mark_at = data.to_pybytes().find(mark)
+        if mark_at >= 0:
+            return int(at + mark_at + len(mark))
+        # Keep the last bytes, as a delimiter may begin in them.
         at += max(1, data.size - len(mark) + 1)
     return split.end
 
@@ -373,25 +387,29 @@ def _first(
 def _without_ends(
     chunks: Iterator[RecordChunk], split: RecordSplit, framing: Framing
 ) -> Iterator[RecordChunk]:
-    """Yield chunks without the records of the file's header and trailer."""
+    """Yield chunks without the file's header and trailer records.
+
+    Chunks are kept back as long as they may contain trailer records.
+    """
     if framing.kind is FrameKind.FIXED and split.file.codec is None:
-        yield from chunks  # the plan left them out
+        yield from chunks  # the splits exclude them already
         return
     before = framing.skip_first if split.start == split.file.begin else 0
     after = framing.skip_last if split.end >= split.file.size else 0
-    held: deque[RecordChunk] = deque()
+    pending: deque[RecordChunk] = deque()
     for chunk in chunks:
         skipped = min(before, len(chunk.starts))
         before -= skipped
-        held.append(_part(chunk, skipped, len(chunk.starts)))
-        while held and _records(held) - len(held[0].starts) >= after:
-            yield held.popleft()
-    left = _records(held) - after
-    for chunk in held:
-        if left <= 0:
+        pending.append(_part(chunk, skipped, len(chunk.starts)))
+        # Yield the oldest chunk once enough records follow for the trailer.
+        while pending and _records(pending) - len(pending[0].starts) >= after:
+            yield pending.popleft()
+    remaining = _records(pending) - after
+    for chunk in pending:
+        if remaining <= 0:
             return
-        yield _part(chunk, 0, min(left, len(chunk.starts)))
-        left -= len(chunk.starts)
+        yield _part(chunk, 0, min(remaining, len(chunk.starts)))
+        remaining -= len(chunk.starts)
 
 
 def _records(chunks: deque[RecordChunk]) -> int:

@@ -1,7 +1,8 @@
-"""Where splits of a file can begin whose records have lengths of their own: an index, which one pass over all lengths makes.
+"""An index of record boundaries, at which splits of a file can start if records vary in length.
 
-It can be kept beside the file, as ``.NAME.records``, for the next reading. A kept index is used for the same bytes only: as many as it states, modified when it states,
-and cut into records in the same way.
+One pass over all record lengths creates it. It can be stored beside the file as ``.NAME.records``
+for later reads. A stored index is only used if the file's size and modification time, and the
+framing, are unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _UNFINISHED: Final = ".unfinished"
 
 
 class Cut(NamedTuple):
-    """Where a split begins, how many records precede it, None if that is unknown, and how much is left of its block."""
+    """The start of a split: its offset, the number of records before it, and bytes left in its block."""
 
     start: int
     first: int | None
@@ -34,13 +35,16 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Offsets at which splits of a file can begin, in their order, and how many records the file has."""
+    """Offsets at which splits of a file can start, in order, and the file's number of records."""
 
     cuts: Sequence[Cut]
     count: int
 
     def choose(self, step: int, framing: Framing) -> list[Cut]:
-        """Return the cuts of splits of about ``step`` bytes; the first and the last one have the records of a header and trailer."""
+        """Return the starts of splits of about ``step`` bytes.
+
+        All header records are in the first split, and all trailer records in the last one.
+        """
         chosen = [self.cuts[0]]
         for cut in self.cuts:
             if cut.start >= chosen[-1].start + step and (cut.first or 0) >= framing.skip_first:
@@ -51,7 +55,7 @@ class RecordIndex:
 
 
 class IndexKey(NamedTuple):
-    """What an index is about: a file as it is, and how it is cut into records."""
+    """Identifies an index: the file in its current state, and how it is cut into records."""
 
     path: str
     size: int
@@ -60,13 +64,13 @@ class IndexKey(NamedTuple):
 
     @property
     def stated(self) -> dict[str, object]:
-        """Return what an index states that it is about."""
+        """The identifying facts as the index file states them."""
         framing = sha256(repr(self.framing).encode()).hexdigest()
         return {"size": self.size, "modified": self.modified, "framing": framing}
 
     @property
     def place(self) -> tuple[fs.FileSystem, str]:
-        """Return the store and the path of the index."""
+        """The store and path of the index file."""
         store, path = locate(self.path)
         folder, slash, name = path.rpartition("/")
         return store, f"{folder}{slash}.{name}{SUFFIX}"
@@ -74,35 +78,36 @@ class IndexKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptIndex:
-    """An index in a file."""
+    """An index that is stored in a file."""
 
     key: IndexKey
     index: RecordIndex
 
     @classmethod
     def load(cls, key: IndexKey) -> Self | None:
-        """Return the index beside a file; None where there is none, or it is about other bytes."""
+        """Read the index beside a file. Returns None if it does not exist or is out of date."""
         store, path = key.place
         with suppress(OSError, ValueError, TypeError, KeyError):
             with store.open_input_stream(path) as file:
-                held = json.loads(file.read())
-            if key.modified is not None and held["about"] == key.stated:
-                cuts = [Cut(*map(int, cut)) for cut in held["cuts"]]
-                return cls(key, RecordIndex(cuts, int(held["count"]))) if cuts else None
+                content = json.loads(file.read())
+            if key.modified is not None and content["about"] == key.stated:
+                cuts = [Cut(*map(int, cut)) for cut in content["cuts"]]
+                return cls(key, RecordIndex(cuts, int(content["count"]))) if cuts else None
         return None
 
     def keep(self) -> None:
-        """Write the index beside the file; raises StorageError where that cannot be."""
+        """Write the index beside the file. Raises StorageError if that fails."""
         store, path = self.key.place
-        own = f"{path}.{uuid.uuid4().hex[:12]}{_UNFINISHED}"  # of this run: another one may keep an index, too
-        held = {"about": self.key.stated, "count": self.index.count, "cuts": self.index.cuts}
+        # A unique name, since other runs may write the index at the same time.
+        temporary = f"{path}.{uuid.uuid4().hex[:12]}{_UNFINISHED}"
+        content = {"about": self.key.stated, "count": self.index.count, "cuts": self.index.cuts}
         try:
-            with store.open_output_stream(own) as file:
-                file.write(json.dumps(held).encode())
-            store.move(own, path)
+            with store.open_output_stream(temporary) as file:
+                file.write(json.dumps(content).encode())
+            store.move(temporary, path)
         except (OSError, NotImplementedError, StorageError) as error:
             with suppress(OSError):
-                store.delete_file(own)
-            problem = f"the index of the file's records cannot be kept: {error}"
-            hint = "splitSearch=index finds splits without keeping them"
+                store.delete_file(temporary)
+            problem = f"the index of the file's records cannot be stored: {error}"
+            hint = "splitSearch=index finds splits without storing an index"
             raise StorageError(problem, where=Where(source=self.key.path), hint=hint) from error

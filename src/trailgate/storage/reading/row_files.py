@@ -1,4 +1,4 @@
-"""Files of rows, Parquet and JSON lines, as batches of columns: what is to be written as records."""
+"""Read rows from Parquet files and JSON lines as Arrow batches, to be written as records."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from trailgate.storage.files.addresses import locate
 from trailgate.storage.files.found_files import Addresses, find_files
 from trailgate.storage.files.opened_file import codec_of
 
-BLOCK: Final = 1 << 23  # bytes of JSON lines that are read at once: an object may not be longer
+BLOCK: Final = 1 << 23  # bytes of JSON lines to read at once, and so the maximum of an object
 ROWS: Final = 1 << 14
 
 
 def find_row_files(path: Addresses) -> tuple[tuple[str, str], ...]:
-    """Return the files at an address or several, each with its form by its ending; raises OptionError for another ending."""
+    """Return the files at one or several addresses, each with its format by its suffix.
+
+    Raises OptionError if a suffix is unknown.
+    """
     found = find_files(path, "rows", "there is no file or folder")
     return tuple((file.path, _form_of(file.path)) for file in found if file.size)
 
@@ -34,13 +37,16 @@ def _form_of(path: str) -> str:
     if form is None:
         known = ", ".join(FORMS)
         raise OptionError(
-            f"{path} has none of the endings {known}", hint="Rows are read from such files"
+            f"{path} has none of the suffixes {known}", hint="Rows can only be read from such files"
         )
     return form
 
 
 def read_rows(path: str, form: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file; the values of JSON have the types of the schema's columns. Raises StorageError, DecodeError."""
+    """Yield the rows of a file. JSON values are converted to the types of the schema.
+
+    Raises StorageError or DecodeError.
+    """
     try:
         yield from _READERS[form](path, schema)
     except OSError as error:
@@ -51,8 +57,8 @@ def read_rows(path: str, form: str, schema: pa.Schema) -> Iterator[pa.RecordBatc
 
 
 def _read_parquet(path: str, _: pa.Schema) -> Iterator[pa.RecordBatch]:
-    store, place = locate(path)
-    with store.open_input_file(place) as file:
+    store, path_in_store = locate(path)
+    with store.open_input_file(path_in_store) as file:
         yield from pq.ParquetFile(file).iter_batches(ROWS)
 
 
@@ -68,8 +74,8 @@ def _read_json(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def _unpacked(path: str) -> Iterator[Any]:
-    store, place = locate(path)
-    with store.open_input_stream(place, compression=codec_of(path)) as file:
+    store, path_in_store = locate(path)
+    with store.open_input_stream(path_in_store, compression=codec_of(path)) as file:
         yield file
 
 

@@ -1,8 +1,10 @@
-"""Splits of a trail: which transactions a task owns, read to their end in flat memory.
+"""Read splits of a trail: each split owns certain transactions, and reads them to their end.
 
-A split is a range of a trail and owns the transactions that begin in it. Whoever owns a transaction
-reads it to its end, after the split's end and into later files if it must. At the level of records a split has every record that begins in it,
-transactions or not. What readers report next to the rows goes to the log, which is stderr unless a program handles it.
+A split is a range of a trail, and owns the transactions that begin in it. Its reader reads these to
+their end, beyond the split's end and into later files if necessary, and skips the rest of a
+transaction that began earlier. When reading records instead of operations, a split has every record
+that begins in it. Memory is constant: one chunk at a time is decoded. Notices that are not part of
+the rows go to the log, which is stderr unless a program handles it.
 """
 
 from __future__ import annotations
@@ -43,28 +45,30 @@ from trailgate.trail.writing.trail_format import RELEASES
 LOG: Final = logging.getLogger(__name__)
 HIGHEST_LEVEL: Final = max(release.level for release in RELEASES.values())
 UNDEFINED: Final = (
-    "%s: nothing defines %s%s: columns are numbered and numbers unscaled; the definitions file of its tables helps "
+    "%s: %s%s is not defined: columns are numbered and numbers unscaled; use a definitions file "
     "(--definitions FILE, or PREFIX.def)"
 )
 HELD: Final = (
-    "%s, byte %d: the last operation of an open transaction is left out, since more of it may follow "
-    "(--open-transactions show gives it)"
+    "%s, byte %d: the last operation of an open transaction is skipped, since more of it may follow "
+    "(--open-transactions show includes it)"
 )
 UNFINISHED: Final = (
-    "%s, byte %d: the file ends inside a record, which is left out (%d bytes): "
+    "%s, byte %d: the file ends inside a record, which is skipped (%d bytes): "
     "it is still being written, or the file was cut"
 )
-CUT: Final = "%s: the header states %d bytes, and the file has %d: its end is missing (trailgate check lists what is whole)"
+CUT: Final = "%s: the header states %d bytes, but the file has %d: its end is missing (trailgate check lists what is complete)"
 UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
-UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
-NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
+UNPAIRED: Final = "%s, byte %d: the last update is skipped: its after image is not written yet"
+NEWER: Final = (
+    "%s: the trail has level %d, but only levels up to %d are known: new features may be misread"
+)
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
-NAMED: Final = 3  # tables in a notice
+NAMED: Final = 3  # the most tables named in a notice
 
 
 class Notices:
-    """Logs each kind of notice once, however many readers of a trail share it."""
+    """Logs each notice once, however many readers of a trail share it."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
@@ -76,7 +80,7 @@ class Notices:
             LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
-        """Log where a file is another one than its name states, of a level that is not known, or shorter than its header states."""
+        """Warn if a file's number is wrong, its level is unknown, or the file is shorter than stated."""
         file, header = reader.file, reader.header
         if header is None:
             return
@@ -86,36 +90,36 @@ class Notices:
         if is_newer(header):
             self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
         stated = header.trail.file_size
-        # The header may have been written after the file was listed: then it states what the file has by now.
+        # If the header was written after the file was listed, it states the file's new size.
         if stated is not None and stated > file.size and stated > (size := reader.size_now()):
             self.once(CUT, file.path, stated, size)
 
     def of_undefined(self, path: str, names: list[str]) -> None:
-        """Log where nothing defines tables."""
+        """Warn if tables are not defined."""
         if names:
             more = f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
             self.once(UNDEFINED, path, ", ".join(names[:NAMED]), more)
 
 
 def is_newer(header: FileHeader) -> bool:
-    """Return whether a file is of a level that is not known."""
+    """Return True if a file has an unknown level."""
     return header.trail.compatibility > HIGHEST_LEVEL
 
 
 SPLIT_BYTES: Final = 64 << 20
 NOT_UNDERSTOOD: Final = (
-    "%s, byte %d: the trail has definitions of %s%s that are not understood; unless definitions are given "
-    "(--definitions FILE), their columns are numbered and numbers are unscaled"
+    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
+    "(--definitions FILE), columns are numbered and numbers are unscaled"
 )
-FILE_COST: Final = 256 << 10  # bytes that could be read while a file is opened
+FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
 
 
 @dataclass(frozen=True, slots=True)
 class TrailSplit:
     """The transactions that begin in [start, end).
 
-    ``whole`` takes the range as it is, whatever its first record is: right for the beginning of
-    a trail, where nobody else would take the rest of an earlier transaction.
+    ``whole`` means to start with the first record even if it continues a transaction. This is right
+    for the first split of a read, as no other split would have the rest of that transaction.
     """
 
     start: TrailPlace
@@ -128,21 +132,24 @@ def plan_splits(
     split_bytes: int = SPLIT_BYTES,
     bounds: tuple[TrailPlace, TrailPlace] | None = None,
 ) -> list[TrailSplit]:
-    """Return splits that together hold every operation between two places once, in order.
+    """Return splits that together contain every operation between two positions once, in order.
 
-    Large files are split, small ones put together.
+    Large files are divided, small files combined.
     """
     start, stop = bounds or (trail.begin, trail.end)
     cuts = _cuts(trail, split_bytes, (start, stop))
+    # Each split ends where the next one starts.
     ends = [*cuts[1:], stop]
     return [
-        TrailSplit(one, other, whole=one == start) for one, other in zip(cuts, ends, strict=True)
+        TrailSplit(start_, end_, whole=start_ == start)
+        for start_, end_ in zip(cuts, ends, strict=True)
     ]
 
 
 def _cuts(
     trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPlace, TrailPlace]
 ) -> list[TrailPlace]:
+    """Return the starts of the splits."""
     start, stop = bounds
     files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
     begins = [start.offset if file.number == start.number else 0 for file in files]
@@ -150,26 +157,28 @@ def _cuts(
         min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
     ]
     cost = min(FILE_COST, split_bytes)
+    # A small file counts as much as opening it costs.
     sizes = [max(end - begin, cost) for begin, end in zip(begins, ends, strict=True)]
     cuts = [start]
     for index, offset in even_cuts(sizes, split_bytes):
         file, at = files[index], begins[index] + offset
         if at >= ends[index]:
-            place = TrailPlace(file.number + 1, 0)
-        elif at < cost // 4:  # at a file's beginning no record is searched
-            place = TrailPlace(file.number, 0)
+            position = TrailPlace(file.number + 1, 0)
+        elif at < cost // 4:  # at the start of a file, no record must be searched
+            position = TrailPlace(file.number, 0)
         else:
-            place = TrailPlace(file.number, at)
-        if cuts[-1] < place < stop:
-            cuts.append(place)
+            position = TrailPlace(file.number, at)
+        if cuts[-1] < position < stop:
+            cuts.append(position)
     return cuts
 
 
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
-    Only what is ``wanted`` is decoded. ``charset`` None: what the file or the definitions state. ``give_open``: the last
-    operation of a transaction that is open at the trail's end is given, and not left out with a notice.
+    Only what is ``wanted`` is decoded. ``charset`` None means the charset of the file or the
+    definitions. With ``give_open``, the last operation of a transaction that is open at the trail's
+    end is returned; otherwise it is skipped with a notice.
     """
 
     def __init__(
@@ -196,7 +205,7 @@ class SplitReader:
         return self._trail.definitions
 
     def batches(self) -> Iterator[ChangeBatch]:
-        """Yield the operations, one batch a chunk."""
+        """Yield the operations, one batch per chunk."""
         split = self._split
         begin: TrailPlace | None = split.start
         if not split.whole:
@@ -212,29 +221,30 @@ class SplitReader:
     def _file(
         self, reader: TrailFileReader, begin: TrailPlace
     ) -> Generator[ChangeBatch, None, bool]:
-        """Yield the operations of one file; return whether the split's end was come to."""
+        """Yield the operations of one file. Returns True if the split's end was reached."""
         file = reader.file
         may_grow = self._trail.may_grow(file)
-        place = self._place(reader, begin)
-        if place is None:
+        offset = self._place(reader, begin)
+        if offset is None:
             return True
         self._notices.of_header(reader)
-        earlier = EarlierTables(reader, place)
+        earlier = EarlierTables(reader, offset)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
-        size = self._size(reader, place)
-        while place < file.size:
-            data = reader.read_into(self._room(size), place)
-            at_end = place + len(data) >= file.size
-            run, last = self._run(reader, data, place, may_grow=may_grow)
+        size = self._size(reader, offset)
+        while offset < file.size:
+            data = reader.read_into(self._room(size), offset)
+            at_end = offset + len(data) >= file.size
+            run, last = self._run(reader, data, offset, may_grow=may_grow)
+            # Metadata records before this point are read only as far as the records need them.
             if not earlier.complete:
-                tables = earlier.needed_by(data, run.view, place)
+                tables = earlier.needed_by(data, run.view, offset)
                 self._state = replace(self._state, tables=tables)
             decoded = decode(
                 data,
                 self._definitions,
                 file_number=file.number,
-                base_offset=place,
+                base_offset=offset,
                 state=replace(self._state, gives_open=at_end and self._give_open),
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(run, last=last),
@@ -246,20 +256,22 @@ class SplitReader:
                 yield decoded.batch
             left = decoded.consumed < run.view.end
             if at_end and not last:
-                self._note_end(reader, place + run.view.end)
+                self._note_end(reader, offset + run.view.end)
+            # Undecoded records at the end belong to an open transaction, or to an unfinished
+            # record.
             if last or at_end:
                 if left and not last:
                     _check_end(run, file.path)
                     held = UNPAIRED if self._give_open else HELD
-                    self._notices.once(held, file.path, place + decoded.consumed)
+                    self._notices.once(held, file.path, offset + decoded.consumed)
                 return last
-            place += decoded.consumed
-            # One operation may be longer than a chunk: it has pieces of large objects.
-            size = self._size(reader, place) if decoded.consumed else 2 * size
+            offset += decoded.consumed
+            # An operation with pieces of large objects may be longer than a chunk: read more then.
+            size = self._size(reader, offset) if decoded.consumed else 2 * size
         return False
 
     def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
-        """Return where records to read begin in a file; None where its writer has just begun it."""
+        """Return the offset of the first record to read, or None if the file's header is incomplete."""
         file = reader.file
         try:
             return max(begin.offset if file.number == begin.number else 0, reader.begin)
@@ -270,68 +282,77 @@ class SplitReader:
             raise
 
     def _announce(self, path: str, state: ReaderState) -> None:
-        """Log definitions of the trail that are not understood, once a table."""
-        found = state.tables.unread_since(self._state.tables, self._definitions)
-        names = [known.name for known in found if known.name not in self._announced]
+        """Log table definitions in the trail that are not understood, once per table."""
+        tables_unread = state.tables.unread_since(self._state.tables, self._definitions)
+        names = [known.name for known in tables_unread if known.name not in self._announced]
         if names:
             self._announced.update(names)
-            offset = min(known.offset for known in found)
+            offset = min(known.offset for known in tables_unread)
             LOG.warning(
                 NOT_UNDERSTOOD, mask_logins(path), offset, ", ".join(names[:NAMED]), _more(names)
             )
 
     def _note(self, path: str, batch: ChangeBatch) -> None:
-        """Log times that are not dates, and tables that nothing defines; those not understood are logged already."""
+        """Log invalid times and undefined tables, unless ``_announce`` has logged these already."""
         if any(undatable(block.op_ts).any() for block in batch.blocks):
             self._notices.once(UNDATABLE, path)
         names = {block.table.name for block in batch.blocks if block.table.guessed}
         self._notices.of_undefined(path, sorted(names - self._announced))
 
     def _note_end(self, reader: TrailFileReader, end: int) -> None:
-        """Log an unfinished record at a file's end, if the split goes so far. Raises DecodeError if records follow it."""
+        """Log an unfinished record at a file's end, if the split extends that far.
+
+        Raises DecodeError if records follow it.
+        """
         file, left = reader.file, reader.left_over(end)
         if left and TrailPlace(file.number, end) < self._split.end:
             self._notices.once(UNFINISHED, file.path, end, left)
 
     def _room(self, size: int) -> Octets:
-        """Return memory for a chunk, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
+        """Return a buffer for a chunk. It is reused, since columns are copies of its bytes.
+
+        Allocating new memory for each chunk would cost as much as reading it.
+        """
         if size > len(self._buffer):
             self._buffer = np.empty(size, np.uint8)
         return self._buffer[:size]
 
-    def _size(self, reader: TrailFileReader, place: int) -> int:
-        """Return how much to read: not far into what is most likely another split's."""
+    def _size(self, reader: TrailFileReader, offset: int) -> int:
+        """Return the number of bytes to read. It stops early if the next split probably starts there."""
         number, limit = self._split.end
-        if reader.file.number == number and place < limit:
-            return min(CHUNK, limit - place + LONGEST)
+        if reader.file.number == number and offset < limit:
+            return min(CHUNK, limit - offset + LONGEST)
         return CHUNK
 
     def _run(
-        self, reader: TrailFileReader, data: Octets, place: int, *, may_grow: bool
+        self, reader: TrailFileReader, data: Octets, offset: int, *, may_grow: bool
     ) -> tuple[Run, bool]:
-        """Return the records at a place up to the next split's first transaction, and whether that follows."""
+        """Read the records up to the first transaction of the next split. Returns True if that follows."""
         number, end = reader.file.number, self._split.end
-        view = reader.view(data, place)
-        found = Run(number, place, view, change_marks(view))
+        view = reader.view(data, offset)
+        run = Run(number, offset, view, change_marks(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
-            others = np.flatnonzero(found.has(BEGINS) & (found.starts >= limit))
+            # Transactions that begin at or after the split's end belong to the next split.
+            others = np.flatnonzero(run.has(BEGINS) & (run.starts >= limit))
             if len(others):
-                return found.take(slice(int(others[0]))), True
-        if place + len(data) < reader.file.size:
-            return _to_last_end(found), False
+                return run.take(slice(int(others[0]))), True
+        if offset + len(data) < reader.file.size:
+            return _to_last_end(run), False
         if not may_grow and view.end < len(data):
-            reader.left_over(place + view.end)  # raises if records follow
-            reader.view(data, place, finish=True)  # raises
-        return found, False
+            reader.left_over(offset + view.end)  # raises if records follow
+            reader.view(data, offset, finish=True)  # raises
+        return run, False
 
 
 def _to_last_end(run: Run) -> Run:
-    """Return records up to the end of the last transaction that ends among them, all where none does.
+    """Cut records after the last one that ends a transaction; return all if none does.
 
-    The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
-    record is not known to end a transaction: pieces of it may follow.
+    The records after it are read again with the next chunk, so no state must be carried over, and
+    restarts need not be considered. The very last record is not considered, since continuations of
+    it may follow.
     """
+    # From the second-to-last record backwards, so argmax finds the last end.
     ends = run.marks[-2::-1] & CLOSES != 0
     back = int(ends.argmax()) if len(ends) else 0
     if not len(ends) or not ends[back]:
@@ -344,11 +365,11 @@ def _more(names: list[str]) -> str:
 
 
 def _check_end(run: Run, path: str) -> None:
-    """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
+    """Raise TruncatedError if the last record ends its transaction but is marked as continued."""
     view = run.view
     if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
         raise TruncatedError(
-            "the last record is continued, but nothing follows it",
+            "the last record should be continued, but nothing follows it",
             where=Where(source=path, offset=int(run.starts[-1])),
             hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
         )
@@ -357,7 +378,7 @@ def _check_end(run: Run, path: str) -> None:
 def read_records(
     trail: TrailFiles, split: TrailSplit, notices: Notices | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records that begin in a split, what a restart undid among them; memory stays flat."""
+    """Yield the records that begin in a split, including those that a restart undid."""
     notices = notices or Notices()
     begin = split.start if split.whole else record_begin(trail, split.start)
     for file in trail.following(begin.number):
@@ -379,7 +400,7 @@ def _records(
     reader: TrailFileReader, start: int, limit: int, may_grow: bool, notices: Notices
 ) -> Iterator[pa.RecordBatch]:
     try:
-        place = max(start, reader.begin)
+        offset = max(start, reader.begin)
     except TruncatedError:
         if may_grow:
             notices.once(UNBEGUN, reader.file.path, reader.file.size)
@@ -387,22 +408,23 @@ def _records(
         raise
     header = reader.header
     oracle = header is not None and header.database.vendor == ORACLE
-    tables = reader.tables(place) if place > reader.begin else NO_TABLES
-    while place < limit:
-        data = reader.read(place, CHUNK)
-        at_end = place + len(data) >= reader.file.size
-        view = reader.view(data, place)
-        if at_end and (left := reader.left_over(place + view.end)):
-            reader.view(data, place, finish=not may_grow)
-            if place + view.end < limit:
-                notices.once(UNFINISHED, reader.file.path, place + view.end, left)
-        own = int((place + view.offsets < limit).sum())
-        if not own:
+    tables = reader.tables(offset) if offset > reader.begin else NO_TABLES
+    while offset < limit:
+        data = reader.read(offset, CHUNK)
+        at_end = offset + len(data) >= reader.file.size
+        view = reader.view(data, offset)
+        if at_end and (left := reader.left_over(offset + view.end)):
+            reader.view(data, offset, finish=not may_grow)
+            if offset + view.end < limit:
+                notices.once(UNFINISHED, reader.file.path, offset + view.end, left)
+        # Only the records that begin before the split's end.
+        owned = int((offset + view.offsets < limit).sum())
+        if not owned:
             return
-        source = trail_bytes(data, place, reader.order)
-        found = record_table(
-            source, view.take(slice(own)), reader.file.number, tables, oracle=oracle
+        source = trail_bytes(data, offset, reader.order)
+        table_found = record_table(
+            source, view.take(slice(owned)), reader.file.number, tables, oracle=oracle
         )
-        yield found.batch
-        tables = found.tables
-        place += view.end
+        yield table_found.batch
+        tables = table_found.tables
+        offset += view.end

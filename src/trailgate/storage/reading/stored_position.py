@@ -1,8 +1,9 @@
-"""Continue a trail at a stored position, if it still is the trail that the position is of.
+"""Continue a trail at a stored position, after checking that it is still the same trail.
 
-A stored position names the last operation that was applied. Beside it are the commit sequence number (CSN) and a digest of the operation's record: another trail
-under the same prefix has others. ``reached`` is where the next batch begins. It may be in a later file than the position,
-so files before it are not needed any more.
+A stored position has the last operation that was applied, its commit sequence number (CSN), and a
+digest of its record. A different trail under the same prefix has a different record there.
+``reached`` is where the next batch begins; it may be in a later file, so that earlier files can be
+removed.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from trailgate.trail.format.tokens import LOGCSN
 from trailgate.trail.records.record import TrailRecord, decode_record
 
 DIGEST_BYTES: Final = 8
-CONTINUE: Final = "Put the files back. To continue without the missing operations, name another group and skip what is applied: --group NAME{}"
-ANOTHER: Final = "To continue the earlier trail, put its files back. To apply this one from its beginning, empty the tables and name another group: --group NAME"
+CONTINUE: Final = "Restore the files. To continue without the missing operations, use a different group and skip the applied ones: --group NAME{}"
+ANOTHER: Final = "To continue the earlier trail, restore its files. To apply this one from its beginning, empty the tables and use a different group: --group NAME"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
-    """How far a trail was read: the last operation's position and CSN, a digest of its record, and where reading continues, each if it is known."""
+    """How far a trail was read: the last operation's position, CSN and digest, and where to continue.
+
+    All but the position may be unknown.
+    """
 
     position: str
     csn: str | None = None
@@ -36,35 +40,40 @@ class StoredPosition:
 
     @property
     def place(self) -> TrailPlace:
-        """Return the position as a place."""
+        """The position of the last operation."""
         return TrailPlace(*parse_position(self.position))
 
     @property
     def needed(self) -> TrailPlace:
-        """Return the first place that must still be in the trail."""
+        """The first position that must still be in the trail."""
         return TrailPlace(*parse_position(self.reached)) if self.reached else self.place
 
 
-def record_digest(trail: TrailFiles, place: TrailPlace) -> str:
-    """Return the digest of the record at a place; raises DecodeError if none begins there."""
-    with TrailFileReader(trail.file(place.number)) as reader:
-        data = reader.read(place.offset, LONGEST)
-        record = decode_record(data, order=reader.order, base=place.offset)
+def record_digest(trail: TrailFiles, position: TrailPlace) -> str:
+    """Return the digest of the record at a position. Raises DecodeError if none begins there."""
+    with TrailFileReader(trail.file(position.number)) as reader:
+        data = reader.read(position.offset, LONGEST)
+        record = decode_record(data, order=reader.order, base=position.offset)
     return _digest(data[: record.length].tobytes())
 
 
 def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
-    """Return where reading continues after a stored position. Raises StorageError if files or bytes are missing, or if the trail or a file of it is another one."""
-    place, needed = stored.place, stored.needed
+    """Return where reading continues after a stored position.
+
+    Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
+    different one.
+    """
+    position, needed = stored.place, stored.needed
     _check_files(trail, stored)
-    if place.number >= trail.begin.number:
+    if position.number >= trail.begin.number:
         _check_record(trail, stored)
     if stored.reached:
         return needed
-    return last_begin(trail, place) or trail.begin
+    return last_begin(trail, position) or trail.begin
 
 
 def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
+    """Raise StorageError if files or bytes that must still exist are missing."""
     needed, first = stored.needed, trail.begin.number
     where = Where(source=trail.prefix)
     if needed.number < first:
@@ -97,28 +106,29 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
 
 
 def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
-    """Raise StorageError if another record is at the position, or one of another transaction."""
-    place = stored.place
-    file = trail.file(place.number)
+    """Raise StorageError if the record at the position is a different one."""
+    position = stored.place
+    file = trail.file(position.number)
     with TrailFileReader(file) as reader:
         reader.check_number()
-        data = reader.read(place.offset, LONGEST)
+        data = reader.read(position.offset, LONGEST)
         try:
-            record = decode_record(data, order=reader.order, base=place.offset)
+            record = decode_record(data, order=reader.order, base=position.offset)
         except DecodeError:
-            raise _another(trail, stored, "no record begins there now") from None
+            raise _another(trail, stored, "no record starts there now") from None
     if stored.digest and stored.digest != _digest(data[: record.length].tobytes()):
-        raise _another(trail, stored, "the record there is another one now")
-    csn = _csn(trail, place, record)
+        raise _another(trail, stored, "the record there is a different one now")
+    csn = _csn(trail, position, record)
     if stored.csn is not None and csn is not None and csn != stored.csn:
         raise _another(trail, stored, f"the CSN there is {csn} now")
 
 
-def _csn(trail: TrailFiles, place: TrailPlace, record: TrailRecord) -> str | None:
-    """Return the CSN of a record: its own, or that of the first record of its transaction."""
+def _csn(trail: TrailFiles, position: TrailPlace, record: TrailRecord) -> str | None:
+    """Return the CSN of a record, or that of its transaction's first record, or None."""
+    # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:
-        begin = last_begin(trail, place)
+        begin = last_begin(trail, position)
         if begin is None:
             return None  # the file with the beginning of the transaction is missing
         with TrailFileReader(trail.file(begin.number)) as reader:
@@ -131,7 +141,7 @@ def _another(trail: TrailFiles, stored: StoredPosition, problem: str) -> Storage
     csn = "" if stored.csn is None else f", CSN {stored.csn}"
     name = name_of(trail.file(stored.place.number).path)
     return StorageError(
-        f"another trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, and {problem}",
+        f"another trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, but {problem}",
         where=Where(source=trail.prefix),
         hint=ANOTHER,
     )
@@ -141,5 +151,5 @@ def _digest(raw: bytes) -> str:
     return blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _short(place: TrailPlace) -> str:
-    return f"{place.number}:{place.offset}"
+def _short(position: TrailPlace) -> str:
+    return f"{position.number}:{position.offset}"

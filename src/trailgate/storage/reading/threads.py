@@ -1,6 +1,6 @@
-"""Parts worked on by several threads, their results in the order of the parts.
+"""Process parts in several threads, and return their results in order.
 
-Compiled loops and Arrow release the interpreter, so threads of one process use all cores.
+Compiled loops and Arrow release Python's lock, so that the threads of one process use all cores.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from trailgate.errors import OptionError
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-HELD: Final = 4  # results of a part that wait for those of earlier parts: memory stays flat
+HELD: Final = 4  # the most results of a part that wait for earlier parts, to limit memory
 
 
 def thread_count(asked: int | None) -> int:
-    """Return how many threads to use: those asked for, else one a core. Raises OptionError."""
+    """Return the number of threads: as asked for, or one per core. Raises OptionError."""
     if asked is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
     if asked < 1:
-        raise OptionError(f"{asked} threads: there must be one at least")
+        raise OptionError(f"threads must be at least 1, not {asked}")
     return asked
 
 
 class _Outcome(NamedTuple, Generic[Result]):
-    """One result of a part, or its end with the error that ended it."""
+    """One result of a part; or, without results, its end and the error that ended it."""
 
     results: tuple[Result, ...] = ()
     error: BaseException | None = None
 
 
 class _Work(Generic[Part, Result]):
-    """One part on a thread: it waits while ``HELD`` results are not taken yet."""
+    """A part that is processed in a thread. It blocks while ``HELD`` results are waiting."""
 
     def __init__(self, work: Callable[[Part], Iterable[Result]], part: Part, stop: Event) -> None:
         self._work, self._part, self._stop = work, part, stop
@@ -51,16 +51,17 @@ class _Work(Generic[Part, Result]):
         try:
             for result in self._work(self._part):
                 self._room.acquire()
+                # The caller does not want any more results.
                 if self._stop.is_set():
                     return
                 self._outcomes.put(_Outcome((result,)))
-        except BaseException as error:  # noqa: BLE001  raised where the results are taken
+        except BaseException as error:  # noqa: BLE001  raised again by results()
             self._outcomes.put(_Outcome(error=error))
         else:
             self._outcomes.put(_Outcome())
 
     def results(self) -> Iterator[Result]:
-        """Yield the results; raises the work's error after them."""
+        """Yield the results, and finally raise the error, if any."""
         while (outcome := self._outcomes.get()).results:
             self._room.release()
             yield outcome.results[0]
@@ -68,22 +69,23 @@ class _Work(Generic[Part, Result]):
             raise outcome.error
 
     def release(self) -> None:
-        """Let the work see that it is to stop."""
+        """Wake the thread, so that it sees the stop event."""
         self._room.release()
 
 
 def in_order(
     work: Callable[[Part], Iterable[Result]], parts: Iterable[Part], threads: int
 ) -> Generator[Result, None, None]:
-    """Yield what ``work`` gives for each part, in order, with an error where one thread would raise it.
+    """Yield the results of ``work`` for each part, in order, as a single thread would.
 
-    Parts are begun in order, no more of them than there are threads. Whoever takes no more results ends the work
-    of all threads.
+    Parts are started in order, as many at a time as there are threads. Errors are raised where a
+    single thread would raise them. Closing the generator stops all threads.
     """
     if threads == 1:
         for part in parts:
             yield from work(part)
         return
+    # A started part is at the right of ``running``; results are taken from the left.
     waiting = iter(parts)
     running: deque[_Work[Part, Result]] = deque()
     stop = Event()

@@ -1,6 +1,8 @@
-"""The definition of a table by the position of an operation: a trail may define a table more than once.
+"""Find the definition of a table by the position of an operation.
 
-A file of a trail defines each of its tables before their first operation in it, and again if a table changes. An operation has the last definition before it in its own file.
+A trail may define a table more than once: each file defines its tables before their first operation
+in it, and again if a table changes. An operation uses the last definition before it in its own
+file.
 """
 
 from __future__ import annotations
@@ -24,13 +26,16 @@ from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 
-LOOK_BACK: Final = 1 << 30
+LOOK_BACK: Final = 1 << 30  # the most bytes to search before a position
 GONE_HINT: Final = "Name a file with the table's definition by the option definitions"
 
 
 @dataclass(slots=True)
 class _FileTables:
-    """The definitions in the first ``searched`` bytes of a file: of each table its offsets and definitions, in their order."""
+    """The definitions in the first ``searched`` bytes of a file.
+
+    ``by_name`` has, for each table, the offsets of its definitions and the definitions, in order.
+    """
 
     searched: int = 0
     tables: TrailTables = NO_TABLES
@@ -38,16 +43,16 @@ class _FileTables:
 
 
 class TrailDefinitions:
-    """The definitions of a trail's tables by position. Files are searched up to the last position that was asked for."""
+    """The definitions of a trail's tables by position. Files are searched only as far as needed."""
 
     def __init__(self, trail: TrailFiles) -> None:
         self._trail = trail
         self._files: dict[int, _FileTables] = {}
 
     def defined(self, name: str, positions: pa.Array) -> Iterator[tuple[Table, Longs]]:
-        """Yield the definitions that operations on a table were written with, each with the rows of its operations.
+        """Yield each definition that applies to operations on a table, with the rows of these operations.
 
-        Raises DefinitionError, with the row as its record, if one is not known.
+        Raises DefinitionError if a definition is unknown; its record number is the row.
         """
         missing = np.flatnonzero(np.asarray(positions.is_null()))
         if len(missing):
@@ -55,19 +60,23 @@ class TrailDefinitions:
         rows = np.flatnonzero(np.asarray(positions.is_valid()))
         numbers, offsets = _places(positions.drop_null(), rows)
         for number in np.unique(numbers).tolist():
-            own = numbers == number
-            yield from self._in_file(name, number, rows[own], offsets[own])
+            in_file = numbers == number
+            yield from self._in_file(name, number, rows[in_file], offsets[in_file])
 
     def before(self, name: str, position: str) -> Table | None:
-        """Return the last definition of a table before a position; None if it is not in the trail's last ``LOOK_BACK`` bytes before it."""
+        """Return the last definition of a table before a position.
+
+        If the last ``LOOK_BACK`` bytes before the position do not define it, returns the one in the
+        definitions file, or None.
+        """
         number, offset = parse_position(position)
         first = self._trail.files[0].number if self._trail.files else number + 1
         read = 0
-        for one in range(number, first - 1, -1):
-            file = self._file(one, offset if one == number else 0)
+        for file_number in range(number, first - 1, -1):
+            file = self._file(file_number, offset if file_number == number else 0)
             if file is None or read > LOOK_BACK:
                 break
-            until = offset if one == number else file.size
+            until = offset if file_number == number else file.size
             read += until
             offsets, tables = self._tables_in(file, until).by_name.get(_key(name), ([], []))
             at = int(np.searchsorted(offsets, until)) - 1
@@ -80,11 +89,13 @@ class TrailDefinitions:
     ) -> Iterator[tuple[Table, Longs]]:
         file = self._file(number, int(offsets.max()))
         known = None if file is None else self._tables_in(file, int(offsets.max()) + 1)
-        found, tables = ([], []) if known is None else known.by_name.get(_key(name), ([], []))
-        at = np.searchsorted(found, offsets, side="right") - 1
-        for one in np.unique(at).tolist():
-            chosen = at == one
-            table = tables[one] if one >= 0 else None
+        defined_at, tables = ([], []) if known is None else known.by_name.get(_key(name), ([], []))
+        # For each operation, the index of the last definition before its offset; -1 if there is
+        # none.
+        at = np.searchsorted(defined_at, offsets, side="right") - 1
+        for index in np.unique(at).tolist():
+            chosen = at == index
+            table = tables[index] if index >= 0 else None
             table = table or self._trail.definitions.get(name)
             if table is None:
                 place = f"{number}:{offsets[chosen][0]}"
@@ -99,7 +110,10 @@ class TrailDefinitions:
         return DefinitionError(problem, where=where, hint=GONE_HINT)
 
     def _only(self, name: str, row: int) -> Table:
-        """Return the definition of an operation without a position: the trail must have one alone."""
+        """Return the only definition of a table, for an operation without a position.
+
+        Raises DefinitionError if the trail defines the table in several ways.
+        """
         every: dict[Table, None] = {}
         for file in self._trail.following(self._trail.begin.number if self._trail.files else 0):
             _, tables = self._tables_in(file, file.size).by_name.get(_key(name), ([], []))
@@ -107,12 +121,12 @@ class TrailDefinitions:
         if not every:
             return self._trail.definitions.table(name)
         if len(every) > 1:
-            problem = f"the trail has {len(every)} definitions of the table, and the operation has no position"
+            problem = f"the trail has {len(every)} definitions of the table, but the operation has no position"
             raise DefinitionError(problem, where=Where(table=name, record=row))
         return next(iter(every))
 
     def _file(self, number: int, offset: int) -> TrailFile | None:
-        """Return the file of a number, or None if the trail does not have it. The trail is listed again if it has grown."""
+        """Return a file by its number, or None. If the trail may have grown, it is listed again."""
         files = self._trail.files
         if files and (number, offset) >= (files[-1].number, files[-1].size):
             self._trail = find_trail(self._trail.prefix, self._trail.definitions)
@@ -121,7 +135,7 @@ class TrailDefinitions:
         return files[at] if 0 <= at < len(files) else None
 
     def _tables_in(self, file: TrailFile, until: int) -> _FileTables:
-        """Return the definitions of a file up to an offset."""
+        """Return the definitions in a file up to an offset."""
         known = self._files.setdefault(file.number, _FileTables())
         if known.searched >= until:
             return known
@@ -133,12 +147,12 @@ class TrailDefinitions:
             start = max(known.searched, reader.begin)
             for record in reader.metadata(until, start):
                 known.tables = known.tables.with_record(record)
-                one = known.tables.defined_by(record)
-                if one is None:
+                table_found = known.tables.defined_by(record)
+                if table_found is None:
                     continue
-                offsets, found = known.by_name.setdefault(_key(one.name), ([], []))
-                offsets.append(one.offset)
-                found.append(one.table)
+                offsets, definitions = known.by_name.setdefault(_key(table_found.name), ([], []))
+                offsets.append(table_found.offset)
+                definitions.append(table_found.table)
             known.searched = until
         return known
 
@@ -148,13 +162,14 @@ def _key(name: str) -> str:
 
 
 def _places(positions: pa.Array, rows: Longs) -> tuple[Longs, Longs]:
-    """Return the file numbers and the offsets of positions; raises DefinitionError for a text that is none, with its row."""
+    """Return the file numbers and offsets of positions. Raises DefinitionError with the row of a bad one."""
     try:
         parts = (
             pc.utf8_slice_codeunits(positions, 0, DIGITS),
             pc.utf8_slice_codeunits(positions, DIGITS),
         )
         numbers, offsets = (pc.cast(part, pa.int64()).to_numpy() for part in parts)
+    # Not all positions have 20 digits, so parse each one.
     except pa.ArrowInvalid:
         pairs = []
         for row, text in zip(rows.tolist(), positions.to_pylist(), strict=True):

@@ -1,6 +1,7 @@
-"""One open trail file: its header, its byte order, records from a place on, its metadata.
+"""Read one trail file: its header, byte order, records from an offset on, and table metadata.
 
-The tables of metadata records before a place, searched no further than needed.
+Also finds the tables that metadata records define before an offset (``EarlierTables``), reading no
+more than needed.
 """
 
 from __future__ import annotations
@@ -42,20 +43,22 @@ from trailgate.trail.records.record import TrailRecord, decode_record, guess_ord
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.values.codec import UTF_8, charset_named
 
-LONGEST: Final = 64 << 10  # no object of a trail is longer
-# A record is no longer than LONGEST. So a record begins in the first third of the bytes near the end, and one whose length
-# reaches beyond the end of the file begins in the last third: whoever reads from the first meets the other one.
+LONGEST: Final = 64 << 10  # the maximum length of a record or header
+# The bytes near a file's end that are checked. As a record has at most LONGEST bytes, one starts in
+# the first third of them, and an unfinished record starts in the last third. Reading on from the first
+# third therefore reaches the unfinished record.
 NEAR_END: Final = 3 * LONGEST
-SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
-SCAN: Final = 4 << 20  # read at once where only rare records are looked for
-# Assumed: this number in the header is UTF-8. The others of the printed headers are not public.
+SEARCH: Final = 256 << 10  # contains at least four records, which resync needs to be sure
+SCAN: Final = 4 << 20  # bytes to read at once when searching for rare records
+# Assumed: this number in the header means UTF-8. Other numbers are not public.
 UTF_8_NUMBER: Final = 0x20000000
 
 
 class TrailFileReader:
-    """Reads bytes and record places of one file; errors raised inside are given its name.
+    """Reads bytes and records of one file. Errors raised in its context get the file's name.
 
-    Level 0 files have no header (trail format §4.6): then ``header`` is None and records begin at 0.
+    Level 0 files have no header (trail format §4.6): ``header`` is then None, and records start at
+    0.
     """
 
     def __init__(self, file: TrailFile) -> None:
@@ -75,16 +78,16 @@ class TrailFileReader:
         self._opened.close()
 
     def size_now(self) -> int:
-        """Return how many bytes the file has by now; ``file.size`` is what it had when it was listed."""
+        """Return the file's current size; ``file.size`` is its size when it was listed."""
         return self._opened.size_now()
 
-    def read(self, place: int, size: int) -> Octets:
-        """Return the bytes from a place on, no more than the file is to have."""
-        return octets(self._opened.read(place, size))
+    def read(self, offset: int, size: int) -> Octets:
+        """Return up to ``size`` bytes from an offset, but none after the listed size."""
+        return octets(self._opened.read(offset, size))
 
-    def read_into(self, buffer: Octets, place: int) -> Octets:
-        """Return the bytes from a place on, as many as a buffer has room for, read into that."""
-        return self._opened.read_into(buffer, place)
+    def read_into(self, buffer: Octets, offset: int) -> Octets:
+        """Fill a buffer with the bytes from an offset, and return the filled part."""
+        return self._opened.read_into(buffer, offset)
 
     @cached_property
     def _head(self) -> Octets:
@@ -99,25 +102,28 @@ class TrailFileReader:
 
     @property
     def header(self) -> FileHeader | None:
-        """Return the file header; None for level 0. Raises TruncatedError while it is not there."""
+        """The file header, or None for level 0. Raises TruncatedError while it is incomplete."""
         return self._begin[0]
 
     @property
     def begin(self) -> int:
-        """Return where the first record begins."""
+        """The offset of the first record."""
         return self._begin[1]
 
     @cached_property
     def order(self) -> ByteOrder:
-        """Return the records' byte order; big-endian while there is no record."""
-        found = find_order(self._head, self.begin)
-        if found is None:
-            found = find_order(self.read(self.begin, LONGEST))
-        # Without a complete first record, records after it decide, if its length is damaged.
-        return found or guess_order(self.read, self.begin, self.file.size)
+        """The records' byte order, or big-endian while there is no record."""
+        order_found = find_order(self._head, self.begin)
+        if order_found is None:
+            order_found = find_order(self.read(self.begin, LONGEST))
+        # If the first record is incomplete or damaged, later records decide.
+        return order_found or guess_order(self.read, self.begin, self.file.size)
 
     def check_number(self) -> None:
-        """Raise StorageError if the header states another file number than the name: what is read would be out of order, or twice."""
+        """Raise StorageError if the header has a different file number than the name.
+
+        The file's records would otherwise be read in the wrong order, or twice.
+        """
         try:
             other = other_number(self.header, self.file.number)
         except TruncatedError:
@@ -126,56 +132,60 @@ class TrailFileReader:
             raise StorageError(
                 MISNUMBERED.format(other, self.file.number),
                 where=Where(source=self.file.path),
-                hint=f"Put file number {self.file.number} back; trailgate check lists all files whose numbers are wrong",
+                hint=f"Put file number {self.file.number} back; trailgate check lists all files with wrong numbers",
             )
 
-    def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
-        """Return bytes from a record's begin on, and the records in them."""
-        data = self.read(place, size)
-        return data, self.view(data, place)
+    def records(self, offset: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
+        """Read bytes from the start of a record, and find the records in them."""
+        data = self.read(offset, size)
+        return data, self.view(data, offset)
 
-    def view(self, data: Octets, place: int, *, finish: bool = False) -> RecordView:
-        """Return the records of bytes read at a place; with ``finish`` they must end with one."""
+    def view(self, data: Octets, offset: int, *, finish: bool = False) -> RecordView:
+        """Find the records in bytes read at an offset. With ``finish``, they must end with a record."""
         try:
             found = find_records(data, order=self.order, finish=finish)
         except DecodeError as error:
-            error.where = replace(error.where, offset=place + (error.where.offset or 0))
+            error.where = replace(error.where, offset=offset + (error.where.offset or 0))
             raise
-        return view_records(trail_bytes(data, place, self.order), found)
+        return view_records(trail_bytes(data, offset, self.order), found)
 
-    def resync(self, place: int) -> int | None:
-        """Return where the next record begins; None where there is none any more."""
-        data = self.read(place, SEARCH)
-        found = resync(data, 0, self.order)
-        if found >= 0:
-            return place + found
-        if place + len(data) >= self.file.size:
+    def resync(self, offset: int) -> int | None:
+        """Return the offset of the next record, or None if there is none up to the end of the file."""
+        data = self.read(offset, SEARCH)
+        next_record = resync(data, 0, self.order)
+        if next_record >= 0:
+            return offset + next_record
+        # The file ends before another record.
+        if offset + len(data) >= self.file.size:
             return None
-        raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
+        raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
     def left_over(self, end: int) -> int:
-        """Return the number of bytes after the last complete record, which ends at ``end``: an unfinished record.
+        """Return the number of bytes after the last complete record: those of an unfinished record.
 
-        Raises DecodeError if a good record follows in them: then a damaged length hides it.
+        Raises DecodeError if a valid record follows in them, since a damaged length then hides it.
         """
         size = self.file.size
         if end >= size:
             return 0
-        found = unreadable_at(self.read, end, size, self.order)
-        if found.is_followed:
-            raise DecodeError(found.sentence, where=Where(source=self.file.path, offset=end))
+        unreadable = unreadable_at(self.read, end, size, self.order)
+        if unreadable.is_followed:
+            raise DecodeError(unreadable.sentence, where=Where(source=self.file.path, offset=end))
         return size - end
 
     def end_of_records(self) -> int:
-        """Return where the last complete record ends; 0 while the file's header is not complete. Raises DecodeError for damage near the end."""
+        """Return the end of the last complete record, or 0 while the header is incomplete.
+
+        Raises DecodeError if bytes near the end are damaged.
+        """
         try:
             begin = self.begin
         except TruncatedError:
             return 0
         start = self.file.size - NEAR_END
         if start > begin:
-            found = self.resync(start)
-            start = self.file.size if found is None else found
+            next_record = self.resync(start)
+            start = self.file.size if next_record is None else next_record
         start = max(start, begin)
         _, view = self.records(start, NEAR_END)
         end = start + view.end
@@ -185,39 +195,43 @@ class TrailFileReader:
     def tables(
         self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
     ) -> TrailTables:
-        """Return what the metadata records before a place define; nothing else is decoded.
+        """Return the tables that the metadata records before ``until`` define.
 
-        ``tables`` is what those before ``start`` define.
+        ``tables`` are those defined before ``start``. Only metadata records are decoded.
         """
         for record in self.metadata(until, start):
             tables = tables.with_record(record)
         return tables
 
     def metadata(self, until: int, start: int | None = None) -> Iterator[TrailRecord]:
-        """Yield the metadata records that begin in a range; nothing else is decoded."""
+        """Yield the metadata records that start in a range. No other records are decoded."""
         begin = self.begin if start is None else start
-        for data, place, offset in self._typed(begin, until, IO_METADATA):
-            yield decode_record(data, offset, order=self.order, base=place)
+        for data, base, offset in self._typed(begin, until, IO_METADATA):
+            yield decode_record(data, offset, order=self.order, base=base)
 
     def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
-        """Yield the offsets of the records of a type that begin in a range."""
-        for _, place, offset in self._typed(begin, until, io_type):
-            yield place + offset
+        """Yield the offsets of the records of a type that start in a range."""
+        for _, base, offset in self._typed(begin, until, io_type):
+            yield base + offset
 
     def _typed(self, begin: int, until: int, io_type: int) -> Iterator[tuple[Octets, int, int]]:
-        """Yield the records of a type that begin in a range: the bytes that hold one, their place, and its offset in them."""
-        for place in range(begin, min(until, self.file.size), SCAN):
-            data = self.read(place, SCAN + LONGEST)
-            stop = min(SCAN, until - place)
+        """Yield the records of a type that start in a range.
+
+        Yields the bytes read, their offset in the file, and the record's offset in the bytes.
+        """
+        for base in range(begin, min(until, self.file.size), SCAN):
+            # LONGEST more bytes complete a record that starts at the end of this part.
+            data = self.read(base, SCAN + LONGEST)
+            stop = min(SCAN, until - base)
             for offset in find_typed(data, self.order, io_type).tolist():
                 if offset < stop:
-                    yield data, place, offset
+                    yield data, base, offset
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
-    """Return the character set of the source: as the header has it, else as the definitions have.
+    """Return the source's character set: from the header, else from the definitions, else UTF-8.
 
-    Where neither has one, it is UTF-8. Raises OptionError for a name that is not known.
+    Raises OptionError if the name is unknown.
     """
     named = definitions.database.character_set
     if (header is not None and header.database.charset == UTF_8_NUMBER) or not named:
@@ -225,36 +239,37 @@ def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
     try:
         return charset_named(named)
     except OptionError as error:
-        error.hint = f"The definitions name it; the option charset overrules them. {error.hint}"
+        error.hint = f"The definitions name it; the option charset overrides them. {error.hint}"
         raise
 
 
 class EarlierTables:
-    """The tables of metadata records before the place at which the reading of a file begins.
+    """The tables of metadata records before the offset at which reading a file starts.
 
-    Indexes count up in the order in which tables appear in a file (trail format §12), so from its
-    begin only as much is searched as holds the highest index that is used. Where metadata come
-    while reading, all those before them must be known: references take the next index.
+    Indexes count up in the order in which tables appear in a file (trail format §12). So the file
+    is searched from its beginning, only until the highest used index is found. If a metadata record
+    is read, all earlier ones must be known, as references get the next free index.
     """
 
-    def __init__(self, reader: TrailFileReader, place: int) -> None:
+    def __init__(self, reader: TrailFileReader, position: int) -> None:
         self._reader = reader
         self._searched = reader.begin
-        self._until = place
+        self._until = position
         self._tables = NO_TABLES
 
     @property
     def complete(self) -> bool:
-        """Return whether all tables before the place are known."""
+        """True if all tables before the offset are known."""
         return self._searched >= self._until
 
-    def needed_by(self, data: Octets, view: RecordView, place: int) -> TrailTables:
-        """Return the tables that these records, which begin at ``place``, need to be known."""
+    def needed_by(self, data: Octets, view: RecordView, start: int) -> TrailTables:
+        """Return the tables that these records, which start at ``place``, need."""
         if self.complete or not len(view):
             return self._tables
         if (view.io_type == IO_METADATA).any():
-            self._until = place
+            self._until = start
             self._search(None)
+        # Records that name their table by an index into the metadata.
         by_index = view.offsets[view.partition & BY_TABLE != 0]
         if len(by_index):
             highest = int(self._reader.order.words(data, "u2")[by_index + NAME_AT].max())
@@ -262,7 +277,7 @@ class EarlierTables:
         return self._tables
 
     def _search(self, index: int | None) -> None:
-        """Search on until an index is known, or without one to the end."""
+        """Search on until an index is found, or (None) to the end."""
         while not self.complete and (index is None or index not in self._tables.tables):
             stop = min(self._searched + SCAN, self._until)
             self._tables = self._reader.tables(stop, self._searched, self._tables)
@@ -270,24 +285,25 @@ class EarlierTables:
 
 
 def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
-    """Return a table's definition: the trail's own, else the one given; raises DefinitionError.
+    """Return a table's definition, from the trail or from its definitions file.
 
-    It is the first one that the trail has from the file of a number on; files of levels without
-    metadata are not searched.
+    The first definition in the file ``number`` or a later one is used. Files of levels without
+    metadata are not searched. Raises DefinitionError if the table is not defined.
     """
     for file in trail.following(trail.begin.number if number is None else number):
         with TrailFileReader(file) as reader:
             header = reader.header if file.size else None
+            # A file of an older level has no metadata, and later files are not searched.
             if header is None or header.trail.compatibility < METADATA_LEVEL:
                 break
-            found = _defined_in(reader, table_name(name).casefold())
-            if found is not None:
-                return found
+            table = _defined_in(reader, table_name(name).casefold())
+            if table is not None:
+                return table
     return trail.definitions.table(name)
 
 
 def defined_tables(trail: TrailFiles) -> list[str]:
-    """Return the names of all tables that a trail defines, in its files or by its definitions file, sorted."""
+    """Return the sorted names of all tables that the trail, or its definitions file, defines."""
     names = {table.name for table in trail.definitions}
     for file in trail.files:
         with TrailFileReader(file) as reader:
@@ -301,9 +317,9 @@ def defined_tables(trail: TrailFiles) -> list[str]:
 def latest_tables(
     trail: TrailFiles, enough: Callable[[set[str]], bool], most: int
 ) -> tuple[set[str], bool]:
-    """Return the names of tables that a trail defines in its newest files, and whether all files were read.
+    """Return the names of tables that the newest files define, and True if all files were read.
 
-    Reading stops if the names are ``enough``, or after ``most`` bytes.
+    Reading stops once ``enough`` returns True for the names, or after ``most`` bytes.
     """
     names = {table.name for table in trail.definitions}
     read = 0
@@ -326,14 +342,14 @@ def latest_tables(
 def first_ddl(
     trail: TrailFiles, start: TrailPlace, end: TrailPlace
 ) -> tuple[TrailPlace, str] | None:
-    """Return the place and the statement of the first DDL record between two places; None if there is none."""
+    """Return the position and statement of the first DDL record in a range, or None."""
     for file in trail.following(start.number):
         if (file.number, 0) >= end:
             break
         with TrailFileReader(file) as reader:
-            place = start.offset if file.number == start.number else 0
+            start_offset = start.offset if file.number == start.number else 0
             until = min(file.size, end.offset) if file.number == end.number else file.size
-            for offset in reader.typed(max(place, reader.begin), until, IO_DDL):
+            for offset in reader.typed(max(start_offset, reader.begin), until, IO_DDL):
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )
@@ -349,8 +365,8 @@ def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
 
 
 def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
-    """Yield the tables of a file's metadata records, as far as it is searched; some more than once."""
+    """Yield the tables of a file's metadata records, as far as the caller reads; some more than once."""
     tables = NO_TABLES
-    for place in range(reader.begin, reader.file.size, SCAN):
-        tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)
+    for offset in range(reader.begin, reader.file.size, SCAN):
+        tables = reader.tables(min(offset + SCAN, reader.file.size), offset, tables)
         yield from tables.tables.values()

@@ -1,6 +1,7 @@
-"""What a trail has after its last complete transaction: an open transaction, an unfinished record, or bytes that are missing.
+"""What follows the last complete transaction of a trail: an open transaction, or an unfinished record.
 
-Readers of whole transactions do not return any of it. So whoever reads a trail to its end states how much that is.
+Readers of complete transactions do not return these bytes. A caller that reads a trail to its end
+reports how many there are (``TrailRest.notices``).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import forwards, last_end
 from trailgate.trail.records.damage import UNFINISHED
 
-# More bytes than this after the last complete transaction are not searched: metadata and restart records alone are fewer.
+# If more bytes than this follow the last complete transaction, they are not searched: metadata and
+# restart records alone are never that many, so there must be an open transaction.
 SCANNED: Final = 64 << 20
 OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction has not ended"
 PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
-TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is not complete. It is still being written, or the file was cut"
-GONE: Final = "file number {} existed when the trail was read last, and is missing now"
+TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is incomplete. It is still being written, or the file was cut"
+GONE: Final = "file number {} existed when the trail was last read, but is missing now"
 MISSING: Final = "{:,} bytes are missing at the end of {}: its header states {:,}"
 FIRST: Final = "the trail begins at file number {}: operations of earlier files are missing"
 INSIDE: Final = (
@@ -35,7 +37,10 @@ INSIDE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TrailRest:
-    """The bytes of a trail that a reader of whole transactions does not return; ``since`` is where an open transaction begins."""
+    """The bytes of a trail that are not part of complete transactions.
+
+    ``since`` is where the open transaction begins.
+    """
 
     file: str
     since: TrailPlace
@@ -48,27 +53,31 @@ class TrailRest:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return a sentence for each kind of bytes that are not read."""
+        """A sentence for each kind of unread bytes."""
         file = mask_logins(self.file)
-        found = []
+        sentences = []
         if self.missing_file is not None:
-            found.append(GONE.format(self.missing_file))
+            sentences.append(GONE.format(self.missing_file))
         if self.open_bytes:
-            found.append(OPEN.format(self.open_bytes, *self.since))
+            sentences.append(OPEN.format(self.open_bytes, *self.since))
         if self.torn_bytes:
-            found.append(TORN.format(self.torn_bytes, file, self.torn_at))
+            sentences.append(TORN.format(self.torn_bytes, file, self.torn_at))
         if self.missing_bytes:
-            found.append(MISSING.format(self.missing_bytes, file, self.stated_bytes))
-        return tuple(found)
+            sentences.append(MISSING.format(self.missing_bytes, file, self.stated_bytes))
+        return tuple(sentences)
 
 
 def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
-    """Return what is after the last complete transaction that ends at ``since`` or later. Raises TrailgateError for damage."""
+    """Return what follows the last complete transaction, which ends at ``since`` or later.
+
+    Raises TrailgateError if bytes are damaged.
+    """
     file = trail.files[-1]
     with TrailFileReader(file) as reader:
         end = TrailPlace(file.number, reader.end_of_records())
         stated = stated_size(reader) if end.offset else 0
     since = max(since, trail.begin)
+    # Move ``since`` forward to the last transaction end.
     if since < end:
         since = last_end(trail, end, since) or since
     begin = _open_transaction(trail, since, end) if since < end else None
@@ -86,7 +95,10 @@ def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
 
 
 def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
-    """Return notices for a batch that reads a trail to its end, operations of an open transaction included. Raises TrailgateError for damage near the end."""
+    """Return notices for a batch that reads a trail to its end, including an open transaction.
+
+    Raises TrailgateError if bytes near the end are damaged.
+    """
     last = trail.files[-1]
     since = max(trail.begin, TrailPlace(last.number, max(0, last.size - SCANNED - 1)))
     rest = trail_rest(trail, since)
@@ -95,7 +107,12 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
 
 
 def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
-    """Raise TruncatedError if a file before the last one ends inside a record, DecodeError if records follow one whose length is damaged, and StorageError if a file is another one than its name states."""
+    """Check the ends of all files from a position on.
+
+    Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
+    follow one with a damaged length, and StorageError if a file has a different number than its
+    name.
+    """
     for file in trail.following(begin.number):
         with TrailFileReader(file) as reader:
             reader.check_number()
@@ -109,32 +126,32 @@ def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
 
 
 def check_numbers(files: Iterable[TrailFile]) -> None:
-    """Raise StorageError if the header of a file states another number than its name."""
+    """Raise StorageError if a file's header has a different number than its name."""
     for file in files:
         with TrailFileReader(file) as reader:
             reader.check_number()
 
 
 def check_complete(file: TrailFile) -> None:
-    """Raise StorageError if a file that another one follows is shorter than its header states."""
+    """Raise StorageError if a file is shorter than its header states, although another file follows."""
     with TrailFileReader(file) as reader:
         stated, size = stated_size(reader), reader.size_now()
     if stated > size:
         raise StorageError(
-            f"{stated - size:,} bytes are missing at the file's end: its header states {stated:,}, and another file follows",
+            f"{stated - size:,} bytes are missing at the file's end: its header states {stated:,}, but another file follows",
             where=Where(source=file.path),
             hint="Copy the file again",
         )
 
 
 def stated_size(reader: TrailFileReader) -> int:
-    """Return the size that a file's header states; 0 if it states none."""
+    """Return the size that a file's header states, or 0."""
     header = reader.header
     return 0 if header is None else header.trail.file_size or 0
 
 
 def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
-    """Return notices for a trail that is read from its beginning, if its first files are missing."""
+    """Return notices if the first files of a trail are missing."""
     number = trail.begin.number
     if not number:
         return ()
@@ -147,42 +164,49 @@ def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
 
 
 def _open_transaction(trail: TrailFiles, since: TrailPlace, end: TrailPlace) -> TrailPlace | None:
-    """Return where a transaction begins that is open at the trail's end; None if there is none. No transaction ends after ``since``."""
+    """Return where the transaction begins that is open at the trail's end, or None.
+
+    No transaction may end after ``since``.
+    """
     if _bytes_between(trail, since, end) > SCANNED:
         return since
-    found: TrailPlace | None = None
+    open_since: TrailPlace | None = None
     for run in forwards(trail, since):
         undone = np.flatnonzero(run.has(UNDOES))
         plain = np.flatnonzero(~run.has(APART | UNDOES))
+        # A restart undoes everything before it.
         if len(undone):
-            found, plain = None, plain[plain > undone[-1]]
-        if found is None and len(plain):
-            found = TrailPlace(run.number, int(run.starts[plain[0]]))
-    return found
+            open_since, plain = None, plain[plain > undone[-1]]
+        if open_since is None and len(plain):
+            open_since = TrailPlace(run.number, int(run.starts[plain[0]]))
+    return open_since
 
 
 def _bytes_between(trail: TrailFiles, begin: TrailPlace, end: TrailPlace) -> int:
+    """Return the number of bytes between two positions of a trail."""
     if begin.number == end.number:
         return end.offset - begin.offset
-    whole = sum(file.size for file in trail.following(begin.number) if file.number < end.number)
-    return whole - begin.offset + end.offset
+    before_end = sum(
+        file.size for file in trail.following(begin.number) if file.number < end.number
+    )
+    return before_end - begin.offset + end.offset
 
 
 class Patience:
-    """Tells when bytes at a trail's end have waited for so long that it is worth a notice: once, until they change."""
+    """Decides when unread bytes at a trail's end have stayed unchanged long enough for a notice."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._rest: TrailRest | None = None
         self._since = 0.0
-        self._told = False
+        self._reported = False
 
     def due(self, rest: TrailRest) -> tuple[str, ...]:
-        """Return the notices of a rest that has not changed for some time; none else, and none twice."""
+        """Return the notices if the rest has not changed for some time, and was not reported yet."""
         now = time.monotonic()
         if rest != self._rest:
-            self._rest, self._since, self._told = rest, now, False
-        if self._told or now - self._since < self._seconds:
+            self._rest, self._since, self._reported = rest, now, False
+        if self._reported or now - self._since < self._seconds:
             return ()
-        self._told = True
+        self._reported = True
         return rest.notices

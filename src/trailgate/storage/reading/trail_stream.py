@@ -1,7 +1,7 @@
-"""A growing trail as a stream: where a batch may end, so that only whole transactions are returned.
+"""A growing trail as a stream of batches that contain only complete transactions.
 
-A place in the stream is at the end of a transaction. What follows the last such place
-waits, however much it is: a transaction that is open, or one that a restart record undid.
+An offset in the stream is always the end of a transaction. Everything after the last such end
+waits, however much it is: it may be an open transaction, or one that a restart record undid.
 """
 
 from __future__ import annotations
@@ -30,41 +30,40 @@ from trailgate.storage.reading.trail_rest import (
 from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
 
 EARLIEST, LATEST = "earliest", "latest"
-CHECKED: Final = (
-    4096  # bytes before a place that must stay; most often they have its transaction's CSN
-)
-FIRST_CHECKED, FIRST_DIGITS = 32, 8  # of the check sums in checkpoints of earlier versions
-BEFORE_ALL: Final = TrailPlace(-1, 0)  # where a trail begins that has no file yet
+# The bytes before an offset that must not change. They usually contain the transaction's CSN.
+CHECKED: Final = 4096
+FIRST_CHECKED, FIRST_DIGITS = 32, 8  # the checksum's bytes and digits in old checkpoints
+BEFORE_ALL: Final = TrailPlace(-1, 0)  # the beginning of a trail that has no files yet
 
 
 def starting_position(text: str) -> str:
-    """Return where a new stream begins; raises OptionError."""
+    """Check the option ``startingPosition``. Raises OptionError."""
     if text not in (EARLIEST, LATEST):
         try:
             parse_position(text)
         except OptionError as error:
-            problem = f"startingPosition is earliest, latest or a position, not {text!r}"
+            problem = f"startingPosition must be earliest, latest or a position, not {text!r}"
             raise OptionError(problem, hint=error.hint) from None
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A place in a stream, and a check sum of the bytes before it.
+    """A position in a stream, and a checksum of the bytes before it.
 
-    The check sum distinguishes a trail that was written anew from the one that was read before.
+    The checksum detects that a trail was rewritten after it was read.
     """
 
     place: TrailPlace
-    check: str = ""  # of 16 digits; earlier versions had 8 (``_first_check_sum``)
+    check: str = ""  # 16 digits; 8 in old checkpoints (``_first_check_sum``)
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
-        """Return the offset of its JSON form."""
+        """Parse an offset from its JSON form."""
         return cls(TrailPlace(int(offset["file"]), int(offset["offset"])), str(offset["check"]))
 
     def json(self) -> dict[str, Any]:
-        """Return the offset as JSON; Spark compares the text, so the order of keys is fixed."""
+        """Return the offset as JSON. Spark compares the text, so the order of keys is fixed."""
         return {"file": self.place.number, "offset": self.place.offset, "check": self.check}
 
 
@@ -74,42 +73,42 @@ NOWHERE: Final = StreamOffset(BEFORE_ALL)
 class TrailStream:
     """Finds the ends of batches, and their splits.
 
-    ``find`` gives the trail as it is now, or None while it has no file.
+    ``find`` returns the trail as it is now, or None while it has no files.
     """
 
     def __init__(self, find: Callable[[], TrailFiles | None]) -> None:
         self._find = find
         self._target: TrailPlace | None = None
-        # Between these two places no transaction ends: a long one that is open is not searched twice.
+        # No transaction ends between these two positions, so a long open one is not searched twice.
         self._barren = (BEFORE_ALL, BEFORE_ALL)
         self._sound = BEFORE_ALL.number  # files up to this number end with a complete record
 
     def initial(self, position: str) -> StreamOffset:
-        """Return where a new stream begins; inside a transaction it is that one's begin."""
+        """Return where a new stream starts. A position inside a transaction means its beginning."""
         trail = self._find()
         if trail is None:
             return NOWHERE
         if position == EARLIEST:
-            found: TrailPlace | None = trail.begin
+            position_: TrailPlace | None = trail.begin
         elif position == LATEST:
-            found = last_end(trail, trail.end, trail.begin)
+            position_ = last_end(trail, trail.end, trail.begin)
         else:
-            place = min(TrailPlace(*parse_position(position)), trail.end)
-            found = last_begin(trail, place) if place > trail.begin else None
-        return _offset(trail, found or trail.begin)
+            requested = min(TrailPlace(*parse_position(position)), trail.end)
+            position_ = last_begin(trail, requested) if requested > trail.begin else None
+        return _offset(trail, position_ or trail.begin)
 
     def stop_at_present_end(self) -> None:
-        """Let no later batch continue after what is there now."""
+        """Limit all later batches to what exists now (Spark's ``availableNow``)."""
         trail = self._find()
         self._target = BEFORE_ALL if trail is None else trail.end
 
     @property
     def ends(self) -> bool:
-        """Return whether the stream ends with what was there at some moment."""
+        """True if the stream ends at a fixed position."""
         return self._target is not None
 
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
-        """Return where the next batch ends; ``start`` where there is nothing whole to return."""
+        """Return the end of the next batch, or ``start`` if no complete transaction follows."""
         trail = self._find()
         if trail is None:
             _check_begun(trail, start)
@@ -120,6 +119,7 @@ class TrailStream:
         if ceiling <= begin:
             return _passed(trail, start)
         end = self._end(trail, begin, min(_limit(trail, begin, limit), ceiling))
+        # No transaction ends: check that this is not because of damage.
         if end is None:
             self._check_rest(trail, begin)
         if end is None or end > ceiling:
@@ -127,30 +127,34 @@ class TrailStream:
         reached = _offset(trail, end)
         read = [file for file in trail.following(begin.number) if (file.number, 0) < end]
         check_numbers(read)
+        # A file that is followed by others must be complete.
         for file in read:
             if file.number < reached.place.number:
                 check_complete(file)
         return reached
 
     def continued(self, stored: StoredPosition) -> StreamOffset:
-        """Return where reading continues after a stored position. Raises StorageError if the trail is another one, or lacks what follows the position."""
+        """Return where reading continues after a stored position.
+
+        Raises StorageError if the trail is a different one, or lacks what follows the position.
+        """
         trail = self._find()
         if trail is None:
             raise _no_trail()
-        place = continued(trail, stored)
-        if place.number > trail.end.number:
-            return StreamOffset(place)
-        return StreamOffset(place, _check_sum(trail.file(place.number), place.offset))
+        position = continued(trail, stored)
+        if position.number > trail.end.number:
+            return StreamOffset(position)
+        return StreamOffset(position, _check_sum(trail.file(position.number), position.offset))
 
     def rest(self, start: StreamOffset) -> TrailRest | None:
-        """Return what is after the last complete transaction, which ends at ``start`` or later; None while the trail has no file."""
+        """Return what follows the last complete transaction, or None while the trail has no files."""
         trail = self._find()
         if trail is None:
             return None
         return trail_rest(trail, start.place)
 
     def check_numbers(self, start: StreamOffset) -> None:
-        """Raise StorageError if a file from a place on is another one than its name states."""
+        """Raise StorageError if a file from a position on has a different number than its name."""
         trail = self._find()
         if trail is not None:
             check_numbers(trail.following(start.place.number))
@@ -158,9 +162,9 @@ class TrailStream:
     def splits(
         self, start: StreamOffset, end: StreamOffset, split_bytes: int
     ) -> tuple[TrailFiles, list[TrailSplit]] | None:
-        """Return the trail up to a batch's end and the batch's splits; None for an empty batch.
+        """Return the trail up to a batch's end, and the batch's splits, or None for an empty batch.
 
-        The same batch has the same operations whenever it is asked for.
+        The same batch always contains the same operations.
         """
         trail = self._find()
         if start == end or trail is None:
@@ -172,65 +176,71 @@ class TrailStream:
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
 
     def _check_rest(self, trail: TrailFiles, begin: TrailPlace) -> None:
-        """Raise if a transaction does not end since bytes are damaged or missing."""
+        """Raise an error if no transaction ends because bytes are damaged or missing."""
         first = max(begin.number, min(self._sound + 1, trail.end.number))
         check_rest(trail, TrailPlace(first, 0))
         self._sound = trail.end.number - 1
 
     def _end(self, trail: TrailFiles, begin: TrailPlace, wanted: TrailPlace) -> TrailPlace | None:
-        """Return the last end of a transaction up to a place, else the first one after it."""
+        """Return the last transaction end up to a position, or else the first one after it."""
         since, until = self._barren
-        # A writer may take its last file back and begin it again.
+        # A writer may remove its last file and start it again, so the range may not exist any more.
+        # Continue the search after the range that was already searched in vain.
         floor = until if since == begin and until <= trail.end else begin
         end = last_end(trail, wanted, floor) if wanted > floor else None
         end = end or first_end(trail, max(wanted, floor))
         if end is None:
+            # The last record may be continued, so its part of the range is searched again.
             offset = max(trail.end.offset - LONGEST, 0)
             self._barren = (begin, max(begin, TrailPlace(trail.end.number, offset)))
         return end
 
 
 def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlace:
-    """Return the place up to which a batch from ``begin`` may go."""
+    """Return the position up to which a batch from ``begin`` may go."""
     files = list(trail.following(begin.number))
     if limit.files is not None:
         files = files[: limit.files]
-    place = begin
+    position = begin
     room = limit.bytes
     for file in files:
         start = begin.offset if file.number == begin.number else 0
+        # The limit is reached inside this file.
         if room is not None and file.size - start >= room:
             return TrailPlace(file.number, start + room)
         room = None if room is None else room - (file.size - start)
-        place = TrailPlace(file.number, file.size)
-    return place
+        position = TrailPlace(file.number, file.size)
+    return position
 
 
-def _offset(trail: TrailFiles, place: TrailPlace) -> StreamOffset:
-    """Return a place as an offset; the end of a finished file is the beginning of the next one.
+def _offset(trail: TrailFiles, position: TrailPlace) -> StreamOffset:
+    """Return a position as an offset. The end of a finished file becomes the start of the next one.
 
-    So a file that was read to its end may be removed.
+    A file that was read to its end may therefore be removed.
     """
-    file = trail.file(place.number)
-    if place.offset == file.size and file.number < trail.end.number:
-        return StreamOffset(TrailPlace(place.number + 1, 0))
-    return StreamOffset(place, _check_sum(file, place.offset))
+    file = trail.file(position.number)
+    if position.offset == file.size and file.number < trail.end.number:
+        return StreamOffset(TrailPlace(position.number + 1, 0))
+    return StreamOffset(position, _check_sum(file, position.offset))
 
 
 def _passed(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
-    """Return the beginning of the next file if a file was read to its end, so that this file may be removed; else ``start``."""
-    place = start.place
-    if not trail.begin.number <= place.number < trail.end.number:
+    """Return the start of the next file if ``start`` is the end of a finished file, else ``start``.
+
+    The finished file may then be removed.
+    """
+    position = start.place
+    if not trail.begin.number <= position.number < trail.end.number:
         return start
-    file = trail.file(place.number)
-    if place.offset < file.size:
+    file = trail.file(position.number)
+    if position.offset < file.size:
         return start
     check_complete(file)
-    return _offset(trail, place)
+    return _offset(trail, position)
 
 
 def _check_sum(file: TrailFile, offset: int) -> str:
-    """Return a digest of the last records before an offset: CHECKED bytes of them, or all after the file's header."""
+    """Return a checksum of the last ``CHECKED`` bytes before an offset, without the file's header."""
     if not offset:
         return ""
     start = max(offset - CHECKED, 0)
@@ -243,19 +253,17 @@ def _check_sum(file: TrailFile, offset: int) -> str:
 
 
 def _first_check_sum(file: TrailFile, offset: int) -> str:
-    """Return the check sum that checkpoints of earlier versions have."""
+    """Return the checksum that old checkpoints contain."""
     start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"
 
 
-HINT: Final = (
-    "Put back what was there, or begin a new stream: another checkpoint, and startingPosition"
-)
+HINT: Final = "Restore the trail, or start a new stream with a new checkpoint and startingPosition"
 
 
 def _no_trail() -> StorageError:
-    return StorageError("the trail that was read before is not there any more", hint=HINT)
+    return StorageError("the trail that was read before no longer exists", hint=HINT)
 
 
 def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
@@ -264,24 +272,22 @@ def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
 
 
 def _check(trail: TrailFiles, offset: StreamOffset) -> None:
-    """Raise where the trail is not the one, up to an offset, that was read before."""
-    number, place = offset.place
+    """Raise StorageError if the trail has changed before an offset that was read."""
+    number, byte_offset = offset.place
     if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
-        return  # nothing was read of a file that is not there yet, or not again
+        return  # nothing was read from a file that does not exist yet, or no longer
     if number < trail.begin.number:
         raise _change_error(trail.prefix, f"file number {number} was removed before it was read")
     if number > trail.end.number:
-        problem = f"the trail was cut back: file number {number}, read before, is not there"
+        problem = f"the trail was shortened: file number {number}, read before, no longer exists"
         raise _change_error(trail.prefix, problem)
     file = trail.file(number)
-    if place > file.size:
-        problem = (
-            f"the trail was cut back to byte {file.size}, up to byte {place} it was read before"
-        )
+    if byte_offset > file.size:
+        problem = f"the trail was shortened to byte {file.size}, but was read up to byte {byte_offset} before"
         raise _change_error(file.path, problem)
     check_sum = _first_check_sum if len(offset.check) == FIRST_DIGITS else _check_sum
-    if check_sum(file, place) != offset.check:
-        problem = f"the trail was written anew before byte {place}, which was read before"
+    if check_sum(file, byte_offset) != offset.check:
+        problem = f"the trail was rewritten before byte {byte_offset}, which was read before"
         raise _change_error(file.path, problem)
 
 

@@ -1,4 +1,4 @@
-"""Read trails as Arrow batches: whole, in part, or in splits that can run apart."""
+"""Read trails as Arrow batches: complete, in part, or in splits that can be read in parallel."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ __all__ = [
 ]
 
 EVERYTHING: Final = ReadOptions()
-DAMAGED: Final = "trailgate check {} lists what is damaged, and --salvage OUT saves the rest"
-SEARCHED_BYTES: Final = 64 << 20  # of a trail in which tables are looked for
-THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
+DAMAGED: Final = "trailgate check {} lists the damage, and --salvage OUT saves the rest"
+SEARCHED_BYTES: Final = 64 << 20  # the most bytes of a trail to search for tables
+THREAD_BYTES: Final = 16 << 20  # the size of a thread's splits
 
 
 @check_arguments
@@ -78,20 +78,23 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Return a reader of a trail's operations in order: ``pyarrow.Table``, DuckDB, Polars and pandas take it.
+    """Return a reader of a trail's operations in order, for pyarrow, DuckDB, Polars or pandas.
 
-    ``path`` is the trail's prefix, one of its files, or its folder. With ``table`` the rows are those of that table in
-    the types of its columns; ``tables`` are patterns such as ``HR.*`` that choose operations of some. With
-    ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
-    does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
-    ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
-    columns to decode and return. ``times="text"`` gives the table's date times as text with all their digits, where timestamps hold
-    microseconds. ``undo="exclude"`` leaves out operations that back out an earlier one.
-    ``open_transactions="show"`` gives the last operation of a transaction that is open where a growing trail ends, of which
-    more may follow. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
+    ``path`` is the trail's prefix, one of its files, or its folder. With ``table`` the rows are
+    those of that table, in the types of its columns; ``tables`` are patterns such as ``HR.*`` that
+    select tables. With ``records="all"`` each record is a row, with its header. ``definitions`` and
+    ``charset`` are needed if the trail does not state its own.
 
-    Raises OptionError, StorageError and DefinitionError at once; the reader raises DecodeError where it meets bytes
-    that are not what they should be.
+    ``after``, ``from_position`` and ``to_position`` limit positions, ``from_csn`` and ``to_csn``
+    commit sequence numbers; limits are inclusive except ``after``. ``columns`` names the columns to
+    decode and return. ``times="text"`` returns date times of the table as text with all digits, as
+    timestamps only have microseconds. ``undo="exclude"`` skips operations that back out an earlier
+    one. ``open_transactions="show"`` also returns the last operation of a transaction that is still
+    open at the end of a growing trail, although more of it may follow. ``limit`` is the maximum
+    number of rows. ``threads`` None uses one thread per core.
+
+    Raises OptionError, StorageError and DefinitionError at once. The reader raises DecodeError at
+    damaged bytes.
     """
     named = locals()
     options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
@@ -108,11 +111,12 @@ def read_chosen(
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Return a reader of what the options ask for, in order."""
+    """Return a reader of what the options select, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     many = thread_count(threads)
     check_csns(trail, options)
     start, end = bounds = _bounds(trail, options)
+    # With a limit, reading ahead in threads would be wasted.
     splits = [TrailSplit(start, end, whole=True)]
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
@@ -125,13 +129,16 @@ def read_chosen(
 def plan_reading(
     trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = SPLIT_BYTES
 ) -> list[TrailSplit]:
-    """Return splits that together hold everything that the options ask for, in order. Raises OptionError."""
+    """Return splits that together contain everything that the options select. Raises OptionError."""
     check_csns(trail, options)
     return plan_splits(trail, split_bytes, _bounds(trail, options))
 
 
 def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
-    """Yield a sentence for each pattern of tables that no table fits which the trail defines; none where it defines no table."""
+    """Yield a warning for each table pattern that matches no table that the trail defines.
+
+    Trails that define no tables have no warnings.
+    """
     patterns = () if options.tables is None else options.tables.patterns
 
     def missed(names: set[str]) -> list[str]:
@@ -143,21 +150,22 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
 
     if not patterns:
         return
+    # Stop reading definitions once every pattern has matched.
     names, are_all = latest_tables(trail, lambda found: not missed(found), SEARCHED_BYTES)
-    whole = "the trail's definitions" if are_all else "the trail's newest files"
+    searched = "the trail's definitions" if are_all else "the trail's newest files"
     for pattern in missed(names) if names else ():
-        yield no_table("tables", pattern, sorted(names), whole)
+        yield no_table("tables", pattern, sorted(names), searched)
 
 
 def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
-    """Raise OptionError where a CSN is asked for that is not like those of the trail, of which the first one is read."""
+    """Raise OptionError if a CSN limit does not look like the trail's CSNs (its first one is read)."""
     bounds = [text for text in (options.from_csn, options.to_csn) if text is not None]
     if all(text.isdigit() for text in bounds):
         return
     try:
         first = list(read_chosen(trail, ReadOptions(columns=("csn",)), 1, 1))
     except DecodeError:
-        return  # the reading itself meets it, or begins after it
+        return  # reading will raise the same error, or starts after it
     for csn in (value for batch in first for value in batch["csn"].to_pylist()):
         options.check_csns(csn or "")
 
@@ -169,10 +177,11 @@ def read_split(
     table: Table | None = None,
     notices: Notices | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the options ask for of a split; memory stays flat.
+    """Yield what the options select from a split, in constant memory.
 
-    ``table`` is the one that the options name, where it is looked up already. ``notices`` are shared by all splits
-    of a reading, so that each is given once. Errors of the trail's bytes name the command that saves what is whole.
+    ``table`` is the table that the options name, if it is already looked up. ``notices`` are shared
+    by all splits of a read, so that each notice is logged once. Errors in the trail's bytes name
+    the command that saves the undamaged rest.
     """
     try:
         yield from _of_split(trail, split, options, table, notices)
@@ -221,7 +230,7 @@ def _of_split(
 def _chosen_records(
     trail: TrailFiles, split: TrailSplit, options: ReadOptions, notices: Notices | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of records that the options ask for."""
+    """Yield the record rows that the options select."""
     names = names_of(RECORDS_SCHEMA, options.columns)
     for batch in read_records(trail, split, notices):
         chosen = chosen_rows(batch, options)
@@ -232,17 +241,18 @@ def _chosen_records(
 
 
 def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    left = limit
-    while left is None or left > 0:
+    """Yield batches up to a number of rows."""
+    remaining = limit
+    while remaining is None or remaining > 0:
         batch = next(batches, None)
         if batch is None:
             return
-        yield batch if left is None else batch.slice(0, left)
-        left = None if left is None else left - batch.num_rows
+        yield batch if remaining is None else batch.slice(0, remaining)
+        remaining = None if remaining is None else remaining - batch.num_rows
 
 
 def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
-    """Return the table whose typed rows the options ask for; None where they do not."""
+    """Return the table whose typed rows the options ask for, or None."""
     if options.table is None:
         return None
     number = max(_start(trail, options).number, trail.begin.number)
@@ -250,11 +260,12 @@ def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
 
 
 def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailPlace]:
-    """Return the part of a trail in which everything lies that the options ask for."""
+    """Return the range of the trail that contains everything that the options select."""
     start, end = trail.begin, trail.end
-    place = _start(trail, options)
-    if place > start:
-        start = last_begin(trail, place) or start
+    first_position = _start(trail, options)
+    # Start at the beginning of the transaction that contains the first position.
+    if first_position > start:
+        start = last_begin(trail, first_position) or start
     if options.to_position is not None:
         last = TrailPlace(*parse_position(options.to_position))
         end = max(start, min(end, last.just_after))
@@ -262,13 +273,13 @@ def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailP
 
 
 def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
-    """Return the place in the trail that the options name as the first one."""
+    """Return the first position that the options allow."""
     starts = [text for text in (options.after, options.from_position) if text is not None]
     return min(TrailPlace(*parse_position(max(starts))), trail.end) if starts else trail.begin
 
 
 def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
-    """Return the schema of what the options ask for."""
+    """Return the schema of what the options select."""
     if options.table is None:
         return _schema(options, None)
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
@@ -283,5 +294,5 @@ def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
 
 
 def _projection(options: ReadOptions, table: Table | None) -> Projection:
-    """Return the projection to what the options ask for; ``table`` is the one that they name."""
+    """Return the projection to the columns of the options. ``table`` is the table that they name."""
     return Projection.of(table, options.columns, text_times=options.times == AS_TEXT)

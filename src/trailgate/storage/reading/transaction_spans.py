@@ -1,10 +1,12 @@
-"""Where in a trail transactions begin and end, and which records a restart undid.
+"""Find where transactions of a trail begin and end, and which records a restart undid.
 
-Records are looked at in runs, by their marks (``trail.records.transactions``). Where the next transaction begins is one function of a
-location, so neighbouring splits agree on their border.
+Records are read in runs, each with marks that show where transactions begin and end
+(``trail.records.transactions``). The search for the next beginning depends only on the position, so
+that neighbouring splits agree on their common boundary.
 
-What comes before a RestartAbend record, back to its transaction's begin, was written before a writer was interrupted, and comes again
-after it (trail format §13). It is dropped before anything of it is decoded, and reported.
+If a writer was interrupted, it writes a RestartAbend record and then repeats its open transaction
+(trail format §13). The records from that transaction's beginning to the RestartAbend record are
+dropped before they are decoded, and reported.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFil
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.records.transactions import CLOSES, change_marks, is_before_update, is_restart
 
-LOOK_AHEAD: Final = 16 << 10  # first looked at after a place: small transactions end soon
-FURTHEST_BACK: Final = 64 << 20  # looked at once where a long transaction's begin is sought
+LOOK_AHEAD: Final = 16 << 10  # bytes to read first when looking ahead: most transactions are small
+FURTHEST_BACK: Final = 64 << 20  # the largest window when searching back for a long transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Consecutive records of one file, in bytes that begin at ``base``, and their marks (``model.transactions``)."""
+    """Consecutive records of one file, and their marks. The bytes start at ``base``."""
 
     number: int
     base: int
@@ -41,41 +43,42 @@ class Run:
 
     @property
     def starts(self) -> Longs:
-        """Return where the records begin in the file."""
+        """The offsets of the records in the file."""
         return self.base + self.view.offsets
 
     @property
     def stops(self) -> Longs:
-        """Return where the records end in the file."""
+        """The end offsets of the records in the file."""
         return self.starts + self.view.lengths
 
     @property
     def begin(self) -> TrailPlace:
-        """Return where the first record begins."""
+        """The position of the first record."""
         return TrailPlace(self.number, int(self.starts[0]))
 
     def has(self, marks: int) -> Mask:
-        """Return which records have any of these marks."""
-        found: Mask = self.marks & marks != 0
-        return found
+        """Return a mask of the records that have any of these marks."""
+        matches: Mask = self.marks & marks != 0
+        return matches
 
     def begins_transaction(self, row: int) -> bool:
-        """Return whether a record begins a transaction."""
+        """Return True if a record begins a transaction."""
         return bool(self.marks[row] & BEGINS)
 
     def take(self, rows: Longs | slice) -> Run:
-        """Return some of the records."""
+        """Return the records at these indexes."""
         return Run(self.number, self.base, self.view.take(rows), self.marks[rows])
 
 
-def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Run]:
-    """Yield the records from a record's begin on to the end of the trail.
+def forwards(trail: TrailFiles, position: TrailPlace, size: int = SEARCH) -> Iterator[Run]:
+    """Yield the records from a position to the end of the trail, in runs.
 
-    An unfinished record ends a file here: whoever reads the file decides whether that is an error.
+    The position must be the start of a record. An unfinished record ends a file here; the caller
+    decides whether that is an error.
     """
-    for file in trail.following(place.number):
+    for file in trail.following(position.number):
         with TrailFileReader(file) as reader:
-            start = place.offset if file.number == place.number else 0
+            start = position.offset if file.number == position.number else 0
             yield from _forwards(reader, start, size)
 
 
@@ -90,37 +93,43 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
         if len(view):
             marks = change_marks(view, after_before=before)
             yield Run(reader.file.number, at, view, marks)
+            # An update's before image at the end of a run continues in the next run.
             before = bool(is_before_update(view.take(slice(-1, None)), marks[-1:])[0])
         elif size >= LONGEST:
             return
         at += view.end
+        # Small reads first, as most searches end soon.
         size = min(2 * size, SCAN)
 
 
-def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Run]:
-    """Yield records to the end of the trail that begin some way before a place.
+def _around(trail: TrailFiles, position: TrailPlace) -> Iterator[Run]:
+    """Yield the records from some way before a position to the end of the trail.
 
-    The record before the place is among them, if there is one: a before image.
+    The record just before the position is included, as it may be the before image of an update.
     """
-    file = trail.file(place.number)
-    start = place.offset - LONGEST
+    file = trail.file(position.number)
+    start = position.offset - LONGEST
     if start > 0:
         with TrailFileReader(file) as reader:
             try:
-                found = reader.resync(start) if start > reader.begin else 0
+                next_record = reader.resync(start) if start > reader.begin else 0
             except TruncatedError:
                 return
-        place = TrailPlace(place.number + 1, 0) if found is None else TrailPlace(file.number, found)
+        position = (
+            TrailPlace(position.number + 1, 0)
+            if next_record is None
+            else TrailPlace(file.number, next_record)
+        )
     else:
-        place = TrailPlace(place.number, 0)
-    yield from forwards(trail, place)
+        position = TrailPlace(position.number, 0)
+    yield from forwards(trail, position)
 
 
 Rows = Callable[[Run], Mask]
 
 
 def _first(runs: Iterable[Run], chosen: Rows) -> TrailPlace | None:
-    """Return where the first record that is chosen begins, None for none."""
+    """Return the position of the first selected record, or None."""
     for run in runs:
         rows = np.flatnonzero(chosen(run))
         if len(rows):
@@ -128,57 +137,57 @@ def _first(runs: Iterable[Run], chosen: Rows) -> TrailPlace | None:
     return None
 
 
-def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
-    """Return where, from ``place`` on and before ``limit``, a transaction begins; or None."""
-    runs = takewhile(lambda run: run.begin < limit, _around(trail, place))
-    found = _first(runs, lambda run: run.has(BEGINS) & _from(run, place))
-    return found if found is not None and found < limit else None
+def next_begin(trail: TrailFiles, position: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
+    """Return the first position in [place, limit) at which a transaction begins, or None."""
+    runs = takewhile(lambda run: run.begin < limit, _around(trail, position))
+    result = _first(runs, lambda run: run.has(BEGINS) & _from(run, position))
+    return result if result is not None and result < limit else None
 
 
-def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
-    """Return where the first record begins at a place or after it; else the trail's end."""
-    return _first(_around(trail, place), lambda run: _from(run, place)) or trail.end
+def record_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace:
+    """Return the first position at or after ``place`` at which a record begins, or the trail's end."""
+    return _first(_around(trail, position), lambda run: _from(run, position)) or trail.end
 
 
-def first_end(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
-    """Return where the first transaction ends that ends after a place; None while none does."""
-    for run in _around(trail, place):
-        after = run.number > place.number or run.stops > place.offset
+def first_end(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
+    """Return the end of the first transaction that ends after a position, or None."""
+    for run in _around(trail, position):
+        after = run.number > position.number or run.stops > position.offset
         rows = np.flatnonzero(run.has(CLOSES) & after)
         if len(rows):
             return TrailPlace(run.number, int(run.stops[rows[0]]))
     return None
 
 
-def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
-    """Return where, between ``floor`` and ``place``, a transaction ends last; or None."""
-    for run in _backwards(trail, place, floor):
-        within = run.number < place.number or run.stops <= place.offset
+def last_end(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
+    """Return the last transaction end between ``floor`` and ``place``, or None."""
+    for run in _backwards(trail, position, floor):
+        within = run.number < position.number or run.stops <= position.offset
         rows = np.flatnonzero(run.has(CLOSES) & within)
         if len(rows):
             return TrailPlace(run.number, int(run.stops[rows[-1]]))
     return None
 
 
-def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
-    """Return where, at a place or before it, a transaction begins last; or None."""
-    for run in _backwards(trail, place.just_after, trail.begin):
+def last_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
+    """Return the last position at or before ``place`` at which a transaction begins, or None."""
+    for run in _backwards(trail, position.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
             return TrailPlace(run.number, int(run.starts[rows[-1]]))
     return None
 
 
-def _from(run: Run, place: TrailPlace) -> Mask:
-    """Return which records begin at a place or after it."""
-    found: Mask = (run.number > place.number) | (run.starts >= place.offset)
-    return found
+def _from(run: Run, position: TrailPlace) -> Mask:
+    """Return a mask of the records that begin at or after a position."""
+    selected: Mask = (run.number > position.number) | (run.starts >= position.offset)
+    return selected
 
 
-def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
-    """Yield the records that begin in [floor, place), the last ones first, in growing windows."""
+def _backwards(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
+    """Yield the records that begin in [floor, place), last ones first, in growing windows."""
     size = SEARCH
-    number, high = place
+    number, high = position
     while number >= floor.number:
         high = min(high, trail.file(number).size)
         lowest = floor.offset if number == floor.number else 0
@@ -187,7 +196,7 @@ def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Itera
             yield from reversed(list(_window(trail, number, low, high)))
             high, size = low, min(2 * size, FURTHEST_BACK)
         number -= 1
-        high = FURTHEST_BACK << 32
+        high = FURTHEST_BACK << 32  # beyond the end of any file: min() above limits it
 
 
 def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Run]:
@@ -198,12 +207,12 @@ def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Run
         yield run.take(np.flatnonzero((run.starts >= low) & (run.starts < high)))
 
 
-def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
-    """Return whether the transaction that is open before a record is undone by a restart.
+def is_abandoned(trail: TrailFiles, position: TrailPlace) -> bool:
+    """Return True if a restart undoes the transaction that is open at a position.
 
-    It is not where it ends, where another one begins, and where the trail ends first.
+    It does not if the transaction ends, another one begins, or the trail ends first.
     """
-    for run in forwards(trail, place, LOOK_AHEAD):
+    for run in forwards(trail, position, LOOK_AHEAD):
         rows = np.flatnonzero(run.has(UNDOES | BEGINS | CLOSES))
         if len(rows):
             return bool(run.marks[rows[0]] & UNDOES)
@@ -215,7 +224,7 @@ LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """RecordPlaces of one transaction that were left out: of which file, from which byte, how many."""
+    """Records of one transaction that were dropped: their file, first offset, and number."""
 
     path: str
     offset: int
@@ -223,69 +232,73 @@ class Abandoned:
 
     def __str__(self) -> str:
         return (
-            f"{self.path}, byte {self.offset}: {self.records} records of a transaction that its "
-            "writer left unfinished are left out; after a restart record they come again"
+            f"{self.path}, byte {self.offset}: {self.records} records of an unfinished transaction "
+            "are skipped; its writer repeats them after a restart record"
         )
 
 
 class Restarts:
-    """Leaves out of records, which come in order, what was abandoned.
+    """Drops abandoned records from runs that are passed in order.
 
-    Whether a transaction that is open at the end of some records will be abandoned is looked up once,
-    ahead, so that memory stays flat however long it is.
+    Whether the transaction that is open at the end of a run will be abandoned is found out by
+    reading ahead once, so that memory is constant however long it is.
     """
 
     def __init__(self, trail: TrailFiles) -> None:
         self._trail = trail
-        self._known = False  # whether it is known what becomes of the transaction open before
+        self._known = False  # True once it is known whether the open transaction is abandoned
         self._open = False
         self._abandoned = False
         self._must_begin = False
         self.found: list[Abandoned] = []
 
     def remaining(self, run: Run, *, last: bool = False) -> RecordView:
-        """Return records without restart records and what they undid.
+        """Return the records without restart records and the records that they undo.
 
-        With ``last`` a transaction of another split follows, or nothing.
+        ``last`` means that nothing follows, or that the next transaction belongs to another split.
         """
         view = run.view
         if not len(view):
             return view
         dropped = is_restart(view)
         self._check_begin(run, 0)
-        found = follow(run.marks, is_open=self._open)
-        for restart in np.flatnonzero(found.faults == ABANDONS).tolist():
-            self._drop(run, dropped, found.number == found.number[restart] - 1)
+        # Number the transactions in this run, and find those that a restart undoes.
+        transactions = follow(run.marks, is_open=self._open)
+        for restart in np.flatnonzero(transactions.faults == ABANDONS).tolist():
+            self._drop(run, dropped, transactions.number == transactions.number[restart] - 1)
             self._must_begin = True
             self._check_begin(run, restart + 1)
-        begun = len(found.flags) > 1  # the transaction that is open at the end, if one is
-        if found.is_open and not last and (begun or not self._known):
+        # True if a transaction that is open at the end began in this run.
+        opens_here = len(transactions.flags) > 1
+        # A transaction is still open at the end: look ahead to see whether it will be undone.
+        if transactions.is_open and not last and (opens_here or not self._known):
             end = TrailPlace(run.number, run.base + view.end)
             self._abandoned = is_abandoned(self._trail, end)
-        elif begun or not found.is_open:
+        elif opens_here or not transactions.is_open:
             self._abandoned = False
-        if found.is_open and self._abandoned:
-            self._drop(run, dropped, found.number == len(found.flags) - 1)
-        self._known, self._open = True, found.is_open
+        if transactions.is_open and self._abandoned:
+            self._drop(run, dropped, transactions.number == len(transactions.flags) - 1)
+        self._known, self._open = True, transactions.is_open
         return view.take(np.flatnonzero(~dropped)) if dropped.any() else view
 
     def _drop(self, run: Run, dropped: Mask, transaction: Mask) -> None:
-        """Mark a transaction's records; the metadata among them stay, as indexes count on."""
+        """Mark a transaction's records as dropped. Metadata records stay, as table indexes count them."""
+        # APART marks records outside transactions, UNDOES restart records.
         chosen = np.flatnonzero(transaction & ~run.has(APART | UNDOES))
         if not len(chosen):
             return
         dropped[chosen] = True
         offset = int(run.starts[chosen[0]])
-        left_out = Abandoned(self._path(run), offset, len(chosen))
-        if left_out not in self.found:  # records may be read once more with what remained
-            self.found.append(left_out)
-            LOG.warning("%s", left_out)
+        abandoned = Abandoned(self._path(run), offset, len(chosen))
+        if abandoned not in self.found:  # records may be read again with the next chunk
+            self.found.append(abandoned)
+            LOG.warning("%s", abandoned)
 
     def _path(self, run: Run) -> str:
         return self._trail.file(run.number).path
 
     def _check_begin(self, run: Run, start: int) -> None:
-        """Raise if what was dropped does not come again."""
+        """Raise DecodeError if the dropped transaction is not repeated after the restart record."""
         if not self._must_begin:
             return
         plain = start + np.flatnonzero(~run.has(APART | UNDOES)[start:])
@@ -296,5 +309,5 @@ class Restarts:
             raise DecodeError(
                 "after a restart record a transaction continues instead of beginning again",
                 where=Where(source=self._path(run), offset=int(run.starts[plain[0]])),
-                hint="Left out as abandoned, what comes before the restart record would be lost",
+                hint="If the records before the restart record were skipped as abandoned, they would be lost",
             )

@@ -1,1 +1,1 @@
-"""Object stores that are written to: objects are put whole, under a condition where two writers could both win."""
+"""Write to object stores: objects are put completely, and under a condition if two writers could both succeed."""

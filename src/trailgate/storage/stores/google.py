@@ -1,7 +1,9 @@
-"""Google Cloud Storage by its JSON protocol, with the logins of google-auth (the extra ``gs``).
+"""Google Cloud Storage through its JSON API, with the logins of google-auth (the extra ``gs``).
 
-Objects are put under conditions on the generation of the one that they replace. An object in parts is a resumable upload. The store
-copies whole objects alone, so parts of others are read, and what gets its name later has a hidden name until it is copied.
+Objects are put under conditions on the generation of the object that they replace. An object in
+parts is a resumable upload. The store can only copy complete objects, so ranges of other objects
+are read and written. An upload that gets its name later is an object with a hidden name, which is
+then copied.
 """
 
 from __future__ import annotations
@@ -27,21 +29,21 @@ from trailgate.storage.stores.object_store import (
     check_imports,
 )
 
-TRIED: Final = 5  # times that a request is sent again where the store is busy or not reached
+TRIED: Final = 5  # retries of a request if the store is busy or cannot be reached
 BUSY: Final = (408, 429, 500, 502, 503, 504)
-SECONDS: Final = (10, 300)  # that connecting, and waiting for more of an answer, last
+SECONDS: Final = (10, 300)  # timeouts for connecting, and for waiting for more of an answer
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 GONE: Final = 404
-CONTINUED: Final = 308  # the answer to a part of an upload that is not the last one
+CONTINUED: Final = 308  # the answer to a part that is not the last one
 LISTED: Final = "items(name,size),nextPageToken"
 DELETING: Final = 8  # objects at once
 UPLOADED: Final = "/upload/storage/v1"
 CONDITION: Final = 412
-UPLOADS: Final = ".trailgate-uploads/"  # what is uploaded and gets its name later, in each bucket
+UPLOADS: Final = ".trailgate-uploads/"  # in each bucket: uploads that get their names later
 
 
 class Asked(NamedTuple):
-    """A request: its address after the server's, its body, and the answers other than success that the caller understands."""
+    """A request: its path, its body, and the error statuses that the caller handles (``unmet``)."""
 
     method: str
     path: str
@@ -52,7 +54,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class GoogleStore(BucketStore):
-    """One bucket, and how it is reached."""
+    """One Google bucket, and the settings to reach it."""
 
     place: GooglePlace
 
@@ -70,11 +72,11 @@ class GoogleStore(BucketStore):
         return self.path("").rstrip("/")
 
     def call(self, operation: str, key: str, asked: Asked, **parameters: Any) -> Any:
-        """Return the store's answer; raises WriteError, and UnmetError for an answer in ``asked.unmet``."""
-        del operation  # for those who watch
+        """Send a request. Raises WriteError, or UnmetError for an answer in ``asked.unmet``."""
+        del operation  # only for tests that record calls
         url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
         with self.asking(key):
-            found = _session(self.place.anonymous, os.getpid()).request(
+            answer = _session(self.place.anonymous, os.getpid()).request(
                 asked.method,
                 url,
                 params=parameters,
@@ -83,49 +85,49 @@ class GoogleStore(BucketStore):
                 timeout=SECONDS,
                 allow_redirects=False,
             )
-        if found.status_code in asked.unmet:
-            raise UnmetError(str(found.status_code))
-        if not (found.ok or found.status_code == CONTINUED):
-            raise self.error(f"the store refuses it: {_reason(found)}", key)
-        return found
+        if answer.status_code in asked.unmet:
+            raise UnmetError(str(answer.status_code))
+        if not (answer.ok or answer.status_code == CONTINUED):
+            raise self.error(f"the store refused the request: {_reason(answer)}", key)
+        return answer
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
-        """Return bytes of an object, and its generation; raises as ``call`` does."""
+        """Return a range of an object, and its generation. Raises the same errors as ``call``."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
-        found = self.call(
+        answer = self.call(
             "read", key, Asked("GET", self.path(key), None, span, (GONE,)), alt="media"
         )
-        return Stored(bytes(found.content), str(found.headers.get("x-goog-generation", "")))
+        return Stored(bytes(answer.content), str(answer.headers.get("x-goog-generation", "")))
 
     def exceptions(self) -> tuple[type[Exception], ...]:
-        """Return those of requests and google-auth."""
+        """Return the exceptions of requests and google-auth."""
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
         from requests import RequestException  # noqa: PLC0415  an extra
 
         return (GoogleAuthError, RequestException)
 
     def problem_of(self, error: Exception) -> str:
-        """Return what it means: answers of the store are not exceptions."""
+        """Describe an exception. Answers of the store are not exceptions."""
         return f"the store cannot be reached: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object where the condition holds."""
+        """Write an object if the condition is met."""
         return put(self, key, data, ifGenerationMatch=0 if over is None else int(over))
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> GoogleParts:
-        """Return what takes an object in parts."""
+        """Return an upload in parts."""
         return GoogleParts(self, key, fresh=fresh, later=later)
 
     def complete_once(self, pending: Pending) -> None:
-        """Give an upload that was left its name, by a copy in the store."""
+        """Copy an upload that was left for later to its final name."""
         source, target = self.path(pending.upload), self.path(pending.key, "")
         asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
-        own: dict[str, Any] = {"ifGenerationMatch": 0}
-        while not (found := self.call("copy", pending.key, asked, **own).json())["done"]:
-            own["rewriteToken"] = found["rewriteToken"]
+        parameters: dict[str, Any] = {"ifGenerationMatch": 0}
+        while not (answer := self.call("copy", pending.key, asked, **parameters).json())["done"]:
+            parameters["rewriteToken"] = answer["rewriteToken"]
 
     def complete(self, pending: Pending) -> None:
-        """Give an upload that was left its name, and delete its hidden one."""
+        """Copy an upload that was left for later to its final name, and delete the hidden object."""
         super().complete(pending)
         self.delete([pending.upload])
 
@@ -136,16 +138,16 @@ class GoogleStore(BucketStore):
                 yield key, size
 
     def _list(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        own: dict[str, Any] = {"prefix": prefix, "fields": LISTED}
+        parameters: dict[str, Any] = {"prefix": prefix, "fields": LISTED}
         if after:
-            own["startOffset"] = after
+            parameters["startOffset"] = after
         while True:
-            found = self.call("list", prefix, Asked("GET", self.objects), **own).json()
-            for entry in found.get("items", ()):
+            page = self.call("list", prefix, Asked("GET", self.objects), **parameters).json()
+            for entry in page.get("items", ()):
                 yield str(entry["name"]), int(entry["size"])
-            if not found.get("nextPageToken"):
+            if not page.get("nextPageToken"):
                 return
-            own["pageToken"] = found["nextPageToken"]
+            parameters["pageToken"] = page["nextPageToken"]
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects."""
@@ -159,30 +161,30 @@ class GoogleStore(BucketStore):
             self.call("delete", key, asked)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete uploads that were left."""
-        found = [name for name, _ in self._list(UPLOADS + prefix)]
-        self.delete(n for n in found if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
+        """Delete the hidden objects of uploads that were left for later and never completed."""
+        names = [name for name, _ in self._list(UPLOADS + prefix)]
+        self.delete(n for n in names if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
 
 
-def _reason(found: Any) -> str:
-    """Return the store's own words."""
+def _reason(answer: Any) -> str:
+    """Return the store's own error message."""
     try:
-        text = found.json()["error"]["message"]
+        text = answer.json()["error"]["message"]
     except (ValueError, LookupError, TypeError):
-        text = found.text[:200].strip() or found.reason
-    return f"({found.status_code}) {text}"
+        text = answer.text[:200].strip() or answer.reason
+    return f"({answer.status_code}) {text}"
 
 
 @lru_cache(maxsize=32)
 def _session(anonymous: bool, _process: int) -> Any:
-    """Return the session of a process, which all of its threads use."""
+    """Return the session of a process, which all of its threads share."""
     import google.auth  # noqa: PLC0415  an extra
     import requests  # noqa: PLC0415  an extra
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  an extra
     from requests.adapters import HTTPAdapter  # noqa: PLC0415  an extra
     from urllib3.util import Retry  # noqa: PLC0415  an extra
 
-    again = Retry(
+    retries = Retry(
         TRIED,
         backoff_factor=0.5,
         status_forcelist=BUSY,
@@ -194,54 +196,55 @@ def _session(anonymous: bool, _process: int) -> Any:
         make: Any = AuthorizedSession
         session = make(google.auth.default(scopes=[SCOPE])[0])
     for scheme in ("https://", "http://"):
-        session.mount(scheme, HTTPAdapter(pool_maxsize=32, max_retries=again))
+        session.mount(scheme, HTTPAdapter(pool_maxsize=32, max_retries=retries))
     return session
 
 
 class GoogleParts(Parts[GoogleStore]):
-    """A resumable upload, whose last part makes the object; so each part is held until there is another one.
+    """A resumable upload. Its last part creates the object, so each part is held back until there is another one.
 
-    What gets its name later is an object of another name until then, since only its last part ends an upload.
+    An upload that gets its name later is a complete object with a hidden name, since an upload can
+    only be ended by its last part.
     """
 
     def __init__(self, store: GoogleStore, key: str, *, fresh: bool, later: bool = False) -> None:
         super().__init__(store, key, fresh=fresh)
         self._name = f"{UPLOADS}{key}/{uuid.uuid4().hex}" if later else key
         self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
-        self._at, self._held = 0, b""
+        self._at, self._last_part = 0, b""
 
     def whole(self, data: bytes) -> None:
-        """Make the object of bytes in one request."""
+        """Create the object from bytes in one request."""
         put(self._store, self._name, data, **self._condition)
 
     def send(self, data: bytes) -> None:
-        """Take the next part, and send the one before it."""
-        if self._held:
+        """Send the previous part, and hold this one back."""
+        if self._last_part:
             self._send("*")
-        self._held = data
+        self._last_part = data
 
     def _send(self, size: str) -> None:
-        """Send the part that is held; the store makes the object where it infers its size."""
+        """Send the part that is held back. If ``size`` is the total size and not "*", the store creates the object."""
         if not self._upload:
             asked = Asked("POST", f"{UPLOADED}/b/{self._store.place.bucket}/o", b"")
-            own = {"uploadType": "resumable", "name": self._name, **self._condition}
-            found = self._store.call("begin_upload", self._key, asked, **own)
-            self._upload = found.headers["Location"]
-        end = self._at + len(self._held)
+            parameters = {"uploadType": "resumable", "name": self._name, **self._condition}
+            answer = self._store.call("begin_upload", self._key, asked, **parameters)
+            self._upload = answer.headers["Location"]
+        end = self._at + len(self._last_part)
         headers = {"Content-Range": f"bytes {self._at}-{end - 1}/{size}"}
-        asked = Asked("PUT", self._upload, self._held, headers, (CONDITION,))
+        asked = Asked("PUT", self._upload, self._last_part, headers, (CONDITION,))
         self._store.call("upload_part", self._key, asked)
-        self._at, self._held = end, b""
+        self._at, self._last_part = end, b""
 
     def complete(self) -> None:
-        """Make the object of its parts."""
+        """Create the object from its parts."""
         if self._upload:
-            self._send(str(self._at + len(self._held)))
+            self._send(str(self._at + len(self._last_part)))
         else:
-            self.whole(self._held)
+            self.whole(self._last_part)
 
     def left(self) -> Pending:
-        """Make the object that gets its name later."""
+        """Create the hidden object, which gets its name later."""
         self.complete()
         return Pending(self._key, self._name, ())
 
@@ -249,21 +252,21 @@ class GoogleParts(Parts[GoogleStore]):
         """Delete the parts."""
         if self._upload:
             asked = Asked("DELETE", self._upload, unmet=(499, 404, 405))
-            with suppress(UnmetError):  # which is how the store answers
+            with suppress(UnmetError):  # 499 is the store's usual answer to a cancelled upload
                 self._store.call("abort_upload", self._key, asked)
 
 
 def put(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
-    """Put an object in one request, and return its generation; raises UnmetError where the condition does not hold."""
+    """Put an object in one request, and return its generation. Raises UnmetError if the condition is not met."""
     headers = {"Content-Type": "application/octet-stream"}
     path = f"{UPLOADED}/b/{store.place.bucket}/o"
     asked = Asked("POST", path, data, headers, (CONDITION,))
-    own = {"uploadType": "media", "name": key, **condition}
-    return str(store.call("put", key, asked, **own).json()["generation"])
+    parameters = {"uploadType": "media", "name": key, **condition}
+    return str(store.call("put", key, asked, **parameters).json()["generation"])
 
 
 def google_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
+    """Return the bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
     place = google_place(address)
     problem = "writing to gs:// needs google-auth and requests"
     check_imports(problem, "gs", "google.auth", "requests")

@@ -1,13 +1,22 @@
-"""HDFS: files are written under hidden names and renamed, and replaced under a condition by a claim (decision 0045).
+"""HDFS: files are written under hidden names and renamed, and claims make replacements conditional (decision 0045).
 
-A file is replaced only where it is the one that was read, in a tree that has atomic renames and nothing else. A tag of a file is never that of another one
-which has had its name: times rise along the files of a name. Who replaces the one with a tag makes the folder that claims it, with the new file in it, by a
-rename that fails where the folder is there; then looks that the tag is still that of the file, and renames the new one over it. What a claim has was
-chosen before the tag is looked at, and gets the key's name at most once, so that whoever finds a claim can end it: a writer that was killed holds up nobody.
-The steps are yielded, and the answers to them are sent in: nothing there sends a request.
+HDFS has atomic renames but no conditional writes. To replace a file only if it is still the one
+that was read, files have tags: modification time and length. Times increase along the files of one
+name, so a tag never returns. A writer that wants to replace the file with a tag
 
-``.ot.manifest.json.0123...ef.writing`` is a file, or a folder with one, that becomes the key's by a rename.
-``.ot.manifest.json.1700000000000-512.over`` is a folder that claims to replace the file with the tag 1700000000000-512 by the one in it.
+1. writes the new file into a folder of its own,
+2. renames that folder to the claim on the tag, which fails if the claim exists,
+3. checks that the file still has the tag, and renames the new file over it.
+
+The content of a claim was chosen before the tag is checked and gets the key's name at most once. So
+whoever finds a claim can complete it, and a killed writer delays nobody. The functions for these
+steps are generators: they yield each step and are sent its answer, so they can be tested without a
+cluster.
+
+- ``.ot.manifest.json.0123...ef.writing`` is a file, or a folder with one, that a rename will give
+  the key's name.
+- ``.ot.manifest.json.1700000000000-512.over`` is a claim to replace the file with the tag
+  1700000000000-512 by the file in it.
 """
 
 from __future__ import annotations
@@ -35,63 +44,68 @@ from trailgate.storage.stores.object_store import (
 
 WRITING: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.writing")
 CLAIM: Final = re.compile(r"\.(?P<name>.+)\.(?P<over>\d+-\d+)\.over")
-# Folders of staged files: of runs, of streaming queries, and of published messages. Nobody else makes them.
+# Folders of staged files: of runs, of streaming queries, and of published messages. Only Trailgate creates them.
 STAGING: Final = re.compile(r"\..+\.staging|\..+\.stream-.+|\.publishing")
+
+READ: Final = 20  # attempts to read a file that others keep replacing
+NOT_EMPTY: Final = "PathIsNotEmptyDirectoryException"
+
+WRITTEN: Final = 3  # attempts to write a small file that another run may sweep
 
 
 def writing_name(key: str, own: str) -> str:
-    """Return where a file is written that becomes a key's; ``own`` are 32 hexadecimal digits that no other writer has."""
+    """Return the hidden path at which the file for a key is written. ``own`` are 32 unique hex digits."""
     folder, slash, name = key.rpartition("/")
     return f"{folder}{slash}.{name}.{own}.writing"
 
 
 def claim_name(key: str, over: str) -> str:
-    """Return the folder that claims to replace the file with a tag."""
+    """Return the path of the folder that claims to replace the file with a tag."""
     folder, slash, name = key.rpartition("/")
     return f"{folder}{slash}.{name}.{over}.over"
 
 
 def is_claim(name: str) -> bool:
-    """Return whether the last part of a path is that of a claim."""
+    """Return whether the last part of a path is the name of a claim."""
     return CLAIM.fullmatch(name) is not None
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether the last part of a path is one of these names."""
+    """Return whether the last part of a path is one of the hidden names."""
     return bool(WRITING.fullmatch(name) or CLAIM.fullmatch(name))
 
 
 def key_of(path: str) -> str:
-    """Return the key that a path is of: itself, or the one that it was written for, or claims to replace."""
+    """Return the key of a path: the path itself, or the key for which a hidden path was created."""
     folder = ""
     for part in path.split("/"):
-        found = WRITING.fullmatch(part) or CLAIM.fullmatch(part)
-        if found:
-            return f"{folder}{found['name']}"
+        match = WRITING.fullmatch(part) or CLAIM.fullmatch(part)
+        if match:
+            return f"{folder}{match['name']}"
         folder += f"{part}/"
     return path
 
 
 def staging_folders(keys: set[str]) -> list[str]:
-    """Return the folders of staged files that keys are in, and those in them on the way, the deepest first."""
-    found: set[str] = set()
+    """Return the folders of staged files that contain these keys, with their subfolders, the deepest first."""
+    folders: set[str] = set()
     for key in keys:
         parts = key.split("/")[:-1]
         first = next((at for at, part in enumerate(parts) if STAGING.fullmatch(part)), len(parts))
-        found.update("/".join(parts[: end + 1]) for end in range(first, len(parts)))
-    return sorted(found, key=lambda folder: (-folder.count("/"), folder))
+        folders.update("/".join(parts[: end + 1]) for end in range(first, len(parts)))
+    return sorted(folders, key=lambda folder: (-folder.count("/"), folder))
 
 
 class Moved(Enum):
-    """What came of a rename."""
+    """The result of a rename."""
 
     DONE = "done"
-    GONE = "what was to be renamed is not there"
+    GONE = "the source does not exist"
     TAKEN = "the name is taken"
 
 
 class Rename(NamedTuple):
-    """Rename a file, or a folder; ``over`` replaces the file that is there. The answer is a Moved."""
+    """A step: rename a file or folder. ``over`` replaces an existing file. The answer is a ``Moved``."""
 
     source: str
     target: str
@@ -99,19 +113,19 @@ class Rename(NamedTuple):
 
 
 class TagOf(NamedTuple):
-    """The tag of a file; None where there is none."""
+    """A step: get the tag of a file. The answer is None if it does not exist."""
 
     key: str
 
 
 class NamesIn(NamedTuple):
-    """The names in a folder; None where it is not there."""
+    """A step: list a folder. The answer is None if it does not exist."""
 
     folder: str
 
 
 class Remove(NamedTuple):
-    """Delete a file or an empty folder; nothing happens where it is not there, or not empty."""
+    """A step: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
 
     key: str
 
@@ -121,14 +135,15 @@ Steps = Generator[Step, Any, bool]
 
 
 def replace_file(key: str, over: str, own: str) -> Steps:
-    """Replace the file with the tag ``over`` by the one at ``writing_name(key, own)``, a folder that has it as ``own``.
+    """Replace the file with the tag ``over`` by the file ``own`` in the folder ``writing_name(key, own)``.
 
-    Return whether it was; otherwise it is deleted, or somebody has deleted it.
+    Returns whether it was replaced. If not, the new file is deleted.
     """
     staged, claim = writing_name(key, own), claim_name(key, over)
     if (yield Rename(staged, claim, False)) is not Moved.DONE:
         names = yield from ended(key, over)
-        # A client sends a request again whose answer was lost: then the claim is ours.
+        # A client repeats a request whose answer was lost. Then the first rename may have succeeded, and the
+        # claim contains our file.
         if own not in names:
             yield Remove(f"{staged}/{own}")
             yield Remove(staged)
@@ -137,16 +152,17 @@ def replace_file(key: str, over: str, own: str) -> Steps:
 
 
 def _decide(key: str, over: str, own: str) -> Steps:
-    """End a claim of one's own; return whether its file has got the key's name."""
+    """Complete the writer's own claim. Return whether its file got the key's name."""
     staged, claim = writing_name(key, own), claim_name(key, over)
-    mine = f"{claim}/{own}"
+    our_file = f"{claim}/{own}"
     if (yield TagOf(key)) == over:
-        # Where it is gone, somebody else has ended the claim, by the same rename.
-        yield Rename(mine, key, True)
+        # If our file is gone from the claim, somebody else has completed the claim by the same rename.
+        yield Rename(our_file, key, True)
         won = True
     else:
-        # The file is withdrawn, unless somebody else was faster to give it the key's name.
-        moved = yield Rename(mine, staged, False)
+        # Another file has the key's name: withdraw ours, unless it got the name because somebody else
+        # completed the claim.
+        moved = yield Rename(our_file, staged, False)
         won = moved is Moved.GONE and (yield TagOf(staged)) is None
         yield Remove(staged)
     yield Remove(claim)
@@ -154,7 +170,7 @@ def _decide(key: str, over: str, own: str) -> Steps:
 
 
 def ended(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
-    """End the claim to replace a file, whoever made it, and return what was in it."""
+    """Complete the claim to replace a file, whoever made it. Return the names of the files in it."""
     claim = claim_name(key, over)
     names: tuple[str, ...] | None = yield NamesIn(claim)
     if names is None:
@@ -166,17 +182,13 @@ def ended(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
     return names
 
 
-READ: Final = 20  # times that a file is read which others replace meanwhile
-NOT_EMPTY: Final = "PathIsNotEmptyDirectoryException"
-
-
 class _NotEmptyError(Exception):
     """The folder to delete is not empty."""
 
 
 @dataclass(frozen=True)
 class HdfsStore(ObjectStore):
-    """One cluster, and how it is reached; keys are paths without their first slash."""
+    """One HDFS cluster. Keys are paths without the first slash."""
 
     authority: str
 
@@ -185,7 +197,7 @@ class HdfsStore(ObjectStore):
         return f"hdfs://{self.authority}/{key}"
 
     def call(self, operation: str, key: str, *given: Any) -> Any:
-        """Return the cluster's answer; raises FileNotFoundError, FileExistsError and WriteError."""
+        """Send a request to the cluster. Raises FileNotFoundError, FileExistsError and WriteError."""
         try:
             return ask(self.authority, operation, f"/{key}", *given)
         except RefusedError as error:
@@ -197,26 +209,26 @@ class HdfsStore(ObjectStore):
             raise WriteError(problem, where=where, hint=error.hint) from None
 
     def status(self, key: str) -> Any:
-        """Return what there is; None where there is nothing."""
+        """Return the status of a file or folder, or None if it does not exist."""
         try:
             return self.call("status", key)
         except FileNotFoundError:
             return None
 
     def tag(self, key: str) -> str | None:
-        """Return the tag of a file; None where there is none."""
-        found = self.status(key)
-        return None if found is None else tag_of(found)
+        """Return the tag of a file, or None if it does not exist."""
+        status = self.status(key)
+        return None if status is None else tag_of(status)
 
     def entries(self, folder: str) -> list[Any] | None:
-        """Return what is in a folder; None where it is not there."""
+        """Return the entries of a folder, or None if it does not exist."""
         try:
             return list(self.call("entries", folder))
         except FileNotFoundError:
             return None
 
     def rename(self, source: str, target: str, *, over: bool) -> Moved:
-        """Rename a file or a folder; ``over`` replaces the file that is there."""
+        """Rename a file or folder. ``over`` replaces an existing file."""
         try:
             self.call("rename", source, f"/{target}", over)
         except FileNotFoundError:
@@ -226,7 +238,7 @@ class HdfsStore(ObjectStore):
         return Moved.DONE
 
     def remove(self, key: str) -> bool:
-        """Delete a file or an empty folder; return whether it is not there now."""
+        """Delete a file or an empty folder. Return whether it no longer exists."""
         try:
             self.call("delete", key, False)
         except FileNotFoundError:
@@ -236,7 +248,7 @@ class HdfsStore(ObjectStore):
         return True
 
     def take(self, steps: Generator[Step, Any, object]) -> bool:
-        """Take steps to their end, and return what comes of them."""
+        """Execute steps to their end, and return their result."""
         answer: Any = None
         while True:
             try:
@@ -252,13 +264,13 @@ class HdfsStore(ObjectStore):
             case TagOf(key):
                 return self.tag(key)
             case NamesIn(folder):
-                found = self.entries(folder)
-                return None if found is None else tuple(name_in(entry.path) for entry in found)
+                entries = self.entries(folder)
+                return None if entries is None else tuple(name_in(entry.path) for entry in entries)
             case Remove(key):
                 return self.remove(key)
 
     def written(self, path: str, data: bytes) -> Any:
-        """Write a file of bytes, and return its status; None where it is gone, as another run deletes what it takes for left over."""
+        """Write a file, and return its status, or None if it is gone because another run has swept it."""
         try:
             self.call("write", path, data)
         except FileNotFoundError:
@@ -266,10 +278,13 @@ class HdfsStore(ObjectStore):
         return self.status(path)
 
     def give_name(self, path: str, key: str, *, over: bool) -> str:
-        """Give a written file its name, and return its tag; raises UnmetError where the name is taken, or the file is not there."""
+        """Rename a written file to its key, and return its tag.
+
+        Raises UnmetError if the key exists, or if the written file does not.
+        """
         tag = self.tag(path)
         moved = self.rename(path, key, over=over)
-        # A client sends a request again whose answer was lost: then the file has its name.
+        # A client repeats a request whose answer was lost. Then the file may already have its name.
         if tag is not None and (
             moved is Moved.DONE or (moved is Moved.GONE and self.tag(key) == tag)
         ):
@@ -277,7 +292,7 @@ class HdfsStore(ObjectStore):
         raise UnmetError(moved.value)
 
     def read(self, key: str) -> Stored | None:
-        """Return a file, after the claim to replace it, if a writer was killed with one; None where there is none."""
+        """Return a file, or None if it does not exist. A claim left by a killed writer is completed first."""
         for _ in range(READ):
             status = self.status(key)
             if status is None or status.isdir:
@@ -291,20 +306,20 @@ class HdfsStore(ObjectStore):
                 if self.tag(key) == tag:
                     raise
                 continue
-            # Tags of a file do not come again: what was read is one file's if its tag was there before and after.
+            # Tags never return. If the file had the tag before and after, all bytes are from that file.
             if self.tag(key) == tag:
                 return Stored(data, tag)
         raise self.error(UNDECIDED, key)
 
     def _end(self, key: str, tag: str) -> bool:
-        """End the claim to replace a file; return whether there was one that this process may end."""
+        """Complete the claim to replace a file. Return whether there was one and this process may complete it."""
         try:
             return self.take(ended(key, tag))
         except WriteError:
-            return False  # who may only read sees the file as it is
+            return False  # a process that may only read sees the file as it is
 
     def part(self, piece: Range) -> bytes:
-        """Return some bytes of a file."""
+        """Return a range of a file."""
         if piece.begin == piece.end:
             return b""
         try:
@@ -314,14 +329,14 @@ class HdfsStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write a file where the condition holds."""
-        own = uuid.uuid4().hex
+        """Write a file if the condition is met."""
+        unique = uuid.uuid4().hex
         if over is None:
-            return self._made(key, writing_name(key, own), data)
-        return self._replace(key, data, over, own)
+            return self._made(key, writing_name(key, unique), data)
+        return self._replace(key, data, over, unique)
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> HdfsParts:
-        """Return what writes a file, which has a hidden name in any case."""
+        """Return an upload, which is a file with a hidden name in any case."""
         del later
         return HdfsParts(self, key, fresh=fresh)
 
@@ -333,25 +348,25 @@ class HdfsStore(ObjectStore):
             self.remove(path)
             raise
 
-    def _replace(self, key: str, data: bytes, over: str, own: str) -> str:
-        """Replace the file with a tag; raises UnmetError where another one is there."""
+    def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
+        """Replace the file with a tag. Raises UnmetError if it is another file by now."""
         before = self.status(key)
         if before is None or tag_of(before) != over:
             raise UnmetError(over)
-        path = f"{writing_name(key, own)}/{own}"
-        made = self.written(path, data)
-        if made is None:
+        path = f"{writing_name(key, unique)}/{unique}"
+        written = self.written(path, data)
+        if written is None:
             raise UnmetError(path)
-        # Clocks of namenodes differ: the time of a file is later than that of the one that it replaces.
-        time = max(made.modification_time, before.modification_time + 1)
-        if time != made.modification_time:
+        # The clocks of namenodes differ, but a file must have a later time than the one that it replaces.
+        time = max(written.modification_time, before.modification_time + 1)
+        if time != written.modification_time:
             self.call("set_time", path, time)
-        if not self.take(replace_file(key, over, own)):
+        if not self.take(replace_file(key, over, unique)):
             raise UnmetError(over)
-        return f"{time}-{made.length}"
+        return f"{time}-{written.length}"
 
     def complete(self, pending: Pending) -> None:
-        """Give a file that was left its name."""
+        """Rename a file that was left for later to its key."""
         try:
             self.give_name(pending.upload, pending.key, over=False)
         except UnmetError:
@@ -366,7 +381,7 @@ class HdfsStore(ObjectStore):
 
     def _below(self, prefix: str, after: str = "") -> Iterator[Any]:
         """Yield the files whose keys begin with a prefix, in the order of keys."""
-        # HDFS orders names by bytes with signs, and a folder by its name without the slash: so each is ordered here.
+        # HDFS sorts names by signed bytes, and folders without their slash. So sort every folder here.
         named = []
         for entry in self.entries(prefix.rpartition("/")[0]) or ():
             key = f"{entry.path[1:]}/" if entry.isdir else entry.path[1:]
@@ -380,7 +395,7 @@ class HdfsStore(ObjectStore):
                 yield entry
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete files, and the folders of staged files that are empty then."""
+        """Delete files, and then the folders of staged files that are empty."""
         to_delete = set(keys)
         for key in sorted(to_delete):
             self.remove(key)
@@ -388,12 +403,12 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete what was written for wanted keys and has not got its name, and what is left of claims to replace them."""
+        """Delete hidden files that were written for wanted keys, and abandoned claims to replace them."""
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)
             if key.startswith(prefix) and wanted(key):
-                # A claim to a file that is there is ended by who reads the file; it is deleted where it is empty.
+                # The next reader of an existing file completes claims on it; delete them only if they are empty.
                 if not is_claim(name_in(path)) or self.status(key) is None:
                     self.call("delete", path, True)
                 else:
@@ -403,7 +418,7 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def _hidden(self, folder: str, prefix: str) -> Iterator[str]:
-        """Yield the paths of what is written and of claims, in a folder and in those in it that can have a prefix."""
+        """Yield the hidden paths in a folder, and in its subfolders that can contain keys with the prefix."""
         for entry in self.entries(folder) or ():
             path = entry.path[1:]
             if is_hidden(name_in(path)):
@@ -413,7 +428,7 @@ class HdfsStore(ObjectStore):
 
 
 def tag_of(status: Any) -> str:
-    """Return the tag of a file: when it was written, in milliseconds, and how long it is."""
+    """Return the tag of a file: its modification time in milliseconds, and its length."""
     return f"{status.modification_time}-{status.length}"
 
 
@@ -422,11 +437,11 @@ def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-WRITTEN: Final = 3  # times that a small file is written which another run deletes
-
-
 class HdfsParts(Parts[HdfsStore]):
-    """A file that is written, and renamed when it is whole; ``fresh``: a file that is there is not replaced."""
+    """A file that is written under a hidden name and renamed when it is complete.
+
+    ``fresh`` means that an existing file is not replaced.
+    """
 
     def __init__(self, store: HdfsStore, key: str, *, fresh: bool) -> None:
         super().__init__(store, key, fresh=fresh)
@@ -434,7 +449,7 @@ class HdfsParts(Parts[HdfsStore]):
         self._file: Any = None
 
     def whole(self, data: bytes) -> None:
-        """Make the file of bytes."""
+        """Create the file from bytes."""
         for _ in range(WRITTEN):
             path = self._upload = writing_name(self._key, uuid.uuid4().hex)
             self._store.written(path, data)
@@ -455,7 +470,7 @@ class HdfsParts(Parts[HdfsStore]):
             self._ask("append", data)
 
     def complete(self) -> None:
-        """Give the file its name."""
+        """Rename the file to its key."""
         self._ask("close")
         self._store.give_name(self._upload, self._key, over=not self._fresh)
 
@@ -479,7 +494,7 @@ class HdfsParts(Parts[HdfsStore]):
 
 
 def hdfs_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the cluster of an address and the key in it; raises OptionError and MissingDependencyError."""
+    """Return the cluster of an address and the key in it. Raises OptionError and MissingDependencyError."""
     place = hdfs_place(address)
     check_installed()
     return HdfsStore(place.authority), place.key

@@ -1,4 +1,4 @@
-"""Which kinds of addresses are written to, and how; the others are read alone."""
+"""The stores that can be written, by the scheme of their addresses. Other addresses can only be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trailgate.storage.stores.hdfs import hdfs_store
 from trailgate.storage.stores.object_store import ObjectStore
 from trailgate.storage.stores.s3 import s3_store
 
-# A kind of store is a row here: it puts objects under a condition, so that of two writers one wins.
+# To support another store, add a row. It must put objects under a condition, so that one of two writers wins.
 STORES: Final[Mapping[str, Callable[[str], tuple[ObjectStore, str]]]] = MappingProxyType(
     {
         "s3": s3_store,
@@ -28,10 +28,13 @@ STORES: Final[Mapping[str, Callable[[str], tuple[ObjectStore, str]]]] = MappingP
 
 
 def writable_store(address: str, what: str) -> tuple[ObjectStore, str]:
-    """Return the store of an address and the key in it; raises OptionError where ``what`` is not written to stores of its kind."""
-    made = STORES.get(scheme_of(address))
-    if made is None:
+    """Return the store of an address and the key in it. Raises OptionError if it cannot be written.
+
+    ``what`` is the subject of the error message, such as "a trail".
+    """
+    make_store = STORES.get(scheme_of(address))
+    if make_store is None:
         known = ", ".join(f"{scheme}://" for scheme in STORES)
         problem = f"{what} is not written to {scheme_of(address)}:// addresses"
         raise OptionError(problem, hint=f"Local disks and {known} are written to")
-    return made(address)
+    return make_store(address)

@@ -1,10 +1,13 @@
-"""What writing needs of an object store, which has neither renames nor files that grow; each kind of store is a class.
+"""The interface for writing to an object store, which has neither renames nor files that grow.
 
-An object is there with all its bytes or not at all, and which of two writers wins is decided by ``put`` alone: it writes an object only
-where the one that it replaces is the one that was read. ``ObjectStore`` is what others use.
+An object exists with all its bytes or not at all. Only ``put`` decides which of two writers wins:
+it writes an object only if the one that it replaces is still the one that was read. `ObjectStore`
+is the interface that other packages use.
 
-A kind of store states how it sends one request, and how it takes an object in parts (``Parts``): all else that writes an object is made
-of these here. ``BucketStore`` adds what is the same where objects are asked for over HTTP: reads, and how the failure of a request becomes our error.
+A store implements single requests (``put_once``, ``list_keys``) and an upload in parts (`Parts`).
+Everything else is built from these here: `PartedUpload` is a file that sends its parts while it is
+written, and ``compose`` builds an object from bytes and from ranges of other objects. `BucketStore`
+adds what stores with an HTTP client share: reads, and the conversion of the client's exceptions.
 """
 
 from __future__ import annotations
@@ -21,15 +24,29 @@ from typing import IO, Any, Final, Generic, NamedTuple, TypeVar, cast
 from trailgate.errors import MissingDependencyError, StorageError, Where, WriteError
 
 NO_OBJECT: Final = "the object is gone"
-GONE: Final = "the upload is gone"  # another run has deleted it, or the store has
+GONE: Final = "the upload is gone"  # deleted by another run or by the store
+
+Store = TypeVar("Store", bound="ObjectStore")
+
+PART: Final = 8 << 20
+LONGER: Final = (
+    1000  # after this many parts the part size doubles, since S3 allows at most 10,000 parts
+)
+COPIED: Final = 1 << 30  # bytes that a store copies per request; S3 allows 5 GiB, Azure 4,000 MiB
+NEVER: Final = sys.maxsize  # the minimum size of a part if a store cannot copy
+
+UNDECIDED: Final = "the store does not decide between two writers"
+DECIDED: Final = 5  # attempts to put an object while other writers interfere
+
+TRIED: Final = 3  # attempts, since another run may sweep the temporary object
 
 
 class UnmetError(Exception):
-    """A condition of a request does not hold, or what it names is not there; the caller knows what that means."""
+    """The condition of a request is not met, or its object does not exist. The caller knows what that means."""
 
 
 class Stored(NamedTuple):
-    """The bytes of an object, and the tag that changes with them."""
+    """The bytes of an object, and a tag that changes with them."""
 
     data: bytes
     tag: str
@@ -44,23 +61,18 @@ class Range(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """An upload whose parts are all in the store, and which becomes an object when it is completed."""
+    """An upload that was left for later: its parts are in the store, and any process can complete it to an object."""
 
     key: str
     upload: str
     tags: tuple[str, ...]
 
 
-Store = TypeVar("Store", bound="ObjectStore")
-
-PART: Final = 8 << 20
-LONGER: Final = 1000  # parts of one size; then they double, since S3 takes 10,000 at most
-COPIED: Final = 1 << 30  # bytes that a store copies in a request; S3 takes 5 GiB, Azure 4,000 MiB
-NEVER: Final = sys.maxsize  # the least size of a part where a store copies none
-
-
 class Parts(ABC, Generic[Store]):
-    """How a store takes an object in parts; what does not hold is raised as UnmetError. ``fresh``: no object is replaced."""
+    """An upload in parts to one store. Raises UnmetError if a condition is not met.
+
+    ``fresh`` means that no object may be replaced.
+    """
 
     def __init__(self, store: Store, key: str, *, fresh: bool) -> None:
         self._store, self._key, self._fresh = store, key, fresh
@@ -68,7 +80,7 @@ class Parts(ABC, Generic[Store]):
 
     @abstractmethod
     def whole(self, data: bytes) -> None:
-        """Make the object of bytes in one request."""
+        """Create the object from bytes in one request."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:
@@ -76,31 +88,34 @@ class Parts(ABC, Generic[Store]):
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the object of its parts."""
+        """Create the object from its parts."""
 
     @property
     def least(self) -> int:
-        """Return how many bytes a part has at least that the store itself copies."""
+        """Return the minimum size of a part that the store itself can copy."""
         return NEVER
 
     def copy(self, source: str, begin: int, end: int) -> None:
-        """Have the store copy bytes [begin, end) of another object as the next part."""
+        """Make the store copy bytes [begin, end) of another object as the next part."""
         raise NotImplementedError
 
     def left(self) -> Pending:
-        """Return what completes it."""
+        """Return the data with which another process can complete the upload later."""
         return Pending(self._key, self._upload, tuple(self._tags))
 
     def discard(self) -> None:
-        """Delete what was sent, if there is any; nothing happens where the store does that itself."""
+        """Delete the parts that were sent. Does nothing if the store deletes them itself."""
 
     def error(self, problem: str, key: str = "") -> WriteError:
-        """Return an error about the object, or another one."""
+        """Return an error about the object, or about another one."""
         return self._store.error(problem, key or self._key)
 
 
 class PartedUpload(RawIOBase):
-    """A file to write to; the object is made by ``finish`` alone. ``fresh``: an object that is there is not replaced."""
+    """A file to write to. The object is only created by ``finish``.
+
+    ``fresh`` means that an existing object is not replaced.
+    """
 
     def __init__(self, parts: Parts[Any], *, fresh: bool) -> None:
         self._parts, self._fresh = parts, fresh
@@ -113,15 +128,15 @@ class PartedUpload(RawIOBase):
         return cast("IO[bytes]", self)
 
     def writable(self) -> bool:
-        """Return that bytes can be written."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return the number of bytes written."""
         return self._size
 
     def write(self, data: Any) -> int:
-        """Take bytes, and send a part when there are enough of them."""
+        """Buffer bytes, and send a part when there are enough of them."""
         view = memoryview(data).cast("B")
         self._buffer += view
         self._size += len(view)
@@ -130,7 +145,7 @@ class PartedUpload(RawIOBase):
         return len(view)
 
     def _send(self, size: int) -> None:
-        """Send the first bytes that are held as a part; raises StorageError where the upload is gone."""
+        """Send the first ``size`` buffered bytes as a part. Raises StorageError if the upload is gone."""
         try:
             self._parts.send(bytes(self._buffer[:size]))
         except UnmetError:
@@ -142,19 +157,24 @@ class PartedUpload(RawIOBase):
         return PART << (self._count // LONGER)
 
     def add(self, piece: Range, read: Callable[[Range], bytes]) -> None:
-        """Take bytes of another object, which the store copies; those too few for a part are read."""
+        """Append a range of another object. The store copies it; a range too short for a part is read and written."""
         key, at, end = piece
+        # Example: 3 MiB are buffered, S3's parts have at least 5 MiB, and a range of 20 MiB is added. Read 2 MiB
+        # to fill the buffered part, then have the store copy the other 18 MiB. Of a range of 6 MiB, only
+        # 4 MiB would be left to copy, which is too little, so it is read and written.
         least = self._parts.least
         while at < end:
-            held = len(self._buffer)
-            filled = max(0, least - held) if held else 0  # what is held becomes a part first
+            buffered = len(self._buffer)
+            filled = (
+                max(0, least - buffered) if buffered else 0
+            )  # buffered bytes become a part first
             left = end - at - filled
             if filled or left < least:
                 stop = min(end, at + (min(least, PART) if left < least else filled))
                 self.write(read(Range(key, at, stop)))
             else:
                 stop = end if left <= COPIED + least else at + COPIED
-                self._send_held()
+                self._send_buffer()
                 try:
                     self._parts.copy(key, at, stop)
                 except UnmetError:
@@ -162,172 +182,182 @@ class PartedUpload(RawIOBase):
                 self._count += 1
             at = stop
 
-    def _send_held(self) -> None:
+    def _send_buffer(self) -> None:
         if self._buffer:
             self._send(len(self._buffer))
 
     def finish(self) -> None:
-        """Make the object; raises StorageError where one is there that is not replaced."""
+        """Create the object. Raises StorageError if an object exists that must not be replaced."""
         try:
             self.make()
         except UnmetError:
-            problem = "the file is there already" if self._fresh else GONE
+            problem = "the file already exists" if self._fresh else GONE
             raise StorageError(problem, where=self._parts.error(problem).where) from None
 
     def make(self) -> None:
-        """Make the object; raises UnmetError."""
+        """Create the object. Raises UnmetError."""
         if self._count:
-            self._send_held()
+            self._send_buffer()
             self._parts.complete()
         else:
             self._parts.whole(bytes(self._buffer))
         self._done = True
 
     def leave(self) -> Pending:
-        """Send what is held, and return what another process completes."""
+        """Send the buffered bytes and leave the upload for later.
+
+        Returns the data with which any process can complete it.
+        """
         if self._buffer or not self._count:
             self._send(len(self._buffer))
         self._done = True
         return self._parts.left()
 
     def abort(self) -> None:
-        """Remove the parts of an upload that is neither finished nor left."""
+        """Delete the parts of the upload, unless it was finished or left for later."""
         if not self._done:
             self._done = True
             self._parts.discard()
 
 
-UNDECIDED: Final = "the store does not decide between two writers"
-DECIDED: Final = 5  # times that a put is sent which meets another one
-
-
 class ObjectStore(ABC):
-    """One bucket of a store. Values can be pickled; every method raises WriteError where the store refuses or is not reached."""
+    """One bucket of a store. Stores can be pickled.
+
+    All methods raise WriteError if the store refuses a request or cannot be reached.
+    """
 
     @abstractmethod
     def shown(self, key: str) -> str:
-        """Return the address of an object as messages name it, without credentials."""
+        """Return the address of an object for messages, without credentials."""
 
     @abstractmethod
     def read(self, key: str) -> Stored | None:
-        """Return an object; None where there is none."""
+        """Return an object, or None if it does not exist."""
 
     @abstractmethod
     def part(self, piece: Range) -> bytes:
-        """Return some bytes of an object."""
+        """Return a range of an object."""
 
     @abstractmethod
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield the keys that begin with a prefix and follow ``after``, and their sizes, in the order of keys."""
+        """Yield the keys with a prefix that sort after ``after``, and their sizes, in the order of keys."""
 
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, which may be gone already."""
+        """Delete objects. They may be gone already."""
 
     @abstractmethod
     def complete(self, pending: Pending) -> None:
-        """Make an object of an upload that was left; it may be completed already."""
+        """Create the object of an upload that was left for later. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
         """Return an error about an object."""
         return WriteError(problem, where=Where(source=self.shown(key)))
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
-        """Delete the parts of unfinished uploads of wanted keys that begin with a prefix."""
+        """Delete the parts of unfinished uploads with a prefix for which ``wanted`` returns true."""
 
     @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object under a condition and return its tag; raises UnmetError where the condition does not hold."""
+        """Write an object under a condition, and return its tag. Raises UnmetError if the condition is not met."""
 
     @abstractmethod
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> Parts[Any]:
-        """Return what takes an object in parts; ``fresh``: it replaces none, ``later``: another process completes it."""
+        """Return an upload in parts.
+
+        ``fresh``: it must not replace an object. ``later``: another process completes it.
+        """
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write an object in place of the one with the tag ``over``, None: where there is none.
+        """Write an object in place of the one with the tag ``over``, or if None, only if none exists.
 
-        Return the tag of the object where it has these bytes now; None where another writer's bytes are there. Raises
-        WriteError where the store gives one answer to the put, and another one to a read, again and again.
+        Returns the object's tag if it now has these bytes, or None if it has the bytes of another
+        writer. Raises WriteError if the store keeps giving contradictory answers to the put and to
+        a read.
         """
         for _ in range(DECIDED):
             try:
                 return self.put_once(key, data, over)
             except UnmetError:
-                # Clients repeat a request whose answer was lost: then the bytes are there.
-                found = self.read(key)
-                if found is not None and found.data == data:
-                    return found.tag
-                if (None if found is None else found.tag) != over:
+                # A client repeats a request whose answer was lost. Then the first one may have succeeded,
+                # and the condition of the second one fails: the object has these bytes.
+                stored = self.read(key)
+                if stored is not None and stored.data == data:
+                    return stored.tag
+                if (None if stored is None else stored.tag) != over:
                     return None
         raise self.error(UNDECIDED, key)
 
     def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin an object that must not be there when it is finished; ``later``: it is left, not finished."""
+        """Begin a new object. With ``later``, another process completes the upload."""
         return PartedUpload(self.parts(key, fresh=True, later=later), fresh=True)
 
     def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object, in place of any that is there; memory stays flat."""
+        """Write a local file as an object, replacing any existing one, with little memory."""
         with path.open("rb") as file:
-            pieces = iter(lambda: file.read(PART), b"")  # which can be taken once
-            with self.filled(key, pieces) as made:
-                made.finish()
+            pieces = iter(lambda: file.read(PART), b"")  # can only be iterated once
+            with self.filled(key, pieces) as upload:
+                upload.finish()
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write an object of bytes and of parts of other objects, in place of any that is there."""
-        with self.filled(key, pieces) as made:
-            made.finish()
+        """Write an object from bytes and from ranges of other objects, replacing any existing one."""
+        with self.filled(key, pieces) as upload:
+            upload.finish()
 
     @contextmanager
     def filled(self, key: str, pieces: Iterable[bytes | Range]) -> Iterator[PartedUpload]:
-        """Give an upload that has taken all pieces; its parts are deleted where it is not finished."""
-        made = PartedUpload(self.parts(key, fresh=False), fresh=False)
+        """Provide an upload that contains all pieces. Its parts are deleted if it is not finished."""
+        upload = PartedUpload(self.parts(key, fresh=False), fresh=False)
         try:
             for piece in pieces:
                 if isinstance(piece, bytes):
-                    made.write(piece)
+                    upload.write(piece)
                 else:
-                    made.add(piece, self.part)
-            yield made
+                    upload.add(piece, self.part)
+            yield upload
         finally:
-            made.abort()
+            upload.abort()
 
 
 class BucketStore(ObjectStore):
-    """One bucket whose objects are asked for over HTTP by the client of a kind of store, whose exceptions it knows."""
+    """A bucket that is reached over HTTP by a client library, whose exceptions the subclass converts."""
 
     @abstractmethod
     def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
-        """Return bytes [begin, end) of an object, and its tag; raises WriteError, and UnmetError where it is not there."""
+        """Return bytes [begin, end) of an object, and its tag.
+
+        Raises WriteError, or UnmetError if the object does not exist.
+        """
 
     @abstractmethod
     def exceptions(self) -> tuple[type[Exception], ...]:
-        """Return the exceptions of the client, which is imported when it is needed."""
+        """Return the exception types of the client, which is imported only when needed."""
 
     @abstractmethod
     def problem_of(self, error: Exception) -> str:
-        """Return what one of these exceptions means; raises UnmetError where a condition does not hold, or something is not there."""
+        """Describe an exception of the client. Raises UnmetError if it means an unmet condition or a missing object."""
 
     @abstractmethod
     def complete_once(self, pending: Pending) -> None:
-        """Make an object of an upload that was left; raises UnmetError where the upload is gone."""
+        """Create the object of an upload that was left for later. Raises UnmetError if the upload is gone."""
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
-        """Raise WriteError or UnmetError for an exception of the client."""
+        """Convert exceptions of the client to WriteError or UnmetError."""
         try:
             yield
         except self.exceptions() as error:
             raise self.error(self.problem_of(error), key) from None
 
     def read(self, key: str) -> Stored | None:
-        """Return an object; None where there is none."""
+        """Return an object, or None if it does not exist."""
         try:
             return self.body(key)
         except UnmetError:
             return None
 
     def part(self, piece: Range) -> bytes:
-        """Return some bytes of an object."""
+        """Return a range of an object."""
         if piece.begin == piece.end:
             return b""
         try:
@@ -336,7 +366,7 @@ class BucketStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: Pending) -> None:
-        """Make an object of an upload that was left, unless another run has completed it."""
+        """Create the object of an upload that was left for later, unless another run has completed it."""
         try:
             self.complete_once(pending)
         except UnmetError:
@@ -345,7 +375,7 @@ class BucketStore(ObjectStore):
 
 
 def check_imports(problem: str, extra: str, *modules: str) -> None:
-    """Raise MissingDependencyError where a module of an extra is not installed."""
+    """Raise MissingDependencyError if a module of an extra is not installed."""
     try:
         for module in modules:
             import_module(module)
@@ -353,11 +383,8 @@ def check_imports(problem: str, extra: str, *modules: str) -> None:
         raise MissingDependencyError.of_extra(problem, extra) from None
 
 
-TRIED: Final = 3  # times: another run may delete what it takes for left over
-
-
 def check_conditions(store: ObjectStore, key: str) -> None:
-    """Write an object under conditions that hold and do not hold, and delete it; raises StorageError where they are not obeyed."""
+    """Check that the store obeys the conditions of puts, using a temporary object. Raises StorageError if not."""
     if any(_obeys(store, f"{key}-{number}") for number in range(TRIED)):
         return
     problem = "the store does not obey the conditions If-None-Match and If-Match of a put"

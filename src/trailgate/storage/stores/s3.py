@@ -1,7 +1,7 @@
-"""Amazon S3, and stores that speak its protocol, through botocore (the extra ``s3``).
+"""Amazon S3 and compatible stores, through botocore (the extra ``s3``).
 
-Objects are put under the conditions If-None-Match and If-Match. An object in parts is a multipart upload, which nobody sees; parts of
-other objects are copied by the store itself.
+Objects are put under the conditions If-None-Match and If-Match. An object in parts is a multipart
+upload, which is invisible until it is completed; the store itself copies ranges of other objects.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from trailgate.storage.stores.object_store import (
     check_imports,
 )
 
-TRIED: Final = 5  # times that a request is sent where the store is busy or not reached
-# Codes of an error where a condition does not hold, or an object or upload is not there.
+TRIED: Final = 5  # attempts per request if the store is busy or cannot be reached
+# Error codes for an unmet condition, or for an object or upload that does not exist.
 UNMET: Final = frozenset(
     {
         "PreconditionFailed",
@@ -38,13 +38,15 @@ UNMET: Final = frozenset(
         "404",
     }
 )
-DELETED: Final = 1000  # keys in a request
-REGION: Final = "us-east-1"  # where neither the address nor the environment states one
+DELETED: Final = 1000  # keys per request
+REGION: Final = "us-east-1"  # if neither the address nor the environment states one
+
+MIN_PART: Final = 5 << 20  # the minimum size of every part except the last one
 
 
 @dataclass(frozen=True)
 class S3Store(BucketStore):
-    """One bucket, and how it is reached."""
+    """One S3 bucket, and the settings to reach it."""
 
     settings: S3Settings
 
@@ -53,7 +55,7 @@ class S3Store(BucketStore):
         return f"s3://{self.settings.bucket}/{key}"
 
     def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
-        """Return the store's answer; raises WriteError, and UnmetError."""
+        """Call an operation of the client. Raises WriteError or UnmetError."""
         arguments = {"Bucket": self.settings.bucket, **arguments}
         if key:
             arguments["Key"] = key
@@ -61,52 +63,52 @@ class S3Store(BucketStore):
             return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
-        """Return bytes of an object, and its tag; raises as ``call`` does."""
+        """Return a range of an object, and its tag. Raises the same errors as ``call``."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
-        found = self.call("get_object", key, **span)
+        answer = self.call("get_object", key, **span)
         with self.asking(key):
-            return Stored(bytes(found["Body"].read()), str(found["ETag"]))
+            return Stored(bytes(answer["Body"].read()), str(answer["ETag"]))
 
     def complete_upload(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
-        """Make an object of the parts of an upload; raises as ``call`` does."""
+        """Complete a multipart upload. Raises the same errors as ``call``."""
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
         arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
         self.call("complete_multipart_upload", key, **arguments)
 
     def exceptions(self) -> tuple[type[Exception], ...]:
-        """Return those of botocore."""
+        """Return botocore's exceptions."""
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  an extra
 
         return (BotoCoreError, ClientError)
 
     def problem_of(self, error: Exception) -> str:
-        """Return what it means: only answers of the store have a code."""
+        """Describe an exception. Only answers of the store have a code."""
         answer = getattr(error, "response", None)
         if answer is None:
             return f"the store cannot be reached: {error}"
         if answer["Error"].get("Code") in UNMET:
             raise UnmetError(str(error))
-        return f"the store refuses it: {error}"
+        return f"the store refused the request: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object where the condition holds."""
+        """Write an object if the condition is met."""
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
         return str(self.call("put_object", key, Body=data, **condition)["ETag"])
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> S3Parts:
-        """Return what takes an object in parts, which are not seen."""
+        """Return a multipart upload, which is invisible until it is completed."""
         del later
         return S3Parts(self, key, fresh=fresh)
 
     def complete_once(self, pending: Pending) -> None:
-        """Make an object of an upload that was left."""
+        """Complete an upload that was left for later."""
         self.complete_upload(pending.key, pending.upload, pending.tags)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
         first = {"StartAfter": after} if after else {}
-        for found in self._pages("list_objects_v2", prefix, ("ContinuationToken",), first):
-            for entry in found.get("Contents", ()):
+        for page in self._pages("list_objects_v2", prefix, ("ContinuationToken",), first):
+            for entry in page.get("Contents", ()):
                 yield str(entry["Key"]), int(entry["Size"])
 
     def _pages(
@@ -116,42 +118,42 @@ class S3Store(BucketStore):
         markers: Sequence[str],
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Any]:
-        """Yield the answers of a listing, each of which has 1,000 entries at most; ``markers`` name where the next one begins."""
+        """Yield the pages of a listing, of at most 1,000 entries each. ``markers`` name where the next page begins."""
         while True:
-            found = self.call(operation, Prefix=prefix, **more)
-            yield found
-            if not found.get("IsTruncated"):
+            page = self.call(operation, Prefix=prefix, **more)
+            yield page
+            if not page.get("IsTruncated"):
                 return
-            more = {name: found[f"Next{name}"] for name in markers}
+            more = {name: page[f"Next{name}"] for name in markers}
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects."""
         to_delete = [{"Key": key} for key in keys]
         for at in range(0, len(to_delete), DELETED):
-            some = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
-            found = self.call("delete_objects", Delete=some)
-            for error in found.get("Errors", ()):
-                problem = f"the store refuses to delete it: {error.get('Message')}"
+            batch = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
+            answer = self.call("delete_objects", Delete=batch)
+            for error in answer.get("Errors", ()):
+                problem = f"the store refused to delete it: {error.get('Message')}"
                 raise self.error(problem, error["Key"])
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete the parts of unfinished uploads."""
-        for found in self._pages("list_multipart_uploads", prefix, ("KeyMarker", "UploadIdMarker")):
-            for entry in found.get("Uploads", ()):
+        for page in self._pages("list_multipart_uploads", prefix, ("KeyMarker", "UploadIdMarker")):
+            for entry in page.get("Uploads", ()):
                 key, upload = str(entry["Key"]), str(entry["UploadId"])
                 if wanted(key):
-                    with suppress(UnmetError):  # it was finished just now
+                    with suppress(UnmetError):  # it has just been completed
                         self.call("abort_multipart_upload", key, UploadId=upload)
 
 
 @lru_cache(maxsize=32)
 def _client(settings: S3Settings, _process: int) -> Any:
-    """Return the client of a process, which all of its threads use."""
+    """Return the client of a process, which all of its threads share."""
     from botocore.config import Config  # noqa: PLC0415  an extra
     from botocore.session import get_session  # noqa: PLC0415  an extra
 
     session = get_session()
-    # Other stores that speak the protocol do not all know the checksums that botocore adds by default.
+    # Not all compatible stores support the checksums that botocore sends by default.
     config = Config(
         retries={"mode": "standard", "total_max_attempts": TRIED},
         request_checksum_calculation="when_required",
@@ -169,15 +171,12 @@ def _client(settings: S3Settings, _process: int) -> Any:
     )
 
 
-MIN_PART: Final = 5 << 20  # bytes that each part has at least, but for the last one
-
-
 class S3Parts(Parts[S3Store]):
-    """A multipart upload, which is begun with its first part."""
+    """A multipart upload, which is created with its first part."""
 
     @property
     def least(self) -> int:
-        """Return how many bytes a part has at least."""
+        """Return the minimum size of a part."""
         return MIN_PART
 
     @property
@@ -185,46 +184,48 @@ class S3Parts(Parts[S3Store]):
         return {"IfNoneMatch": "*"} if self._fresh else {}
 
     def whole(self, data: bytes) -> None:
-        """Make the object of bytes in one request."""
+        """Create the object from bytes in one request."""
         self._store.call("put_object", self._key, Body=data, **self._condition)
 
     def send(self, data: bytes) -> None:
         """Send the next part."""
-        upload = {"UploadId": self._begun(), "PartNumber": len(self._tags) + 1}
-        found = self._store.call("upload_part", self._key, **upload, Body=data)
-        self._tags.append(found["ETag"])
+        upload = {"UploadId": self._upload_id(), "PartNumber": len(self._tags) + 1}
+        answer = self._store.call("upload_part", self._key, **upload, Body=data)
+        self._tags.append(answer["ETag"])
 
     def copy(self, source: str, begin: int, end: int) -> None:
-        """Have the store copy bytes [begin, end) of another object as the next part."""
-        found = self._store.call(
+        """Make the store copy bytes [begin, end) of another object as the next part."""
+        answer = self._store.call(
             "upload_part_copy",
             self._key,
-            UploadId=self._begun(),
+            UploadId=self._upload_id(),
             PartNumber=len(self._tags) + 1,
             CopySource={"Bucket": self._store.settings.bucket, "Key": source},
             CopySourceRange=f"bytes={begin}-{end - 1}",
         )
-        self._tags.append(found["CopyPartResult"]["ETag"])
+        self._tags.append(answer["CopyPartResult"]["ETag"])
 
-    def _begun(self) -> str:
+    def _upload_id(self) -> str:
         if not self._upload:
-            found = self._store.call("create_multipart_upload", self._key)
-            self._upload = str(found["UploadId"])
+            answer = self._store.call("create_multipart_upload", self._key)
+            self._upload = str(answer["UploadId"])
         return self._upload
 
     def complete(self) -> None:
-        """Make the object of its parts."""
+        """Create the object from its parts."""
         self._store.complete_upload(self._key, self._upload, self._tags, **self._condition)
 
     def discard(self) -> None:
         """Delete the parts."""
         if self._upload:
-            with suppress(UnmetError):  # it is gone, or finished and only the answer was lost
+            with suppress(
+                UnmetError
+            ):  # it is gone, or it was completed and only the answer was lost
                 self._store.call("abort_multipart_upload", self._key, UploadId=self._upload)
 
 
 def s3_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
+    """Return the bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
     settings, key = s3_settings(address)
     check_imports("writing to s3:// needs botocore", "s3", "botocore")
     return S3Store(settings), key

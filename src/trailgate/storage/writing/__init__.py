@@ -1,1 +1,1 @@
-"""Trail files staged and published."""
+"""Write trail files: stage them, and publish them."""

@@ -1,6 +1,7 @@
-"""The header of a file that grows: what is filled in when it is begun, and when it is finished.
+"""Update the header of a growing trail file when the file is begun, finished, or reopened.
 
-A header that states the file's size means that nothing is added to the file any more (trail format §4.1).
+A header with a file size means that nothing will be added to the file any more (trail format §4.1).
+Patches are pairs of an offset and the bytes to write there.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from trailgate.storage.files.manifest import Growing
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, header_patches
 from trailgate.trail.format.tokens import FILE_HEADER
 
-LONGEST: Final = 1 << 16  # bytes of a header at most
+LONGEST: Final = 1 << 16  # the maximum bytes of a header
 Patches = list[tuple[int, bytes]]
 
 
 def finishing_patches(path: Path, size: int, growing: Growing) -> Patches:
-    """Return what is written over a file's header when it is finished; nothing where it has none."""
+    """Return the patches that mark a file as finished; none if it has no header."""
 
     def finished(trail: TrailInfo) -> TrailInfo:
         return replace(
@@ -31,7 +32,7 @@ def finishing_patches(path: Path, size: int, growing: Growing) -> Patches:
 
 
 def opening_patches(path: Path) -> Patches:
-    """Return what is written over the header of a file that was finished, and is added to again; else nothing."""
+    """Return the patches for a finished file that is to be added to again; none for other files."""
     header = _header(path)
     if header is None or header.trail.file_size is None:
         return []
@@ -42,7 +43,7 @@ def opening_patches(path: Path) -> Patches:
 def beginning_patches(
     path: Path, name: str, number: int, first: tuple[str | None, int | None]
 ) -> Patches:
-    """Return what is written over the header of a staged file that gets a name; ``first`` are CSN and time."""
+    """Return the patches for a staged file that gets its name. ``first`` is its first CSN and time."""
 
     def begun(trail: TrailInfo) -> TrailInfo:
         return replace(

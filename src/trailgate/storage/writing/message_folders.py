@@ -1,7 +1,8 @@
-"""Messages published as files of a folder, a message a line: each file is there whole or not at all.
+"""Publish messages as files of a folder, one message per line. A file appears completely or not at all.
 
-The state of the folder states what its files hold, so that a later run continues after it. Files end where transactions end. ``storage/publish/protocol.py`` describes
-how a file and the state are published together.
+The folder's state file describes what its files contain, so that a later run can continue. Files
+end at transaction ends. A file and the new state are published together
+(``storage.publish.protocol``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from trailgate.storage.writing.table_writing import Counts
 
 MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names of files
 LOCAL_STAGING: Final = STAGED.removeprefix(".")
-RUN_FIELDS: Final = ("edition", "run")  # of a state, which only stores need
+RUN_FIELDS: Final = ("edition", "run")  # fields of the state that only object stores need
 
 VERSION: Final = 1
 HINT: Final = "Publish into an empty folder"
@@ -43,7 +44,7 @@ NEWLINE: Final = b"\n"
 
 
 def message_folder(address: Address) -> MessageFolder:
-    """Return the folder at an address; raises OptionError where the store is not written to."""
+    """Return the folder at an address. Raises OptionError if the store cannot be written."""
     if not is_stored(address):
         return MessageFolder(LocalDisk(str(Path(locate(address)[1])), STATE, is_folder=True))
     store, key = writable_store(str(address), "a folder of messages")
@@ -51,7 +52,7 @@ def message_folder(address: Address) -> MessageFolder:
 
 
 class MessageFolder:
-    """A folder, and the fields of its state."""
+    """A folder of message files, and the fields of its state."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -61,17 +62,17 @@ class MessageFolder:
 
     @property
     def name(self) -> str:
-        """Return what messages call the folder; without credentials."""
+        """The folder's name in messages, without credentials."""
         return self._backend.name
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the folder for one run, where that can be."""
+    def locked(self) -> Iterator[None]:
+        """Lock the folder for one run, if the storage supports locks."""
         with self._backend.held(), self._filling:
             yield
 
     def state(self) -> dict[str, Any] | None:
-        """Return the fields of the state, None: there is none; what an interrupted run had decided is applied first."""
+        """Complete an interrupted publication, and return the fields of the state (None if there is none)."""
         self._backend, data, _ = self._backend.recover()
         if data is None:
             return None
@@ -80,45 +81,54 @@ class MessageFolder:
         return dict(self._fields)
 
     def other(self) -> str | None:
-        """Return the name of a file that is not hidden, unless another run has published it since the state was read."""
+        """Return the name of a file that is not hidden, or None.
+
+        If another run has published it since the state was read, raises OvertakenError.
+        """
         name = next((name for name in self._backend.names() if name[0] != "."), None)
         if name is not None:
             self._backend.state()
         return name
 
     def begin(self, fields: dict[str, Any]) -> None:
-        """Delete what killed runs left, and write a state; raises StorageError where the store cannot decide between two runs."""
+        """Delete remains of killed runs, and write a state.
+
+        Raises StorageError if the store cannot decide between two runs.
+        """
         self._backend.check()
         if self._backend.appends:
             folder = Path(self.name)
             self._backend.make(folder)
-            for left in folder.glob(".messages-*.new"):  # which earlier versions staged
+            for left in folder.glob(".messages-*.new"):  # staged by earlier versions
                 left.unlink()
             self._backend.discard(self._backend.staging(LOCAL_STAGING))
         self.write_state(fields)
 
     def path(self, name: str) -> Path:
-        """Return where a file is written before it is published."""
-        own = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
-        self._staging = self._backend.staging(own)
+        """Return the local path at which to write a file before it is published."""
+        folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
+        self._staging = self._backend.staging(folder_name)
         self._backend.make(self._staging)
         return self._filling.enter_context(self._backend.filling(self._staging)) / name
 
     def discard(self) -> None:
-        """Delete the folder of a file that is not published."""
+        """Delete the staging folder of a file that is not published."""
         self._filling.close()
         if self._backend.appends:
             self._backend.discard(self._staging)
 
     def write_state(self, fields: dict[str, Any]) -> None:
-        """Replace the state, where it is another one; raises OvertakenError where another run has."""
+        """Replace the state if it changed. Raises OvertakenError if another run has replaced it."""
         if fields != self._fields:
             self._backend = self._backend.replace_state(_state(fields))
             self._fields = fields
         self._backend.sweep(_is_published(fields))
 
     def publish(self, path: Path, fields: dict[str, Any]) -> None:
-        """Give a file its name, and replace the state: both or none, after a crash too. Raises OvertakenError."""
+        """Give a file its name and replace the state: both or neither, even after a crash.
+
+        Raises OvertakenError if another run has published.
+        """
         state, before = _state(fields), self._fields
 
         def deciding(generation: int, record: str) -> bytes:
@@ -135,13 +145,18 @@ class MessageFolder:
                 self._backend.discard(self._staging)
             raise
         self._backend, data, _ = self._backend.recover()
+        # Another run has replaced the state in the meantime.
         if data != state(self._backend.generation):
             raise overtaken_error(f"{self.name}/{STATE}")
         self._fields = fields
 
 
 def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
-    """Return what gives the state of a generation: bytes that no other run puts, so that its tag is new in every kind of store."""
+    """Return a function that encodes the state of a generation.
+
+    In a store it includes a random run id. No other run writes the same bytes, so the object's tag
+    is always new.
+    """
     run = uuid.uuid4().hex
 
     def state(generation: int) -> bytes:
@@ -153,7 +168,7 @@ def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
 
 
 def _is_published(fields: Mapping[str, Any]) -> IsPublished:
-    """Return what knows the names of the state and of its files: no run completes an upload of them."""
+    """Return a function that recognizes the state and published files, whose uploads no run completes."""
 
     def is_published(name: str) -> bool:
         named = MESSAGES.fullmatch(name)
@@ -164,7 +179,10 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a folder holds: of which source, by which options, up to which position; sums of all runs."""
+    """What a folder contains: from which source, with which options, up to which position.
+
+    The counts are sums over all runs.
+    """
 
     source: str
     form: Mapping[str, str] = field(default_factory=dict)
@@ -177,7 +195,7 @@ class Published:
 
 
 def read_published(folder: MessageFolder) -> Published | None:
-    """Return what a folder holds; None where nothing was published into it. Raises StorageError."""
+    """Return what a folder contains, or None if nothing was published into it. Raises StorageError."""
     where = Where(source=f"{folder.name}/{STATE}")
     try:
         fields = folder.state()
@@ -193,26 +211,30 @@ def read_published(folder: MessageFolder) -> Published | None:
 
 
 def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> Published:
-    """Return what a folder holds of a source, nothing for a new or an empty one; raises StorageError for one of other content."""
+    """Return what a folder contains, with zero counts if it is new or empty.
+
+    Raises StorageError if it was published from a different source, or with different options.
+    """
     known = read_published(folder)
+    # Files that no state mentions belong to something else.
     other = None if known is not None and known.files else folder.other()
     where = Where(source=folder.name)
     if known is None or not (known.files or other):  # a run that failed before its first file
         if other:
-            problem = f"the folder is not empty, and was not published into: {other}"
+            problem = f"the folder is not empty, but nothing was published into it: {other}"
             raise StorageError(problem, where=where, hint=HINT)
         return Published(source, form)
-    asked, held = {"trail": source, **form}, {"trail": known.source, **known.form}
-    for name in sorted(asked.keys() | held.keys()):
-        own, before = asked.get(name), held.get(name)
-        if own != before:
-            problem = f"the folder's messages were published with {name} {before}, not {own}"
+    expected, stored = {"trail": source, **form}, {"trail": known.source, **known.form}
+    for name in sorted(expected.keys() | stored.keys()):
+        wanted, before = expected.get(name), stored.get(name)
+        if wanted != before:
+            problem = f"the folder's messages were published with {name} {before}, not {wanted}"
             raise StorageError(problem, where=where, hint=HINT)
     return known
 
 
 class MessageFileWriter:
-    """Writes messages into files of about ``file_bytes``; what is not committed is gone with the next run."""
+    """Writes messages into files of about ``file_bytes``. Uncommitted messages are lost in a crash."""
 
     def __init__(
         self, folder: MessageFolder, known: Published, *, bare: bool, file_bytes: int
@@ -225,7 +247,7 @@ class MessageFileWriter:
         folder.begin(self._fields(known))
 
     def append(self, messages: Messages, begin: int = 0, stop: int | None = None) -> None:
-        """Write messages [begin, stop)."""
+        """Write the messages [begin, stop)."""
         count = len(messages) if stop is None else stop
         if begin == count:
             return
@@ -236,14 +258,14 @@ class MessageFileWriter:
                 self._size += len(line)
 
     def commit(self, state: Published) -> None:
-        """Note that what was written up to here, and ``state``, belong together; a large file ends here."""
+        """Mark everything written so far as belonging to ``state``. If the file is large, it ends here."""
         self.published = replace(state, files=self.published.files)
         self._safe = self._size
         if self._size >= self._file_bytes:
             self.close()
 
     def close(self) -> None:
-        """End the open file at the last commit, and make it and the state last."""
+        """Cut the open file at the last commit, and publish it with the state."""
         if self._file is None or not self._safe:
             self.discard()
             self._folder.write_state(self._fields(self.published))
@@ -265,7 +287,7 @@ class MessageFileWriter:
         return json.loads(json.dumps({"version": VERSION, **asdict(published)}))  # type: ignore[no-any-return]
 
     def discard(self) -> None:
-        """Remove the open file."""
+        """Delete the open file."""
         if self._file is not None:
             self._file.close()
             Path(self._file.name).unlink(missing_ok=True)
@@ -287,7 +309,7 @@ def _lines(messages: Messages, begin: int, stop: int, *, bare: bool) -> Iterator
     for at, body in enumerate(messages.bodies.slice(begin, stop - begin).to_pylist(), begin):
         if bare:
             if NEWLINE in body.rstrip(NEWLINE):
-                problem = "a message has a line feed, and each line is to be a message"
+                problem = "a message contains a line feed, but each line must be one message"
                 raise EncodeError(problem, where=Where(raw=body), hint="Write JSON lines")
             yield body.rstrip(NEWLINE) + NEWLINE
         else:

@@ -1,4 +1,4 @@
-"""The options of writing trails, declared once for the command line and Spark (``options.py`` states how)."""
+"""The options of writing trails, declared once for the command line and Spark (see ``options``)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ BINARY_UNITS: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def size_of(text: str) -> int:
-    """Return the bytes of a size such as 500MB or 2GiB; raises OptionError."""
+    """Parse a size such as 500MB or 2GiB into bytes. Raises OptionError."""
     matched = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
     unit = None if matched is None else (UNITS | BINARY_UNITS).get(matched[2].upper())
     if matched is None or not unit or not int(matched[1]):
-        raise OptionError(f"{text!r} is not a size", hint="Write a size as 500MB")
+        raise OptionError(f"{text!r} is not a size", hint="Write a size such as 500MB")
     return int(matched[1]) * unit
 
 

@@ -1,4 +1,8 @@
-"""Trail files while they are written: a placeholder header, encoded records, rollover, rollback."""
+"""Write trail files before they are published: header, encoded records, rollover, and rollback.
+
+The header is a placeholder, which publishing fills in. A file that reaches its maximum is followed
+by another one; ``mark`` and ``rollback`` undo what was written since.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The size of trail files, the digits of their numbers (9 or 6), and their format."""
+    """The maximum size of trail files, the digits of their numbers (9 or 6), and their format."""
 
     max_bytes: int = MAX_BYTES
     seq_digits: int = 9
@@ -30,14 +34,14 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         if self.seq_digits not in (6, 9):
-            raise OptionError(f"{self.seq_digits} digits: a trail file's name ends in 9 or 6")
+            raise OptionError(f"a trail file's name ends in 6 or 9 digits, not {self.seq_digits}")
 
 
 Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
 
 
 class EncodedOperations(NamedTuple):
-    """Operations and their records, in one order."""
+    """Operations and their records, in the same order."""
 
     records: Encoded
     operations: ChangeBatch
@@ -45,7 +49,7 @@ class EncodedOperations(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One trail file without its number; ``size`` counts the header, times are microseconds."""
+    """One trail file that has no number yet. ``size`` includes the header; times are in microseconds."""
 
     name: str
     size: int
@@ -61,7 +65,7 @@ Mark = tuple[Segment, ...]
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Writes the operations of one range as files ``<stem>.0``, ``<stem>.1`` ... of a folder."""
+    """Writes the operations of one range to the files ``<stem>.0``, ``<stem>.1`` and so on."""
 
     folder: Path
     stem: str
@@ -71,21 +75,22 @@ class SegmentWriter:
     _file: FileIO | None = None
 
     def append(self, written: EncodedOperations, begin: int, stop: int) -> None:
-        """Write operations [begin, stop); a full file is followed by another, none is split."""
+        """Write the operations [begin, stop). If a file is full, the next operation starts a new one."""
         encoded = written.records
         body = memoryview(encoded.body)
         while begin < stop:
             end = min(self._fitting(encoded, begin), stop)
+            # Not even one operation fits: begin a new file.
             if end == begin:
                 self._begin()
                 continue
             first, last = int(encoded.starts[begin]), int(encoded.starts[end])
             self._write(body[first:last])
-            self._note(written.operations, begin, end, last - first)
+            self._count_operations(written.operations, begin, end, last - first)
             begin = end
 
     def mark(self) -> Mark:
-        """Return what is written so far, for ``rollback``."""
+        """Return the current state, for ``rollback``."""
         return tuple(self._segments)
 
     def rollback(self, mark: Mark) -> None:
@@ -101,12 +106,12 @@ class SegmentWriter:
                 self._file = path.open("ab", buffering=0)
 
     def close(self) -> Mark:
-        """Return the finished files."""
+        """Close the files, and return them."""
         self._close()
         return tuple(self._segments)
 
     def _fitting(self, encoded: Encoded, begin: int) -> int:
-        """Return up to which operation the open file has room; a new file takes at least one."""
+        """Return up to which operation the open file has room. A new file takes at least one."""
         if self._file is None:
             return begin
         segment = self._segments[-1]
@@ -129,7 +134,7 @@ class SegmentWriter:
             while rest:
                 rest = rest[self._file.write(rest) :]
 
-    def _note(self, batch: ChangeBatch, begin: int, end: int, size: int) -> None:
+    def _count_operations(self, batch: ChangeBatch, begin: int, end: int, size: int) -> None:
         segment = self._segments[-1]
         first_csn, first_time = _facts(batch, begin)
         last_csn, last_time = _facts(batch, end - 1)
@@ -152,13 +157,15 @@ class SegmentWriter:
 
 
 def fitting(encoded: Encoded, begin: int, room: int, *, is_empty: bool) -> int:
-    """Return up to which operation a file has ``room`` bytes; an empty file takes at least one."""
+    """Return up to which operation fits ``room`` bytes. An empty file takes at least one."""
     last = room + int(encoded.starts[begin])
+    # ``starts`` has one more entry than there are operations. With starts 0 10 25 40, begin 0 and
+    # 30 bytes of room, operations 0 and 1 fit: end is 2.
     end = int(np.searchsorted(encoded.starts, last, "right")) - 1
     return max(end, begin + 1 if is_empty else begin)
 
 
 def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
-    """Return CSN and time of an operation."""
+    """Return the CSN and time of an operation."""
     block, row = batch.find(order)
     return block.csn[row].as_py(), int(block.op_ts[row])

@@ -1,4 +1,7 @@
-"""Operations tables to a trail, in parts that are staged apart and published together; and how many operations of each table and type a run has."""
+"""Write operations tables to a trail, in parts that are staged separately and published together.
+
+Also counts the operations of each table and type.
+"""
 
 from __future__ import annotations
 
@@ -36,33 +39,33 @@ from trailgate.storage.writing.target import (
     tables_of,
 )
 from trailgate.storage.writing.trail_location import Staged, publish
-from trailgate.storage.writing.transaction_chain import Chain, Ends, RemakingChain, check_remade
+from trailgate.storage.writing.transaction_chain import Chain, Ends, RepairingChain, check_repaired
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 Counts = dict[str, dict[str, int]]
 
 
 def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
-    """Return operations [begin, stop) by table and kind, and how many transactions begin there."""
-    found: list[Counts] = []
+    """Count the operations [begin, stop) by table and type, and the transactions that begin there."""
+    counts_found: list[Counts] = []
     transactions = 0
     for block in batch.blocks:
         here = (block.order >= begin) & (block.order < stop)
         kinds = np.bincount(block.op_type[here], minlength=256)
         by_kind = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
         if by_kind:
-            found.append({block.table.name: by_kind})
+            counts_found.append({block.table.name: by_kind})
         transactions += int(begins_of(block.tx_ind[here]).sum())
-    return sum_counts(found), transactions
+    return sum_counts(counts_found), transactions
 
 
 def add_counts(one: Counts, other: Counts) -> Counts:
-    """Return two counts together."""
+    """Return the sum of two counts."""
     return sum_counts((one, other))
 
 
 def sum_counts(parts: Iterable[Counts]) -> Counts:
-    """Return many counts together, in the order in which tables are first counted."""
+    """Return the sum of many counts, with tables in the order of their first count."""
     total: Counts = {}
     for part in parts:
         for table, kinds in part.items():
@@ -72,13 +75,13 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
     return total
 
 
-# The others may be left out: then they are null.
+# The required columns. The others may be omitted, and are NULL then.
 NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """How operations are written. ``seq_digits`` None: as the trail has them, else 9."""
+    """How to write operations. ``seq_digits`` None means as in the existing trail, else 9."""
 
     definitions: Address | None = None
     max_bytes: int = MAX_BYTES
@@ -88,7 +91,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """The staged files of one part, its operations by table and kind, and where its transactions begin and end."""
+    """The staged files of one part, its operations by table and type, and its first and last operation."""
 
     segments: tuple[Segment, ...] = ()
     counts: Counts = field(default_factory=dict)
@@ -97,7 +100,7 @@ class StagedPart:
 
 @dataclass(frozen=True, slots=True)
 class WriteSummary:
-    """What was written: operations by table and kind, and the files that were published."""
+    """What was written: operations by table and type, and the published files."""
 
     target: str
     counts: Counts
@@ -106,21 +109,22 @@ class WriteSummary:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raise OptionError where columns are not those of the operations table."""
+    """Raise OptionError if columns are missing, or are not those of the operations table."""
     hint = f"The operations table has {', '.join(OPERATIONS_SCHEMA.names)}"
     for name in NEEDED:
         if name not in names:
             raise OptionError(f"there is no column {name}", hint=hint)
     for name in names:
         if name not in OPERATIONS_SCHEMA.names:
-            raise OptionError(f"the column {name} has no place in a trail", hint=hint)
+            raise OptionError(f"the column {name} cannot be written to a trail", hint=hint)
 
 
 def prepare_writing(path: Address, options: TableOptions) -> Target:
     """Return the target of a run that adds to the trail at a prefix, or begins one there.
 
-    Its staging folder exists from now on, so that a run that was given up is known by its absence.
-    Definitions may be left out where the trail has them already. Raises OptionError. A target can be pickled.
+    Its staging folder is created, so that a write that was given up can be recognized by its
+    absence. Definitions may be omitted if the trail has them already. Raises OptionError. A target
+    can be pickled.
     """
     target = planned_target(path, options)
     target.location.backend.check()
@@ -129,38 +133,41 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
 
 
 def planned_target(path: Address, options: TableOptions) -> Target:
-    """Return such a target without its staging folder."""
+    """Return the same target as ``prepare_writing``, but without creating its staging folder."""
     location, manifest = location_of(absolute(path)).recover()
     prefix = location.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
-    own = WriteOptions(
+    write_options = WriteOptions(
         max_bytes=options.max_bytes,
         seq_digits=options.seq_digits or digits,
         trail_format=options.trail_format,
     )
-    check_trail(location, manifest, own)
+    check_trail(location, manifest, write_options)
     run = uuid.uuid4().hex
-    header = file_header(prefix, own.seq_digits, time_ns() // 1000)
+    header = file_header(prefix, write_options.seq_digits, time_ns() // 1000)
     tables = tables_of(location, options.definitions)
-    check_tables(tables, own)
-    return Target(location, location.backend.staging(f"write-{run}"), run, header, tables, own)
+    check_tables(tables, write_options)
+    return Target(
+        location, location.backend.staging(f"write-{run}"), run, header, tables, write_options
+    )
 
 
 def write_part(
     target: Target, stem: str, batches: Iterable[pa.RecordBatch], chain: Chain | None = None
 ) -> StagedPart:
-    """Stage the operations of one part in their order; raises with the row in its part.
+    """Stage the operations of one part, in order. Errors have the row in the part.
 
-    A ``chain`` follows their transactions; without one their indicators are made anew where rows were left out.
+    ``chain`` follows their transactions. Without one, a ``RepairingChain`` recomputes indicators if
+    rows are missing.
     """
     if not target.location.backend.is_made(target.staging):
-        # A task that outlives its job must leave no files.
-        problem = "the staging folder is not there: the write was given up"
+        # A task that outlives its job must not leave files.
+        problem = "the staging folder does not exist: the write was given up"
         raise StorageError(problem, where=Where(source=str(target.staging)))
     with target.filling() as folder:
         writer = target.writer(folder, stem)
         try:
-            return _written(target, writer, batches, chain or RemakingChain())
+            return _written(target, writer, batches, chain or RepairingChain())
         finally:
             writer.close()
 
@@ -183,7 +190,7 @@ def _written(
 def to_changes(
     definitions: Definitions | TableSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[ChangeBatch]:
-    """Yield operations tables as changes; raises with the row among all of them."""
+    """Convert operations tables to changes. Errors have the row among all batches."""
     rows = 0
     for batch in gather_objects(batches):
         with _move(rows):
@@ -194,7 +201,7 @@ def to_changes(
 
 @contextmanager
 def _move(rows: int) -> Iterator[None]:
-    """Add the rows before to the row of an error."""
+    """Add the number of earlier rows to the row of an error."""
     try:
         yield
     except TrailgateError as error:
@@ -204,13 +211,17 @@ def _move(rows: int) -> Iterator[None]:
 
 
 def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
-    """Add the parts' files to the trail in the order of the parts; raises TransactionError where their transactions do not fit."""
-    check_remade([part.ends for part in parts if part.ends is not None])
+    """Add the files of the parts to the trail, in order.
+
+    Raises TransactionError if the parts' transactions do not fit together.
+    """
+    check_repaired([part.ends for part in parts if part.ends is not None])
     location = target.location
     with location.backend.held():
         check_trail(location, location.manifest(), target.options)
-        # From here on, files that are not published yet are not taken for the trail's.
+        # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin()
+        # Another run may have added tables to the definitions meanwhile.
         target = replace(target, definitions=location.merged(target.definitions))
         counts: Counts = {}
         for part in parts:
@@ -223,7 +234,7 @@ def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
 
 
 def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with all columns of the operations table in its types."""
+    """Return a batch with all columns of the operations table, in their types."""
     arrays = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names

@@ -1,4 +1,4 @@
-"""The trail that a run writes: whether it may, the tables it will have, and where files are staged."""
+"""The trail that a run writes to: checks whether it may, its tables, and its staging folder."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from trailgate.trail.writing.file_headers import file_begin
 from trailgate.trail.writing.writer import encode
 
 PRODUCER: Final = "TRAILGATE"
-APPENDED: Final = (
-    "Live captures and salvage write to local disks; captures of files and Spark to stores too"
-)
-HOLDS_TRAILS: Final = "dirdat"  # below the home folder
+APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"
+HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A trail's location, and the folder in which new files of it are staged; ``run`` names the run."""
+    """A trail's location, and the folder in which a run (``run``) stages new files."""
 
     location: TrailLocation
     staging: Path
@@ -42,15 +40,15 @@ class Target:
 
     @property
     def prefix(self) -> str:
-        """Return what the trail is called."""
+        """The trail's name."""
         return self.location.prefix
 
     def filling(self) -> AbstractContextManager[Path]:
-        """Give a local folder for writers; what is in it at the end is staged."""
+        """Provide a local folder for writers. When the context ends, its files are staged."""
         return self.location.backend.filling(self.staging)
 
     def begin(self) -> bytes:
-        """Return what each file begins with, before its first operation."""
+        """Return the bytes before a file's first operation: its header and metadata."""
         return file_begin(self.header, self.options.trail_format, self.definitions)
 
     def writer(self, folder: Path, stem: str) -> SegmentWriter:
@@ -58,17 +56,20 @@ class Target:
         return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
 
     def encoding(self) -> Encoding:
-        """Return what makes records of operations."""
+        """Return the function that encodes operations as records."""
         form = self.options.trail_format
         return partial(encode, trail_format=form, definitions=self.definitions)
 
     def discard(self) -> None:
-        """Remove the staging folder."""
+        """Delete the staging folder."""
         self.location.backend.discard(self.staging)
 
 
 def location_of(address: Address) -> TrailLocation:
-    """Return the location of a trail that is written; raises OptionError for a folder, and for a store that is not written to."""
+    """Return the location of a trail to write.
+
+    Raises OptionError if the address is a folder, or if the store cannot be written.
+    """
     text = os.fspath(address)
     if not is_stored(text):
         return local_trail(writable_prefix(text))
@@ -78,7 +79,7 @@ def location_of(address: Address) -> TrailLocation:
     store, key = writable_store(text, "a trail")
     name = key.rpartition("/")[2]
     if not name or next(store.list_keys(f"{key}/"), None) is not None:
-        hint = f"Name a prefix in it, as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
+        hint = f"Name a prefix in it, such as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
         raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
     return TrailLocation(StoreFolder.of_trail(store, key), text)
 
@@ -89,38 +90,38 @@ def local_trail(prefix: str) -> TrailLocation:
 
 
 def local_prefix(address: Address) -> str:
-    """Return a prefix on a local disk as an absolute path; raises OptionError for anything else."""
+    """Return a local prefix as an absolute path. Raises OptionError for anything else."""
     return str(Path(writable_prefix(address)).absolute())
 
 
 def writable_prefix(address: Address) -> str:
-    """Return the path of a prefix on a local disk, whose files can be added to; ``file:`` before it is understood.
+    """Return the path of a local prefix, with or without ``file:``.
 
-    Raises OptionError for a folder, for an address in another store, and for a path without a name.
+    Raises OptionError if it is a folder, in an object store, or a path without a name.
     """
     problem = f"{address} is not a prefix of a trail on a local disk"
     if is_stored(address):
-        raise OptionError(problem, hint=f"{APPENDED}. Name a prefix as dirdat/ot")
+        raise OptionError(problem, hint=f"{APPENDED}. Name a prefix such as dirdat/ot")
     path = locate(address)[1]
     if not Path(path).name:
-        raise OptionError(problem, hint="Name one, as dirdat/ot")
+        raise OptionError(problem, hint="Name one, such as dirdat/ot")
     if path.endswith("/") or Path(path).is_dir():
-        hint = f"Name a prefix in it, as {Path(path) / 'ot'}"
+        hint = f"Name a prefix in it, such as {Path(path) / 'ot'}"
         raise OptionError(f"{address} is a folder, not a prefix of a trail", hint=hint)
     return path
 
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:
-    """Raise EncodeError where a file of that format cannot say what its tables are."""
+    """Raise EncodeError if the trail's format cannot describe these tables."""
     file_begin(FileHeader(), options.trail_format, definitions)
 
 
 def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
-    """Raise StorageError or OptionError where a trail cannot be added to."""
+    """Raise StorageError or OptionError if the trail cannot be added to."""
     if manifest is None:
         if location.has_files():
-            problem = "there is a trail without a manifest here"
-            hint = "Capture into a new trail: only our own are added to"
+            problem = "the trail has no manifest"
+            hint = "Capture into a new trail: only trails of Trailgate can be added to"
             raise StorageError(problem, where=Where(source=location.prefix), hint=hint)
     elif manifest.files:
         digits = digits_of(location.prefix, manifest)
@@ -131,19 +132,22 @@ def check_trail(location: TrailLocation, manifest: Manifest | None, options: Wri
 
 
 def digits_of(prefix: str, manifest: Manifest) -> int:
-    """Return how many digits the numbers of a trail's files have."""
+    """Return the number of digits in the names of a trail's files."""
     return len(manifest.files[-1].name) - len(Path(prefix).name)
 
 
 def tables_of(location: TrailLocation, given: Address | Definitions | None) -> Definitions:
-    """Return the definitions of a trail's tables with those given; raises where there are none."""
+    """Return the definitions of a trail's tables, merged with those given.
+
+    Raises StorageError if there are none.
+    """
     if given is None:
         existing = location.definitions()
         if existing is not None:
             return existing
         problem = "a new trail needs definitions of its tables"
         where = Where(source=location.prefix)
-        raise StorageError(problem, where=where, hint="Give the option definitions")
+        raise StorageError(problem, where=where, hint="Use the option definitions")
     if isinstance(given, Definitions):
         tables = Definitions(tuple(complete(table) for table in given), given.database)
     else:
@@ -152,7 +156,10 @@ def tables_of(location: TrailLocation, given: Address | Definitions | None) -> D
 
 
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
-    """Return the header of all files of a run, but for what publishing fills in; ``process`` is an Extract group."""
+    """Return the header of a run's files, except for what publishing fills in.
+
+    ``process`` is the name of an Extract group.
+    """
     machine = MachineInfo(*os.uname())
     name = f"{prefix}{0:0{digits}}"
     trail = TrailInfo(creation_time=now, uri=_uri(machine.nodename, prefix), filename=name)
@@ -160,9 +167,10 @@ def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHe
 
 
 def _uri(host: str, prefix: str) -> str:
-    """Return the URI of a trail as headers have it: ``uri:vm4:juliandyke:com::home:oracle:goldengate``.
+    """Return a trail's URI as in GoldenGate's headers: ``uri:vm4:juliandyke:com::home:oracle:goldengate``.
 
-    That is the host and the home folder of the programs (trail format §4.1): the one above ``dirdat``, else the trail's own.
+    It has the host and GoldenGate's home folder (trail format §4.1): the folder above ``dirdat``,
+    or else the trail's own folder.
     """
     path = "/" + prefix.partition("://")[2] if is_stored(prefix) else prefix
     folder = Path(path).absolute().parent

@@ -1,6 +1,7 @@
-"""What publishing does to a trail: files with their numbers, definitions, quarantine, the list of captured files, and the manifest.
+"""Publish staged files as part of a trail: number them, and update definitions, quarantine and manifest.
 
-A trail is at a prefix, on a local disk or in a store. Its manifest is the state that decides (``storage/publish/protocol.py``).
+A trail is at a prefix, on a local disk or in an object store. Its manifest is the state that
+decides which files belong to it (``storage.publish.protocol``).
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrailLocation:
-    """The location of a trail; ``address`` is by what it is read. Values can be pickled."""
+    """The location of a trail. ``address`` is what readers use. It can be pickled."""
 
     backend: Backend
     address: str
 
     @property
     def prefix(self) -> str:
-        """Return what headers, messages and summaries call the trail; without credentials."""
+        """The trail's name in headers, messages and summaries, without credentials."""
         return self.backend.name
 
     @property
@@ -56,9 +57,9 @@ class TrailLocation:
         return self.prefix.rpartition("/")[2]
 
     def recover(self) -> tuple[Self, Manifest | None]:
-        """Return the manifest, None where there is none, and the location that publishes over this one alone.
+        """Complete an interrupted publication, and return the manifest (or None).
 
-        What an interrupted run had decided to publish is applied first.
+        Also returns the location to publish with; it can only replace the manifest that was read.
         """
         backend, data, completed = self.backend.recover()
         manifest = self._parse(data)
@@ -67,48 +68,48 @@ class TrailLocation:
         return replace(self, backend=backend), manifest
 
     def manifest(self) -> Manifest | None:
-        """Return the manifest as it is; raises OvertakenError where it is not the one that was recovered."""
+        """Read the manifest. Raises OvertakenError if it is not the one that was recovered."""
         return self._parse(self.backend.state())
 
     def _parse(self, data: bytes | None) -> Manifest | None:
         return None if data is None else parse_manifest(data, f"{self.prefix}.manifest.json")
 
     def begin(self) -> None:
-        """Make sure that files without a manifest are not taken for a trail from now on."""
-        # In a store files get names of the trail when they are decided on.
+        """Write a manifest, so that files without one are no longer mistaken for a trail."""
+        # In an object store files only get names of the trail once publishing is decided.
         if self.backend.appends and self.manifest() is None:
             self.backend.replace_state(lambda _: encode_manifest(Manifest()))
 
     def has_files(self) -> bool:
-        """Return whether there are files that are named like a trail's, or a checkpoint."""
-        return bool(self._number_of("")) or self.backend.read(".checkpoint.json") is not None
+        """Return True if files named like a trail's, or a checkpoint, exist."""
+        return bool(self._file_names("")) or self.backend.read(".checkpoint.json") is not None
 
-    def _number_of(self, after: str) -> list[str]:
-        """Return the names of trail files after one."""
+    def _file_names(self, after: str) -> list[str]:
+        """Return the names of the trail's files that sort after ``after``."""
         digits = ((name, number_digits(name)) for name in self.backend.names(after))
         return [name for name, some in digits if some and name[:-some] == self._stem]
 
     def definitions(self) -> Definitions | None:
-        """Return the definitions of the trail's tables; None where there are none."""
+        """Return the definitions of the trail's tables, or None."""
         data = self.backend.read(".def")
         return None if data is None else read_sourcedefs(data, source=f"{self.prefix}.def")
 
     def merged(self, tables: Definitions) -> Definitions:
-        """Return the definitions of the trail's tables with others."""
+        """Return the definitions of the trail's tables merged with others."""
         known = self.definitions()
         return tables if known is None else known.merge(tables)
 
     def captured(self, size: int) -> tuple[CapturedFile, ...]:
-        """Return the list of captured files, of which the manifest states ``size`` bytes."""
+        """Return the list of captured files. ``size`` is its length in bytes by the manifest."""
         if not size:
             return ()
         data = self.backend.read(".captured.jsonl") or b""
         return parse_captured(data, size, f"{self.prefix}.captured.jsonl")
 
     def quarantine(self) -> str:
-        """Return what messages call the file of messages that the next publication quarantines.
+        """Return the name of the quarantine file of the next publication.
 
-        In a store it is one of that publication's own: what others wrote is not written again.
+        In an object store each publication has its own, as existing objects are not rewritten.
         """
         own = "" if self.backend.appends else f".{self.backend.generation + 2:06}"
         return f"{self.prefix}.quarantine{own}.jsonl"
@@ -121,9 +122,13 @@ class TrailLocation:
         files: tuple[StagedFile, ...],
         staged: Staged | None = None,
     ) -> None:
-        """Make staged files part of the trail, and delete their folder; each step can be done again after a crash."""
+        """Make staged files part of the trail, and delete the staging folder.
+
+        Each step can be repeated after a crash.
+        """
         quarantine, captured = ((), b"") if staged is None else (staged.quarantine, staged.captured)
         after = replace(after, decided={})
+        # In an object store, a name that exists would be overwritten silently.
         if files and not self.backend.appends:
             self._check_names(before)
         sidecars = [Sidecar(f"{self._stem}.def", write_sourcedefs(target.definitions))]
@@ -132,8 +137,8 @@ class TrailLocation:
             sidecars.append(Sidecar(name, captured, before.captured))
 
         def deciding(generation: int, record: str) -> bytes:
-            own = replace(before, edition=generation, decided={"record": record})
-            return encode_manifest(own)
+            deciding_manifest = replace(before, edition=generation, decided={"record": record})
+            return encode_manifest(deciding_manifest)
 
         commit = Commit(
             files,
@@ -149,7 +154,10 @@ class TrailLocation:
         self.backend.commit(commit, target.staging)
 
     def _finish(self, before: Manifest) -> StagedFile | None:
-        """Return the header of the file that a streaming query adds to, if there is one: others follow it now."""
+        """Return a change of the header of the file that a streaming query adds to, if any.
+
+        The header must state that the file is finished, as other files will follow it.
+        """
         if before.growing is None or not self.backend.appends:
             return None
         name, size = before.files[-1].name, before.files[-1].size
@@ -158,16 +166,16 @@ class TrailLocation:
         return StagedFile(name, name, size, tuple(patches))
 
     def _check_names(self, before: Manifest) -> None:
-        """Raise StorageError where files that the trail does not have would be overwritten."""
-        there = self._number_of(before.files[-1].name if before.files else "")
-        if there:
+        """Raise StorageError if files that are not in the manifest would be overwritten."""
+        existing = self._file_names(before.files[-1].name if before.files else "")
+        if existing:
             self.manifest()  # another run may have published them just now
-            problem = "there is a file of the trail's name that its manifest does not have"
-            source = self.prefix.removesuffix(self._stem) + there[0]
+            problem = "a file has a name of the trail, but is not in its manifest"
+            source = self.prefix.removesuffix(self._stem) + existing[0]
             raise StorageError(problem, where=Where(source=source))
 
     def _publish(self, manifest: Manifest, generation: int) -> IsPublished:
-        """Return what knows the names of published files."""
+        """Return a function that recognizes the names of published files."""
         names = {file.name for file in manifest.files}
         names |= {self._stem + end for end in (".manifest.json", ".captured.jsonl", ".def")}
         log = f"{self._stem}.quarantine."
@@ -183,15 +191,15 @@ class TrailLocation:
 def numbered_files(
     target: Target, segments: Sequence[Segment], before: Manifest
 ) -> tuple[tuple[StagedFile, ...], tuple[Published, ...]]:
-    """Return what becomes of staged files: their names and headers, and their entries of the manifest.
+    """Return the final names and headers of staged files, and their manifest entries.
 
-    Raises StorageError for a number that is too high.
+    Raises StorageError if a number is too high.
     """
-    found = [
+    pairs = [
         _number_of(target, segment, number)
         for number, segment in enumerate(segments, before.next_number)
     ]
-    return tuple(file for file, _ in found), tuple(entry for _, entry in found)
+    return tuple(file for file, _ in pairs), tuple(entry for _, entry in pairs)
 
 
 def _number_of(target: Target, segment: Segment, number: int) -> tuple[StagedFile, Published]:
@@ -207,15 +215,15 @@ def _number_of(target: Target, segment: Segment, number: int) -> tuple[StagedFil
         first_io_time=segment.first_time,
         last_io_time=segment.last_time,
     )
-    made = header_of(replace(target.header, trail=trail), trail_format)
-    patches = tuple(header_patches(made)) if trail_format.has_header else ()
+    header = header_of(replace(target.header, trail=trail), trail_format)
+    patches = tuple(header_patches(header)) if trail_format.has_header else ()
     short = name.rpartition("/")[2]
     placed = StagedFile(segment.name, short, segment.size, patches)
     return placed, Published(short, number, segment.size, segment.operations)
 
 
 def number_text(number: int, digits: int) -> str:
-    """Return the number of a file as its name has it; raises StorageError for one that is too high."""
+    """Return the digits of a file's number. Raises StorageError if there are too many."""
     if number >= 10**digits:
         raise StorageError(f"file number {number} has more than {digits} digits")
     return f"{number:0{digits}}"
@@ -223,10 +231,11 @@ def number_text(number: int, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What a run has staged: trail files and quarantine files in order.
+    """What a run has staged: trail files and quarantine files, in order.
 
-    ``summary`` is the run's, for the manifest; ``sources`` counts message files with those of earlier runs. ``captured``
-    are the run's lines of the list of captured files, ``last_id`` is its highest sequence id.
+    ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
+    those of earlier runs. ``captured`` are the run's lines for the list of captured files, and
+    ``last_id`` is its highest sequence id.
     """
 
     segments: Sequence[Segment]
@@ -238,15 +247,15 @@ class Staged:
 
 
 def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None]:
-    """Make staged files part of the trail; return their names, and the quarantine's if it grew.
+    """Make staged files part of the trail. Returns their names, and the quarantine's if it grew.
 
-    Each step can be done again after a crash.
+    Each step can be repeated after a crash.
     """
     location = target.location
     before = location.manifest() or Manifest()
     if before.unfinished:
         problem = f"the trail ends inside the transaction {before.unfinished['transaction']} of a streaming query"
-        hint = "Let the query write its end first, or write another trail"
+        hint = "Let the query complete it first, or write a different trail"
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
     placed, published = numbered_files(target, staged.segments, before)
     names = tuple(file.name for file in published)

@@ -1,9 +1,10 @@
-"""Whether operations continue the transactions of those before them, from batch to batch and from part to part.
+"""Check that operations continue the transactions before them, from batch to batch and part to part.
 
-What is written into a trail has its transaction's id on the first record alone, so an operation in the wrong place would come
-back with another id. Two writers follow transactions here (``model.transactions``), with their ids and positions. One refuses what does not fit: a stream,
-whose transactions may span parts and batches, and the appender of a live trail. The other, that of a frame, makes the indicators anew where operations of a
-transaction were left out (decision 0059).
+A trail has the transaction's id only in the transaction's first record, so an operation in the
+wrong place would be read back with a different id. ``Chain`` refuses operations that do not fit; it
+is used for streams, whose transactions may span parts and batches, and for live trails.
+``RepairingChain`` is used for data frames: where operations of a transaction were filtered out, it
+recomputes the indicators of the rest (decision 0059). Both follow ids and positions.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import begin_rows, follow, indicator_marks
 
-CSN: Final = " of CSN "  # between id and CSN
-HINT: Final = "Were rows of a transaction left out, or is their order another one?"
+CSN: Final = " of CSN "  # joins a transaction's id and its CSN
+HINT: Final = "Were rows of a transaction filtered out, or is their order different?"
 IN_ORDER: Final = (
-    'Write the rows of one trail in its order, as df.repartition(1).sortWithinPartitions("position"). '
-    'To write whole transactions in the order that they have, leave out that column: df.drop("position")'
+    'Write the rows of one trail in its order: df.repartition(1).sortWithinPartitions("position"). '
+    'To write complete transactions in the order they have, drop that column: df.drop("position")'
 )
 PLACED: Final = (
-    "Keep the column position of a frame whose rows are filtered, and write it in its order, as "
+    "Keep the column position of a frame whose rows are filtered, and write it in order: "
     'df.repartition(1).sortWithinPartitions("position")'
 )
 
 
 class Row(NamedTuple):
-    """What is known of the operation before the next one."""
+    """The previous operation, as far as the next one depends on it."""
 
     indicator: int
     tx_id: str | None
@@ -46,12 +47,12 @@ class Row(NamedTuple):
 
     @property
     def opens(self) -> bool:
-        """Return whether a transaction begins here."""
+        """True if the operation begins a transaction."""
         return self.indicator in (BEGIN, WHOLE)
 
     @property
     def closes(self) -> bool:
-        """Return whether a transaction ends here."""
+        """True if the operation ends a transaction."""
         return self.indicator in (END, WHOLE)
 
 
@@ -59,7 +60,10 @@ BETWEEN: Final = Row(END, None, None, None, None)  # before the first operation 
 
 
 class Rows:
-    """The operations of a batch and the one before them; ``last`` None: the batch begins a part, and may continue anything."""
+    """The operations of a batch, and the one before them.
+
+    ``last`` is None at the beginning of a part, which may continue any transaction.
+    """
 
     def __init__(self, batch: ChangeBatch, last: Row | None, number: int = 0) -> None:
         self.batch, self._last, self._number = batch, last, number
@@ -67,6 +71,7 @@ class Rows:
         self.indicators = batch.tx_indicators()
         self.marks = indicator_marks(self.indicators)
         self.opens, self.closes = self.marks & BEGINS != 0, self.marks & ENDS != 0
+        # True if no transaction is open before the first operation.
         first = bool(self.opens[0]) if last is None else last.closes
         self.after_end = np.concatenate([[first], self.closes[:-1]])
         self.faults = follow(self.marks, is_open=not first).faults
@@ -75,7 +80,7 @@ class Rows:
         )
 
     def row(self, at: int) -> Row:
-        """Return one of the operations; -1 is the one before them, or the first one itself."""
+        """Return an operation by its index; -1 is the one before the batch (or the first, if unknown)."""
         if at < 0 and self._last is not None:
             return self._last
         at = max(at, 0)
@@ -83,30 +88,33 @@ class Rows:
         return Row(int(self.indicators[at]), *strings)
 
     def differs(self, name: str) -> Mask:
-        """Return which operations have another text than the one before."""
+        """Return a mask of the operations whose text in this column differs from the previous operation's."""
         values = getattr(self, name)
         before = self._before(name)
+        # Equal, or both NULL.
         same = pc.equal(values, before).fill_null(fill_value=False)
         neither = pc.and_(pc.is_null(values), pc.is_null(before))
         return _mask(pc.invert(pc.or_(same, neither)))
 
     def check_positions(self, hint: str) -> None:
-        """Raise TransactionError where a position is before that of the operation before, or the same.
+        """Raise TransactionError if a position is not greater than the previous one.
 
-        Operations of one message have the same position, and sequence ids. Unknown positions are not compared.
+        The operations of one message have the same position, and sequence ids. Unknown positions
+        are not compared.
         """
         position, before = self.position, self._before("position")
+        # Two operations with sequence ids may share a position, as they come from one message.
         numbered = pc.and_(self.seq_id.is_valid(), self._before("seq_id").is_valid())
         again = pc.and_not(pc.equal(position, before), numbered)
         wrong = pc.or_(pc.less(position, before), again).fill_null(fill_value=False)
-        found = _mask(pc.and_(wrong, pc.and_(_place(position), _place(before))))
-        found[0] &= not self.starts_part
-        if found.any():
-            at = int(np.argmax(found))
+        disordered = _mask(pc.and_(wrong, pc.and_(_place(position), _place(before))))
+        disordered[0] &= not self.starts_part
+        if disordered.any():
+            at = int(np.argmax(disordered))
             self.fail(at, _disorder(self.row(at - 1), self.row(at)), hint)
 
     def fail(self, at: int, problem: str, hint: str = HINT) -> NoReturn:
-        """Raise TransactionError of an operation."""
+        """Raise TransactionError for an operation."""
         raise TransactionError(problem, where=Where(record=self._number + at), hint=hint)
 
     def _before(self, name: str) -> pa.Array:
@@ -116,10 +124,11 @@ class Rows:
 
 
 def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
-    """Return the operations that continue those before; ``number`` is the first one's for errors.
+    """Return the operations of a batch after checking that they continue the previous ones.
 
-    Raises TransactionError where a transaction begins inside another one, continues that did not begin, or has an
-    operation of another one.
+    ``number`` is the first one's number, for errors. Raises TransactionError if a transaction
+    begins inside another, continues without having begun, or contains an operation with a different
+    id.
     """
     rows = Rows(batch, last, number)
     if rows.faults.any():
@@ -127,9 +136,10 @@ def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
         inside = rows.faults[at] == BEGINS_INSIDE
         does = "begins inside another one" if inside else "continues that did not begin"
         rows.fail(at, f"a transaction {does}")
-    other = ~rows.opens & rows.differs("tx_id")
-    if other.any():
-        at = int(np.argmax(other))
+    # Inside a transaction the id must not change.
+    different = ~rows.opens & rows.differs("tx_id")
+    if different.any():
+        at = int(np.argmax(different))
         inside = rows.row(at - 1).tx_id
         rows.fail(at, f"an operation of the transaction {rows.row(at).tx_id} is inside {inside}")
     return rows
@@ -137,120 +147,135 @@ def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The first and the last operation of a part.
+    """The first and last operation of a part.
 
-    ``placed``: each operation has a position. ``remade`` are the transactions whose indicators were made anew, by ids and CSNs.
+    ``placed``: every operation has a position. ``repaired`` are the ids and CSNs of transactions
+    whose indicators were recomputed.
     """
 
     first: Row
     last: Row
     placed: bool = True
-    remade: tuple[pa.Array, ...] = ()
+    repaired: tuple[pa.Array, ...] = ()
 
     @property
     def continues(self) -> str | None:
-        """Return the transaction that the part continues, None where it begins between two."""
+        """The id of the transaction that the part continues, or None."""
         return None if self.first.opens else str(self.first.tx_id)
 
     @property
     def leaves(self) -> str | None:
-        """Return the transaction that the part leaves open, None where it ends between two."""
+        """The id of the transaction that the part leaves open, or None."""
         return None if self.last.closes else str(self.last.tx_id)
 
     @property
     def seq_id(self) -> str | None:
-        """Return the last operation's sequence id, that of its transaction where it has none of its own."""
+        """The sequence id of the last operation, or its transaction's CSN."""
         return self.last.seq_id or self.last.csn
 
 
 class Chain:
-    """Follows the transactions through the batches of one part; ``ends`` is None while there was no operation."""
+    """Follows the transactions of one part. ``ends`` is None before the first operation."""
 
     def __init__(self) -> None:
         self.ends: Ends | None = None
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the operations; raises TransactionError where they do not continue those before."""
+        """Yield the batches. Raises TransactionError if operations do not continue the previous ones."""
         number = 0
         for batch in batches:
             if batch.rows:
                 rows = followed(batch, None if self.ends is None else self.ends.last, number)
                 rows.check_positions(HINT)
                 number += batch.rows
-                self._note(rows)
+                self._extend_ends(rows)
             yield batch
 
-    def _note(self, rows: Rows) -> Ends:
+    def _extend_ends(self, rows: Rows) -> Ends:
         first = rows.row(0) if self.ends is None else self.ends.first
         placed = self.ends is None or self.ends.placed
         placed = placed and bool(_mask(_place(rows.position)).all())
-        remade = () if self.ends is None else self.ends.remade
-        self.ends = Ends(first, rows.row(rows.batch.rows - 1), placed, remade)
+        repaired = () if self.ends is None else self.ends.repaired
+        self.ends = Ends(first, rows.row(rows.batch.rows - 1), placed, repaired)
         return self.ends
 
 
-class RemakingChain(Chain):
-    """Follows transactions of which operations may have been left out, and makes the indicators of these anew.
+class RepairingChain(Chain):
+    """Follows transactions that may lack operations, and recomputes their indicators.
 
-    What remains of such a transaction must be together, and all positions must ascend: then none of its operations is elsewhere.
-    Where all transactions are as they were, positions may be unknown.
+    The remaining operations of such a transaction must be adjacent, and all positions must ascend,
+    so that no other operation of it can be elsewhere. If all transactions are complete, positions
+    may be unknown.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        # Of the transaction that the last batch ended in: whether its first operation was there, and whether it has several CSNs.
+        # About the transaction in which the last batch ended: True if its first operation was present,
+        # and True if it has several CSNs.
         self._opened, self._mixed = True, False
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the operations with indicators that fit; raises TransactionError where it is not known that they do.
+        """Yield the batches with consistent indicators. Raises TransactionError if that is impossible.
 
-        A batch is held until the next one shows whether its last transaction continues.
+        A batch is kept back until the next one shows whether its last transaction continues.
         """
-        held: tuple[Rows, Mask] | None = None
+        pending: tuple[Rows, Mask] | None = None
         number = 0
         for batch in batches:
             if not batch.rows:
                 continue
-            last = None if held is None else held[0].row(held[0].batch.rows - 1)
+            last = None if pending is None else pending[0].row(pending[0].batch.rows - 1)
             rows = Rows(batch, last, number)
             number += batch.rows
             rows.check_positions(IN_ORDER)
             begins = _begins(rows)
-            if held is not None:
-                yield self._remade(*held, ended=bool(begins[0]))
-            held = rows, begins
-        if held is not None:
-            yield self._remade(*held, ended=True)
+            if pending is not None:
+                yield self._repaired(*pending, ended=bool(begins[0]))
+            pending = rows, begins
+        if pending is not None:
+            yield self._repaired(*pending, ended=True)
 
-    def _remade(self, rows: Rows, begins: Mask, *, ended: bool) -> ChangeBatch:
-        """Return a batch with indicators that fit; ``ended``: its last transaction does not continue in the next batch."""
+    def _repaired(self, rows: Rows, begins: Mask, *, ended: bool) -> ChangeBatch:
+        """Return a batch with consistent indicators.
+
+        ``ended``: its last transaction does not continue in the next batch.
+        """
+        # An operation ends its transaction if the next one begins another.
         ends = np.append(begins[1:], ended)
         opened, mixed = self._of_transactions(rows, begins)
+        # Transactions that lack their first or last operation.
         torn = ends & ~(opened & rows.closes)
-        known = self._note(rows)
+        known = self._extend_ends(rows)
         if (torn & mixed).any():
-            problem = "rows were left out of a transaction whose rows have several CSNs"
+            problem = "rows are missing from a transaction whose rows have several CSNs"
             rows.fail(int(np.argmax(torn & mixed)), problem)
         if torn.any():
-            known = self.ends = replace(known, remade=(*known.remade, _names(rows, torn)))
-        if known.remade and not known.placed:
+            known = self.ends = replace(known, repaired=(*known.repaired, _names(rows, torn)))
+        if known.repaired and not known.placed:
             at = int(np.argmin(_mask(_place(rows.position))))
             rows.fail(
                 at,
-                f"{_lost(known.remade)}, and without positions it is not known where others of it are",
+                f"{_lost(known.repaired)}, and without positions its other rows might be elsewhere",
                 PLACED,
             )
-        made = indicators(begins, ends)
-        if (made == rows.indicators).all():
+        new_indicators = indicators(begins, ends)
+        if (new_indicators == rows.indicators).all():
             return rows.batch
-        blocks = [replace(block, tx_ind=made[block.order]) for block in rows.batch.blocks]
+        blocks = [replace(block, tx_ind=new_indicators[block.order]) for block in rows.batch.blocks]
         return ChangeBatch(blocks, rows.batch.rows)
 
     def _of_transactions(self, rows: Rows, begins: Mask) -> tuple[Mask, Mask]:
-        """Return of each operation whether its transaction has its own first one, and whether it has several CSNs up to here."""
+        """Return two masks of operations, by the state of their transaction.
+
+        The first selects operations whose transaction has its original first operation, the second
+        those whose transaction has several CSNs up to there.
+        """
         begin = begin_rows(begins)
         before = begin < 0  # the transaction began in a batch before
         opened: Mask = np.where(before, self._opened, rows.opens[begin])
+        # ``changes`` counts CSN changes inside transactions. A transaction has several CSNs if the
+        # count has grown since its first row. For one that began in an earlier batch, -1 instead of
+        # 0 makes it mixed from the start if it was before.
         changes = np.cumsum(rows.differs("csn") & ~begins)
         mixed: Mask = changes > np.where(before, -int(self._mixed), changes[begin])
         self._opened, self._mixed = bool(opened[-1]), bool(mixed[-1])
@@ -258,9 +283,12 @@ class RemakingChain(Chain):
 
 
 def _begins(rows: Rows) -> Mask:
-    """Return which operations are the first that remain of a transaction; raises TransactionError where one contradicts its indicator."""
+    """Return a mask of the operations that are the first remaining ones of a transaction.
+
+    Raises TransactionError if an operation contradicts its indicator.
+    """
     other = rows.differs("tx_id")
-    other |= rows.differs("csn") & (rows.opens | rows.after_end)  # an id that is used again
+    other |= rows.differs("csn") & (rows.opens | rows.after_end)  # a reused transaction id
     wrong = ~other & (rows.faults != 0)
     if rows.starts_part:
         other[0], wrong[0] = True, False
@@ -268,12 +296,12 @@ def _begins(rows: Rows) -> Mask:
         at = int(np.argmax(wrong))
         does = "begins again before its end" if rows.opens[at] else "continues after its end"
         rows.fail(at, f"the transaction {rows.row(at).tx_id} {does}", IN_ORDER)
-    found: Mask = other | (rows.opens & rows.after_end)
-    return found
+    begins: Mask = other | (rows.opens & rows.after_end)
+    return begins
 
 
 def _names(rows: Rows, chosen: Mask) -> pa.Array:
-    """Return what the transactions of operations are known by."""
+    """Return the id and CSN of the transactions of selected operations, as one text."""
     mask = pa.array(chosen)
     names = pc.binary_join_element_wise(
         rows.tx_id.filter(mask).fill_null(""),
@@ -282,12 +310,12 @@ def _names(rows: Rows, chosen: Mask) -> pa.Array:
     )
     if pc.any(pc.equal(names, CSN)).as_py():
         at = int(np.argmax(chosen))
-        rows.fail(at, "rows were left out of a transaction that has no id", HINT)
+        rows.fail(at, "rows are missing from a transaction that has no id", HINT)
     return names
 
 
-def _lost(remade: Sequence[pa.Array]) -> str:
-    return f"rows of the transaction {remade[0][0]} were left out"
+def _lost(repaired: Sequence[pa.Array]) -> str:
+    return f"rows of the transaction {repaired[0][0]} are missing"
 
 
 def _mask(values: pa.Array) -> Mask:
@@ -302,11 +330,14 @@ def _place(position: pa.Array) -> pa.Array:
 def _disorder(before: Row, after: Row) -> str:
     if before.position == after.position:
         return f"two rows have the position {after.position}"
-    return f"a row's position, {after.position}, is before that of the row before it, {before.position}"
+    return f"a row's position, {after.position}, is lower than that of the previous row, {before.position}"
 
 
 def follow_chain(open_transaction: str | None, parts: Sequence[Ends]) -> str | None:
-    """Return the transaction that is open after the parts, None for none; raises TransactionError where they do not meet."""
+    """Return the id of the transaction that is open after the parts, or None.
+
+    Raises TransactionError if the parts do not continue each other.
+    """
     check_positions(parts, HINT)
     for ends in parts:
         if ends.continues != open_transaction:
@@ -322,7 +353,7 @@ def follow_chain(open_transaction: str | None, parts: Sequence[Ends]) -> str | N
 
 
 def check_positions(parts: Sequence[Ends], hint: str) -> None:
-    """Raise TransactionError where the positions of a part do not follow those of the part before."""
+    """Raise TransactionError if the positions of a part do not follow those of the previous part."""
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         if not before.position or not after.position or before.position < after.position:
             continue
@@ -330,8 +361,12 @@ def check_positions(parts: Sequence[Ends], hint: str) -> None:
             raise TransactionError(_disorder(before, after), hint=hint)
 
 
-def check_remade(parts: Sequence[Ends]) -> None:
-    """Raise TransactionError where a transaction is in two parts, or its indicators were made anew and others of its rows may be elsewhere."""
+def check_repaired(parts: Sequence[Ends]) -> None:
+    """Raise TransactionError if a transaction is in two parts.
+
+    Also raises it if indicators were recomputed for a transaction whose other rows may be
+    elsewhere.
+    """
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         same = (before.tx_id, before.csn) == (after.tx_id, after.csn)
         if same and not (before.closes and after.opens):
@@ -339,13 +374,13 @@ def check_remade(parts: Sequence[Ends]) -> None:
                 f"the transaction {after.tx_id} is in two partitions", hint=IN_ORDER
             )
     check_positions(parts, IN_ORDER)
-    remade = [names for ends in parts for names in ends.remade]
-    if not remade:
+    repaired = [names for ends in parts for names in ends.repaired]
+    if not repaired:
         return
     if not all(ends.placed for ends in parts):
-        problem = f"{_lost(remade)}, and rows of other partitions have no positions"
+        problem = f"{_lost(repaired)}, and rows of other partitions have no positions"
         raise TransactionError(problem, hint=PLACED)
-    counts = pa.chunked_array(remade).value_counts()
+    counts = pa.chunked_array(repaired).value_counts()
     several = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(several):
         problem = f"the rows of the transaction {several[0]['values']} are not together"

@@ -1,1 +1,1 @@
-"""Every byte of a trail file with its meaning."""
+"""Explain every byte of a trail file: its offset, its meaning and its value."""

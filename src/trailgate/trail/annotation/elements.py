@@ -1,6 +1,8 @@
-"""The parts of an analysis: elements (tokens with their contents), bytes, and damage.
+"""The result of explaining a trail: elements (tokens with their contents), byte strings and damage; and its output.
 
-An analysis as text, in the form of TrailAnalyzer's listings, and as plain values for JSON.
+Every byte of a header or record is in exactly one part. An `Element` has the frame of a token and
+its parts. `Bytes` are shown together with a note, or with a problem. `lines` formats them as text
+in the form of TrailAnalyzer's listings; `as_values` returns plain values for JSON.
 """
 
 from __future__ import annotations
@@ -14,25 +16,29 @@ from trailgate.trail.format.tokens import FRAME, ByteOrder, find_tokens
 
 Path = tuple[int, ...]
 
+INDENT: Final = "  "
+ROW: Final = 16  # bytes of hex in a line
+NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
+
 
 class Role(Enum):
-    """What bytes are to one who replaces the data of a record, and nothing else."""
+    """What bytes mean to `trailgate redact`, which replaces the data of records and nothing else."""
 
     STRUCTURE = auto()
-    VALUE = auto()  # of a column: its null indicator and what follows
-    PIECE = auto()  # of a large object
-    NAME = auto()  # of a table, with the NUL after it
-    COLUMN_NAME = auto()  # with the length before it
-    TEXT = auto()  # of a file header's string, with the length before it
-    UNKNOWN = auto()  # their layout is not public, or not understood
+    VALUE = auto()  # a column's null indicator and value
+    PIECE = auto()  # a piece of a large object
+    NAME = auto()  # a table name and its NUL
+    COLUMN_NAME = auto()  # a column name and the length before it
+    TEXT = auto()  # a string of the file header and the length before it
+    UNKNOWN = auto()  # the layout is not public, or not understood
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Bytes that are shown together; ``problem`` states what is wrong with them.
+    """Bytes that are shown together, and what is wrong with them (``problem``).
 
-    ``label`` is shown above them, ``note`` beside them, and ``text``, their own text, instead of hex.
-    ``level`` is their indentation.
+    ``label`` is shown above them, ``note`` beside them, and ``text`` instead of the hex. ``level``
+    is their indentation.
     """
 
     offset: int
@@ -49,7 +55,7 @@ class Bytes:
 class Element:
     """A token: its frame, the path of token ids to it, its name, and its contents.
 
-    ``trailer`` is the token Z that ends a file header or a record.
+    ``trailer`` is the token Z that ends a file header or record.
     """
 
     offset: int
@@ -63,7 +69,7 @@ class Element:
 
     @property
     def tag(self) -> str:
-        """Return the path in the form 47_54_52."""
+        """Return the path as a tag, such as 47_54_52."""
         return "_".join(f"{code:02X}" for code in self.path)
 
 
@@ -72,7 +78,7 @@ Part: TypeAlias = Element | Bytes
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are not a record, and some of those before them; reading continues after them."""
+    """Bytes that are not a record, and the bytes before them. Reading continues after them."""
 
     offset: int
     length: int
@@ -83,50 +89,50 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Bytes to explain, their offset in the file, and their byte order."""
+    """Bytes to explain, with their offset in the file and their byte order."""
 
     raw: bytes
     offset: int
     order: ByteOrder
 
     def part(self, start: int, end: int | None = None) -> Area:
-        """Return a part of them."""
+        """Return the bytes [start, end) as an area."""
         return Area(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
-        """Return the unsigned number that some of them hold."""
+        """Return the unsigned number in ``width`` bytes at ``start``."""
         return self.order.number(self.raw[start : start + width])
 
     def bytes(
         self, note: str = "", *, problem: str = "", level: int = 0, role: Role = Role.STRUCTURE
     ) -> tuple[Bytes, ...]:
-        """Return all of them as one part, or no part if there are none."""
+        """Return all bytes as one part, or no part if there are none."""
         if not self.raw:
             return ()
         return (Bytes(self.offset, self.raw, note, level=level, problem=problem, role=role),)
 
 
 def elements(area: Area, path: Path, explain: Callable[[Element, Area], Element]) -> Iterator[Part]:
-    """Yield the tokens that fill an area, each explained; bytes that are not a token are a problem."""
-    found, problem = find_tokens(area.raw, area.order)
-    for code, _, start, end in found:
+    """Yield the tokens that fill an area, each explained. Bytes that are not a token become a problem."""
+    tokens, problem = find_tokens(area.raw, area.order)
+    for code, _, start, end in tokens:
         payload = area.part(start, end)
         frame = area.raw[start - FRAME : start]
         at = area.offset + start - FRAME
         yield explain(Element(at, frame, end - start, (*path, code), payload.bytes()), payload)
     if problem:
-        yield from area.part(found[-1].end if found else 0).bytes(problem=problem)
+        yield from area.part(tokens[-1].end if tokens else 0).bytes(problem=problem)
 
 
 def content(part: Part) -> bytes:
-    """Return the bytes of the file that a part shows."""
+    """Return the bytes of the file that a part covers."""
     if isinstance(part, Bytes):
         return part.raw
     return part.frame + b"".join(map(content, part.parts)) + part.trailer
 
 
 def problems(part: Part) -> Iterator[Bytes]:
-    """Yield the bytes of a part that have a problem."""
+    """Yield the byte strings in a part that have a problem."""
     if isinstance(part, Bytes):
         if part.problem:
             yield part
@@ -136,7 +142,7 @@ def problems(part: Part) -> Iterator[Bytes]:
 
 
 def printable(raw: bytes) -> str | None:
-    """Return bytes as text that is safe to show; None if they are not."""
+    """Return bytes as text that is safe to print, or None if they are not."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -145,19 +151,14 @@ def printable(raw: bytes) -> str | None:
 
 
 def shorten(raw: bytes, shown: int = 60) -> str:
-    """Return bytes as one short line of text, with control characters escaped."""
+    """Return bytes as one short line of text with escaped control characters."""
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."
 
 
-INDENT: Final = "  "
-ROW: Final = 16  # bytes of hex in a line
-NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
-
-
 class Line(NamedTuple):
-    """One line: bytes of the file, a comment on them, and whether it reports a problem."""
+    """One line of output: bytes of the file, a comment, and whether it reports a problem."""
 
     content: str
     comment: str = ""
@@ -170,29 +171,29 @@ class Line(NamedTuple):
         return f"{self.content}   {sign}" if self.content.strip() else f"{self.content}{sign}"
 
 
-def lines(found: Element | Damage) -> Iterator[Line]:
-    """Yield the lines of a header, a record or damage."""
-    if isinstance(found, Damage):
-        yield from _damage_lines(found)
+def lines(item: Element | Damage) -> Iterator[Line]:
+    """Yield the output lines of a header, a record or damage."""
+    if isinstance(item, Damage):
+        yield from _damage_lines(item)
         return
-    yield Line("", f"Offset {found.offset} (0x{found.offset:X}): {_name(found)}")
-    yield from _element(found, 0)
+    yield Line("", f"Offset {item.offset} (0x{item.offset:X}): {_name(item)}")
+    yield from _element(item, 0)
 
 
-def _name(found: Element) -> str:
-    return f"{found.name} {found.value}".rstrip()
+def _name(element: Element) -> str:
+    return f"{element.name} {element.value}".rstrip()
 
 
-def _element(found: Element, depth: int) -> Iterator[Line]:
+def _element(element: Element, depth: int) -> Iterator[Line]:
     indent = INDENT * depth
-    yield Line(f"{indent}{_hex(found.frame)}", _frame_note(found.frame, found.length))
-    value = f" = {found.value}" if found.value else ""
-    yield Line(f"{indent}<{found.tag}>", f"{found.name}{value}" if depth else "")
-    for part in found.parts:
+    yield Line(f"{indent}{_hex(element.frame)}", _frame_note(element.frame, element.length))
+    value = f" = {element.value}" if element.value else ""
+    yield Line(f"{indent}<{element.tag}>", f"{element.name}{value}" if depth else "")
+    for part in element.parts:
         yield from _part(part, depth + 1)
-    yield Line(f"{indent}</{found.tag}>")
-    if found.trailer:
-        yield Line(f"{indent}{_hex(found.trailer)}", _frame_note(found.trailer, found.length))
+    yield Line(f"{indent}</{element.tag}>")
+    if element.trailer:
+        yield Line(f"{indent}{_hex(element.trailer)}", _frame_note(element.trailer, element.length))
 
 
 def _part(part: Part, depth: int) -> Iterator[Line]:
@@ -220,15 +221,17 @@ def _bytes(part: Bytes, depth: int) -> Iterator[Line]:
         yield Line(row.ljust(NOTE_AT) if part.note and not at else row, "" if at else part.note)
 
 
-def _damage_lines(found: Damage) -> Iterator[Line]:
-    end = found.offset + found.length
-    what = f"{found.length} bytes make no sense"
-    yield Line("", f"Offset {found.offset} (0x{found.offset:X}): {what}: {found.problem}", bad=True)
-    if found.before:
-        yield Line("", f"the {len(found.before)} bytes before them", bad=True)
-        yield from _bytes(Bytes(0, found.before), 1)
-    yield Line("", f"the first {len(found.raw)} of them", bad=True)
-    yield from _bytes(Bytes(0, found.raw), 1)
+def _damage_lines(damage: Damage) -> Iterator[Line]:
+    end = damage.offset + damage.length
+    what = f"{damage.length} bytes make no sense"
+    yield Line(
+        "", f"Offset {damage.offset} (0x{damage.offset:X}): {what}: {damage.problem}", bad=True
+    )
+    if damage.before:
+        yield Line("", f"the {len(damage.before)} bytes before them", bad=True)
+        yield from _bytes(Bytes(0, damage.before), 1)
+    yield Line("", f"the first {len(damage.raw)} of them", bad=True)
+    yield from _bytes(Bytes(0, damage.raw), 1)
     yield Line("", f"reading continues at {end} (0x{end:X})", bad=True)
 
 
@@ -242,26 +245,26 @@ def _hex(raw: bytes) -> str:
     return raw.hex(" ").upper()
 
 
-def as_values(found: Part | Damage) -> dict[str, Any]:
-    """Return a part as plain values, with all its bytes in hex."""
-    if isinstance(found, Damage):
+def as_values(item: Part | Damage) -> dict[str, Any]:
+    """Return a part as plain values for JSON, with its bytes in hex."""
+    if isinstance(item, Damage):
         return {
-            "offset": found.offset,
-            "length": found.length,
-            "problem": found.problem,
-            "before": found.before.hex(),
-            "hex": found.raw.hex(),
+            "offset": item.offset,
+            "length": item.length,
+            "problem": item.problem,
+            "before": item.before.hex(),
+            "hex": item.raw.hex(),
         }
-    if isinstance(found, Bytes):
-        named = {"note": found.note or found.label, "text": found.text, "problem": found.problem}
+    if isinstance(item, Bytes):
+        named = {"note": item.note or item.label, "text": item.text, "problem": item.problem}
         known = {name: value for name, value in named.items() if value}
-        return {"offset": found.offset, "hex": found.raw.hex(), **known}
+        return {"offset": item.offset, "hex": item.raw.hex(), **known}
     return {
-        "offset": found.offset,
-        "tag": found.tag,
-        "info": found.frame[1],
-        "length": found.length,
-        "name": found.name,
-        **({"value": found.value} if found.value else {}),
-        "parts": [as_values(part) for part in found.parts],
+        "offset": item.offset,
+        "tag": item.tag,
+        "info": item.frame[1],
+        "length": item.length,
+        "name": item.name,
+        **({"value": item.value} if item.value else {}),
+        "parts": [as_values(part) for part in item.parts],
     }

@@ -1,4 +1,4 @@
-"""Explain the file header: groups, fields and their values (trail format §4)."""
+"""Explain the file header: its groups, fields and values (trail format §4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET, ByteOrder
 
-# What TrailAnalyzer's listings call a field, by group and id.
+# The names of fields in TrailAnalyzer's listings, by group and field id.
 LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
     {
         (0x30, 0x33): "Timestamp",
@@ -74,7 +74,7 @@ VENDORS: Final = (
 
 
 def header_order(data: bytes) -> ByteOrder | None:
-    """Return the order in which a file header's trailer repeats its length; None if in neither."""
+    """Return the byte order in which a file header's trailer repeats its length, or None."""
     if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
         return None
     for order in ByteOrder:
@@ -86,7 +86,7 @@ def header_order(data: bytes) -> ByteOrder | None:
 
 
 def explain_header(data: bytes, order: ByteOrder) -> Element:
-    """Return the file header that ``data`` begin with; its trailer must be right in this order."""
+    """Explain the file header at the beginning of ``data``. Its trailer must be right in ``order``."""
     length = order.number(data[2:FRAME])
     area = Area(data[FRAME : length - FRAME], FRAME, order)
     parts = tuple(elements(area, (FILE_HEADER,), _group))
@@ -127,7 +127,7 @@ def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element
     if row.codec is file_header.STRING:
         return replace(token, name=row.name, parts=_string(area, label))
     parts = tuple(replace(part, label=label) for part in area.bytes())
-    return replace(token, name=row.name, value=_shown(row, value), parts=parts)
+    return replace(token, name=row.name, value=_format_value(row, value), parts=parts)
 
 
 def _history(token: Element, area: Area, label: str) -> Element:
@@ -135,14 +135,14 @@ def _history(token: Element, area: Area, label: str) -> Element:
 
 
 def _string(area: Area, label: str) -> tuple[Part, ...]:
-    """Return a string as its text if that can be shown, else in hex."""
+    """Return a string as text if it can be printed, otherwise in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     text = printable(area.raw[2:])
     return (Bytes(area.offset, area.raw, label=label, text=text, role=Role.TEXT),)
 
 
-def _shown(row: HeaderField, value: Any) -> str:
+def _format_value(row: HeaderField, value: Any) -> str:
     if row.codec is file_header.TIME:
         return iso_time(value)
     if row.name == "vendor" and 0 < value <= len(VENDORS):
@@ -151,7 +151,7 @@ def _shown(row: HeaderField, value: Any) -> str:
 
 
 def iso_time(microseconds: int) -> str:
-    """Return a time in ISO form, UTC, or as a number if it is out of range."""
+    """Format microseconds since 1970 as a UTC time, or as a number if they are out of range."""
     try:
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     except OverflowError:

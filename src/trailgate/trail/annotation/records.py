@@ -1,6 +1,8 @@
-"""A record explained byte by byte: its header field by field, its data, its tokens (trail format §5 and §9 to §12).
+"""Explain a record byte by byte: its header fields, data and tokens (trail format §5 and §9 to §12).
 
-Its data are columns, images, large objects or metadata; a value without a definition is explained by its bytes alone (trail format §10.2).
+The data are columns, images, a piece of a large object or metadata. Values are explained without a
+definition, from their bytes alone (trail format §10.2): ``00 00 00 02 41 42`` is "not null, 2
+bytes: AB".
 """
 
 from __future__ import annotations
@@ -70,9 +72,44 @@ PRESENT, NULL = b"\0\0", b"\xff\xff"
 DATETIME: Final = re.compile(rb"\d{4}-\d{2}-\d{2}(:\d{2}:\d{2}:\d{2}(\.\d+)?)?")
 INTEGER_WIDTHS: Final = (2, 4, 8)
 
+ANY_NODE: Final = -1
+PIECE_WORDS: Final = (
+    "Column {}",
+    "Number of pieces = {}",
+    "Record number {}",
+    "Start offset {} bytes",
+    "{} bytes",
+)
+WORD: Final = 4
+SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
+
+# The attributes that ``trail.records.metadata`` decodes, in their assumed order (trail format §12).
+ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
+
+_Explain = Callable[[Area], Iterator[Part]]
+
+TRANS_INDS: Final = ("first", "middle", "last", "only record")  # of its transaction
+IMAGES: Final[Mapping[int, str]] = MappingProxyType({ord("A"): "A after", ord("B"): "B before"})
+FORMATS: Final[Mapping[int, str]] = MappingProxyType(
+    {ord("R"): "R from the log", ord("F"): "F fetched"}
+)
+PARTITION_BITS: Final = (
+    (FIELD_COMP, "index, length, value"),
+    (BY_TABLE, "table by index"),
+    (UNIFIED, "unified"),
+    (BY_PARTITION, "partition by index"),
+)
+PARTS: Final[Mapping[int, str]] = MappingProxyType(
+    {HEADER: "record header", DATA: "data", GGS_TOKENS: "GGS tokens", USER_TOKENS: "user tokens"}
+)
+# The names of GGS tokens in TrailAnalyzer's listings.
+LABELS: Final[Mapping[int, str]] = MappingProxyType(
+    {ORAROWID: "ROWID", LOGCSN: "Commit SCN", TRANID: "Transaction ID"}
+)
+
 
 def explain_value(area: Area, level: int) -> Iterator[Part]:
-    """Yield a value: its null indicator and the bytes after it."""
+    """Yield the explanation of a value: its null indicator and the bytes after it."""
     indicator, rest = area.raw[:2], area.raw[2:]
     if indicator == NULL:
         yield from area.bytes("NULL", level=level)
@@ -85,7 +122,7 @@ def explain_value(area: Area, level: int) -> Iterator[Part]:
 
 
 def _meaning(rest: bytes, length: int) -> str:
-    # A guess, in the order of the reference: only a definition distinguishes CHAR from VARCHAR2.
+    # A guess: only a definition distinguishes CHAR from VARCHAR2. The order is that of the reference.
     if len(rest) >= 2 and length == len(rest) - 2:
         return f"{length} bytes: {_value_text(rest[2:])}"
     if DATETIME.fullmatch(rest):
@@ -104,20 +141,8 @@ def _value_text(raw: bytes) -> str:
     return "not text" if printable(raw) is None else shorten(raw)
 
 
-ANY_NODE: Final = -1
-PIECE_WORDS: Final = (
-    "Column {}",
-    "Number of pieces = {}",
-    "Record number {}",
-    "Start offset {} bytes",
-    "{} bytes",
-)
-WORD: Final = 4
-SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
-
-
 def explain_data(area: Area, head: bytes) -> Iterator[Part]:
-    """Yield the parts of D; ``head`` is the fixed part of GHDR."""
+    """Yield the parts of D. ``head`` is the fixed part of GHDR."""
     io_type, node = head[HEAD_PLACES["io_type"]], head[HEAD_PLACES["node"]]
     row = RECORD_TYPES.get(io_type)
     special = _SPECIAL.get((io_type, node)) or _SPECIAL.get((io_type, ANY_NODE))
@@ -127,9 +152,9 @@ def explain_data(area: Area, head: bytes) -> Iterator[Part]:
         key = head[HEAD_PLACES["syskey_length"]]
         bad = key not in SYSTEM_KEYS or key > len(area.raw)
         problem = "a system key must have 4 or 8 bytes of the data" if bad else ""
-        own = area.part(0, key)
+        key_area = area.part(0, key)
         note = "" if bad else "System key"
-        yield from own.bytes(note, problem=problem, role=PartRole.PIECE)
+        yield from key_area.bytes(note, problem=problem, role=PartRole.PIECE)
         yield from _images(area.part(key), row.prefix)
     elif row is not None and row.role is Role.CHANGE:
         yield from area.bytes("not in the form index, length, value", role=PartRole.UNKNOWN)
@@ -138,11 +163,11 @@ def explain_data(area: Area, head: bytes) -> Iterator[Part]:
 
 
 def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
-    """Yield one list of columns, or the two of a record with both images."""
+    """Yield the columns of one image, or of both images of a record."""
     assumed = ", its width is assumed" if len(IMAGE_WIDTHS[prefix]) > 1 else ""
     for image in read_images(area.raw, area.order, prefix):
-        whole = image.width + image.stated <= image.length
-        level = 1 if image.width and whole else 0
+        is_complete = image.width + image.stated <= image.length
+        level = 1 if image.width and is_complete else 0
         if image.width:
             length = area.part(image.start, image.start + image.width)
             yield from length.bytes(f"Before image, Length {image.stated}{assumed}")
@@ -176,12 +201,8 @@ def _text(area: Area) -> Iterator[Part]:
         yield replace(part, label="Text", text=printable(part.raw), role=PartRole.UNKNOWN)
 
 
-# Assumed (trail format §12): as in ``trail.records.metadata``, whose columns these are.
-ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
-
-
 def _table(area: Area) -> Iterator[Part]:
-    """Yield a table definition column by column, if the assumed layout fits exactly."""
+    """Yield the columns of a table definition, if the assumed layout fits exactly."""
     columns = find_columns(area.raw, area.order)
     if columns is None:
         yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
@@ -196,7 +217,6 @@ def _table(area: Area) -> Iterator[Part]:
         yield from area.part(remarks, end).bytes("remarks", level=1)
 
 
-_Explain = Callable[[Area], Iterator[Part]]
 # By IOType and OrigNode.
 _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
     {
@@ -207,28 +227,8 @@ _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
 )
 
 
-TRANS_INDS: Final = ("first", "middle", "last", "only record")  # of its transaction
-IMAGES: Final[Mapping[int, str]] = MappingProxyType({ord("A"): "A after", ord("B"): "B before"})
-FORMATS: Final[Mapping[int, str]] = MappingProxyType(
-    {ord("R"): "R from the log", ord("F"): "F fetched"}
-)
-PARTITION_BITS: Final = (
-    (FIELD_COMP, "index, length, value"),
-    (BY_TABLE, "table by index"),
-    (UNIFIED, "unified"),
-    (BY_PARTITION, "partition by index"),
-)
-PARTS: Final[Mapping[int, str]] = MappingProxyType(
-    {HEADER: "record header", DATA: "data", GGS_TOKENS: "GGS tokens", USER_TOKENS: "user tokens"}
-)
-# What TrailAnalyzer's listings call a GGS token.
-LABELS: Final[Mapping[int, str]] = MappingProxyType(
-    {ORAROWID: "ROWID", LOGCSN: "Commit SCN", TRANID: "Transaction ID"}
-)
-
-
 class HeadField(NamedTuple):
-    """One field of GHDR: its bytes, Logdump's name, and the meaning of a value."""
+    """One field of GHDR: its width, its name in Logdump, and a function that explains its value."""
 
     width: int
     name: str
@@ -276,7 +276,7 @@ HEAD_FIELDS: Final = (
     HeadField(1, "Continued", lambda value: f"{value} {'yes' if value else 'no'}"),
     HeadField(1, "RecCount"),
 )
-# As one release has them: TransInd comes first (trail format §5).
+# The fields in one release, which puts TransInd before AuditRBA (trail format §5).
 _IND = HEAD_FIELDS[10]
 MOVED_FIELDS: Final = (
     *HEAD_FIELDS[:9],
@@ -287,9 +287,9 @@ MOVED_FIELDS: Final = (
 
 
 def explain_record(raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False) -> Element:
-    """Return a record whose frame and trailer are right; problems inside are part of it.
+    """Explain a record whose frame and trailer are right. Problems within it are part of the result.
 
-    With ``oracle``, AuditPos is a place in Oracle's redo log.
+    With ``oracle``, AuditPos is explained as a position in Oracle's redo log.
     """
     area = Area(raw[FRAME:-FRAME], offset + FRAME, order)
     head = raw[2 * FRAME : 2 * FRAME + H_FIXED]
@@ -331,21 +331,21 @@ def _header(area: Area, oracle: bool) -> Iterator[Part]:
     if len(area.raw) <= H_FIXED:
         yield from area.bytes(problem=f"a record header has more than {H_FIXED} bytes")
         return
-    place, rba_at = 0, HEAD_PLACES["audit_rba"]
+    offset, rba_at = 0, HEAD_PLACES["audit_rba"]
     moved = (
         area.order is ByteOrder.BIG
         and area.raw[HEAD_PLACES["trans_ind"]] > ONLY >= area.raw[rba_at]
     )
     sequence = area.number(rba_at + moved, 4)
     for row in MOVED_FIELDS if moved else HEAD_FIELDS:
-        part = area.part(place, place + row.width)
+        part = area.part(offset, offset + row.width)
         value = part.number(0, row.width)
         note = f"{row.name}: {row.meaning(value)}"
         if oracle and row.name == "AuditPos" and value:
             note += f", redo log {redo_address(sequence, value)}"
         wrong = row.name == "Hdr-Ind" and part.raw[0] != INDICATOR
         yield from part.bytes("" if wrong else note, problem=note if wrong else "")
-        place += row.width
+        offset += row.width
     yield from _name_area(area.part(H_FIXED), area.raw)
 
 
@@ -382,10 +382,10 @@ def _ggs_token(token: Element, area: Area) -> Element:
         unknown = area.bytes(role=PartRole.UNKNOWN)
         return replace(token, name=f"GGS token {name}, not public", parts=unknown)
     text = printable(area.raw[: row.text_bytes]) if row.is_text else None
-    whole = row.text_bytes is None and text is not None and "\n" not in text
+    shows_text = row.text_bytes is None and text is not None and "\n" not in text
     parts = tuple(
-        replace(part, label=LABELS.get(code, ""), text=text if whole else None)
+        replace(part, label=LABELS.get(code, ""), text=text if shows_text else None)
         for part in area.bytes()
     )
-    value = "" if whole or text is None else text
+    value = "" if shows_text or text is None else text
     return replace(token, name=name, value=value, parts=parts)

@@ -1,8 +1,10 @@
-"""Replace the values of records, and names where that is asked for, and keep everything else: lengths, types, tokens, structure.
+"""Redact a trail: replace values, and optionally names, but keep lengths, types, tokens and structure.
 
-A record is explained first, so that each of its bytes has a role. The bytes of a value become others of the same length and form: a digit becomes a
-digit, a letter a letter, a date a date. A value becomes the same one wherever it occurs, by a key that nobody needs to know. What is not understood is
-never copied: unknown tokens become zeros, and a record whose data are not understood is left out.
+A record is explained first, so that the role of each byte is known. The bytes of a value are
+replaced by others of the same length and form: a digit by a digit, a letter by a letter, a date by
+a date. For example "AB-12" may become "QX-84". Replacements depend on a secret key, so equal values
+stay equal throughout the trail. Anything that is not understood is never copied: unknown tokens
+become zeros, and a record whose data are not understood is skipped.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from trailgate.trail.format.tokens import DATA, FRAME, USER_TOKENS, read_user_to
 PRIVATE: Final = frozenset({"uri", "filename", "hostname", "name", "instance", ""})
 FIRST_YEAR, YEARS, MONTHS, DAYS = 1990, 40, 12, 28  # of dates
 IO_TYPE_AT: Final = 2 * FRAME + HEAD_PLACES["io_type"]  # in a record
-MOST_TRIES: Final = 1000  # to give a name one that no other has
-# By the bytes of a character in UTF-8: the first of the characters that replace it, and how many there are.
+MOST_TRIES: Final = 1000  # candidates for the unique replacement of a name
+# By a character's size in UTF-8: the first character of the range that replaces it, and the size of the range.
 CHARACTERS: Final = {2: (0xE0, 23), 3: (0x4E00, 20_000), 4: (0x1F600, 64)}
 ALPHABETS: Final = (b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 
 
 class NotUnderstoodError(Exception):
-    """A record must be left out; the text states why."""
+    """A record must be skipped. The message is the reason."""
 
 
 class Redaction:
-    """Replaces values by a key; ``names`` replaces the names of tables and columns too.
+    """Replaces values, using a key. With ``names``, it replaces the names of tables and columns too.
 
-    ``zeros`` counts the tokens whose bytes became zeros, since they are not understood.
+    ``zeros`` counts the tokens that became zeros because they are not understood.
     """
 
     def __init__(self, key: bytes, *, names: bool = False) -> None:
@@ -51,28 +53,31 @@ class Redaction:
             Role.TEXT: lambda raw: raw[:2] + self._mask(raw[2:]),
         }
 
-    def redact(self, found: Element) -> bytes:
-        """Return a file header or a record with other values; raises NotUnderstoodError for a record that must be left out."""
-        for wrong in problems(found):
+    def redact(self, element: Element) -> bytes:
+        """Return the bytes of a file header or record with other values.
+
+        Raises NotUnderstoodError if the record must be skipped.
+        """
+        for wrong in problems(element):
             raise NotUnderstoodError(wrong.problem)
-        return self._element(found, _is_metadata(found))
+        return self._element(element, _is_metadata(element))
 
     def name(self, name: str) -> str:
-        """Return what the name of a table or a column becomes: each of its parts by itself."""
+        """Return the replacement of a table or column name. Each part between dots is replaced separately."""
         if not self._names:
             return name
         return ".".join(self._part_of_name(part) for part in name.split("."))
 
-    def _element(self, found: Element, metadata: bool) -> bytes:
+    def _element(self, element: Element, metadata: bool) -> bytes:
         inner = bytearray()
-        for part in found.parts:
+        for part in element.parts:
             if isinstance(part, Element):
                 inner += self._element(part, metadata)
             else:
-                inner += self._bytes(part, found, metadata)
-        if found.path[-1] == USER_TOKENS:
+                inner += self._bytes(part, element, metadata)
+        if element.path[-1] == USER_TOKENS:
             inner = bytearray(self._user_tokens(bytes(inner)))
-        return found.frame + bytes(inner) + found.trailer
+        return element.frame + bytes(inner) + element.trailer
 
     def _bytes(self, part: Bytes, around: Element, metadata: bool) -> bytes:
         if part.role is Role.UNKNOWN:
@@ -82,7 +87,11 @@ class Redaction:
         return self._replacements[part.role](part.raw)
 
     def _replace_unknown(self, raw: bytes, around: Element, metadata: bool) -> bytes:
-        """Return zeros for a token; metadata have names and types, and no values."""
+        """Return zeros for a token, or raise NotUnderstoodError for data of an unknown layout.
+
+        The data of metadata records are copied unless names are replaced, since they contain no
+        values.
+        """
         if around.path[-1] != DATA:
             self.zeros[around.name] += 1
             return bytes(len(raw))
@@ -117,7 +126,11 @@ class Redaction:
         return text.encode() + self._mask(raw[len(text) :])
 
     def _mask(self, raw: bytes) -> bytes:
-        """Return bytes of the same length: characters of the same kinds where they are text, else any bytes but zeros and FF, which stay."""
+        """Return other bytes of the same length.
+
+        Text stays text: each character is replaced by one of its kind. In other bytes, 00 and FF
+        stay as they are.
+        """
         stream = self._stream(raw, len(raw))
         try:
             text = raw.decode()
@@ -131,23 +144,23 @@ class Redaction:
         return b"".join(_characters(text, stream))
 
     def _part_of_name(self, name: str) -> str:
-        """Return a name of the same length that no other name becomes, if there is one."""
+        """Return a replacement of the same length that no other name has, if one can be found."""
         raw = _encode(name)
         if raw not in self._named:
-            taken = set(self._named.values())
+            used = set(self._named.values())
             tries = (self._mask_name(raw, number) for number in range(MOST_TRIES))
             self._named[raw] = next(
-                (one for one in tries if one not in taken), self._mask_name(raw, 0)
+                (one for one in tries if one not in used), self._mask_name(raw, 0)
             )
         return _decode(self._named[raw])
 
     def _mask_name(self, raw: bytes, number: int) -> bytes:
-        """Return one of the names that a name may become."""
+        """Return candidate ``number`` for the replacement of a name."""
         stream = self._stream(raw + number.to_bytes(2, "big"), len(raw))
         return b"".join(_characters(_decode(raw), stream))
 
     def _user_tokens(self, raw: bytes) -> bytes:
-        """Return user tokens with other values, and with their names unless names are replaced."""
+        """Return user tokens with other values. Their names are replaced only if names are."""
         pairs = read_user_tokens(raw)
         if pairs is None:
             self.zeros["user tokens"] += 1
@@ -158,7 +171,7 @@ class Redaction:
         )
 
     def _stream(self, raw: bytes, size: int) -> bytes:
-        """Return as many bytes as are asked for, which depend on the key and on these alone."""
+        """Return ``size`` pseudo-random bytes that depend only on the key and on ``raw``."""
         return hashlib.shake_128(self._key + raw).digest(size)
 
 
@@ -171,7 +184,7 @@ def _encode(text: str) -> bytes:
 
 
 def _characters(text: str, stream: bytes) -> Iterator[bytes]:
-    """Yield a character of the same kind and length for each character of a text."""
+    """Yield a replacement for each character of a text, of the same kind and encoded length."""
     at = 0
     for index, character in enumerate(text):
         raw = _encode(character)
@@ -179,7 +192,7 @@ def _characters(text: str, stream: bytes) -> Iterator[bytes]:
         at += len(raw)
         alphabet = next((one for one in ALPHABETS if raw in one), b"")
         if alphabet:
-            # A number keeps how many digits it has: its first one is zero only where it was.
+            # A number keeps its digits: a leading zero stays, and no other first digit becomes zero.
             first = alphabet is ALPHABETS[0] and index == 0
             low = int(first and raw != b"0")
             high = 1 if first and raw == b"0" else len(alphabet)
@@ -191,13 +204,13 @@ def _characters(text: str, stream: bytes) -> Iterator[bytes]:
             yield raw
 
 
-def _is_metadata(found: Element) -> bool:
-    """Return whether a record describes tables."""
-    raw = content(found)
+def _is_metadata(element: Element) -> bool:
+    """Return whether a record is a metadata record."""
+    raw = content(element)
     return len(raw) > IO_TYPE_AT and raw[IO_TYPE_AT] == IO_METADATA
 
 
-def kind_of(found: Element) -> str:
-    """Return the name of a record's type, for people."""
-    raw = content(found)
+def kind_of(element: Element) -> str:
+    """Return the name of a record's type for messages."""
+    raw = content(element)
     return type_name(raw[IO_TYPE_AT]) if len(raw) > IO_TYPE_AT else "record"

@@ -1,6 +1,7 @@
-"""Explain a trail file from a given offset to its end, one object at a time.
+"""Explain a trail file from an offset to its end, one object at a time.
 
-However damaged the file is, the objects cover each of these bytes once, in order.
+The objects are the file header, records and damage. However damaged the file is, they cover each
+byte exactly once, in order.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from trailgate.trail.records.record import LONGEST, Read, find_good, guess_order
 WINDOW: Final = 1 << 20  # bytes read at once
 NEAR: Final = (
     3 * LONGEST
-)  # before an offset: at least one record begins in the first third of so many bytes
+)  # bytes to look back: a record begins in their first third, since none is longer than LONGEST
 AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
 
@@ -29,7 +30,8 @@ SHOWN: Final = 64  # bytes shown of the damage itself
 def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]:
     """Yield the file header, the records and the damage of a file of ``size`` bytes.
 
-    With ``start``, begin at the first record from this offset on, or at damage before it that reaches beyond it.
+    With ``start``, begin at the first record at or after this offset, or at damage that begins
+    before it and extends beyond it.
     """
     header = _header(read)
     begin = 0 if header is None else header.length
@@ -50,9 +52,11 @@ def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]
 
 
 def _object_at(read: Read, places: tuple[int, int, int], order: ByteOrder) -> int:
-    """Return where the first record or damage is that does not end at ``start`` or before it.
+    """Return the offset of the first record or damage that ends after ``start``.
 
-    ``places`` are where the records begin, ``start``, and the size of the file. Whether ``start`` is in damage is known from the records before it.
+    ``places`` are the offset of the first record, ``start``, and the size of the file. Only the
+    records before ``start`` show whether it lies in damage, so walk to it from the first good
+    record in the ``NEAR`` bytes before it.
     """
     begin, start, size = places
     at = begin
@@ -80,7 +84,7 @@ def _header(read: Read) -> Element | None:
 
 
 def _is_oracle(read: Read) -> bool:
-    """Return whether the trail's database is Oracle; False where its header cannot be read."""
+    """Return whether the trail's database is Oracle, or False if its header cannot be read."""
     try:
         return decode_header(read(0, LONGEST).tobytes())[0].database.vendor == ORACLE
     except TrailgateError:

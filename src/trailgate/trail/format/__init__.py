@@ -1,1 +1,1 @@
-"""The trail format: tokens, frames, headers, record types, and many records in one columnar view."""
+"""The trail format: tokens, the record layout, record types and the file header."""

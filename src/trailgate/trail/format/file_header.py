@@ -1,7 +1,14 @@
-"""The file header (the F object at offset 0) to a value and back (trail format §4).
+"""Decode and encode the file header: the F object at offset 0 of every trail file (trail format §4).
 
-Its fields are one codec row each, for both directions. A string is a u16 length and its bytes. Numbers are big-endian in every printed
-header; in a little-endian trail they are assumed to be little-endian, as the lengths are.
+The header holds five groups (trail, machine, database, producer, continuity), and each group holds
+fields. Both are tokens: id, info, length, payload. One row of a table declares each field with a
+codec that works in both directions, so `decode_header` and `encode_header` walk the same rows. For
+example ``36 00 00 0B 00 09 ./dirdat/...`` is a token 36, the file name: a string is a u16 length
+and its bytes. Fields and groups that the tables do not have are kept in ``unknown`` and written
+back.
+
+Numbers are big-endian in every printed header. In a little-endian trail they are assumed to be
+little-endian, as the lengths are.
 """
 
 from __future__ import annotations
@@ -25,11 +32,23 @@ from trailgate.trail.format.tokens import (
     token,
 )
 
-CSN_BYTES: Final = 129  # u8 text length, the text, zeros up to 128 (trail format §4.1)
+CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
+
+# trail format §4.1: URIHistory nests tokens of its own id, each a string.
+HISTORY_ID: Final = 0x35
+
+LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
+SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
+
+ORACLE: Final = 7  # a vendor
+
+# The default sequence number is 0, the first file; a header without the field must not claim that.
+_ABSENT: Final = {0x30: {"seqno": None}}
+_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
 class FieldCodec(NamedTuple):
-    """Both directions of one kind of field, and its bytes while the value is not known yet."""
+    """The encoder and decoder of one field type. ``unset`` is the payload while the value is unknown."""
 
     encode: Callable[[Any, ByteOrder], bytes]
     decode: Callable[[bytes, ByteOrder], Any]
@@ -67,7 +86,9 @@ def _encode_string(value: str, order: ByteOrder) -> bytes:
 
 def _decode_string(payload: bytes, order: ByteOrder) -> str:
     if len(payload) < 2 or order.number(payload[:2]) != len(payload) - 2:
-        raise DecodeError(f"a string's length does not agree with its token of {len(payload)}")
+        raise DecodeError(
+            f"a string's length does not agree with its token of {len(payload)} bytes"
+        )
     return _text(payload[2:])
 
 
@@ -95,10 +116,6 @@ def _decode_csn(payload: bytes, _: ByteOrder) -> str:
     return _text(payload[1 : 1 + length])
 
 
-# trail format §4.1: URIHistory nests tokens of its own id, each a string.
-HISTORY_ID: Final = 0x35
-
-
 def _encode_history(value: tuple[str, ...], order: ByteOrder) -> bytes:
     parts = (token(HISTORY_ID, _encode_string(uri, order), order=order) for uri in value)
     return b"".join(parts)
@@ -106,14 +123,14 @@ def _encode_history(value: tuple[str, ...], order: ByteOrder) -> bytes:
 
 def _decode_history(payload: bytes, order: ByteOrder) -> tuple[str, ...]:
     uris = []
-    place = 0
-    while place < len(payload):
-        length = order.number(payload[place + 2 : place + FRAME])
-        end = place + FRAME + length
-        if end > len(payload) or payload[place] != HISTORY_ID:
+    offset = 0
+    while offset < len(payload):
+        length = order.number(payload[offset + 2 : offset + FRAME])
+        end = offset + FRAME + length
+        if end > len(payload) or payload[offset] != HISTORY_ID:
             raise DecodeError("the URI history does not fill its token")
-        uris.append(_decode_string(payload[place + FRAME : end], order))
-        place = end
+        uris.append(_decode_string(payload[offset + FRAME : end], order))
+        offset = end
     return tuple(uris)
 
 
@@ -143,16 +160,9 @@ COUNTED: Final = FieldCodec(_encode_counted, _decode_counted)
 RAW: Final = FieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
 
 
-LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
-SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
-
-
-ORACLE: Final = 7  # a vendor
-
-
 @dataclass(frozen=True, slots=True)
 class TrailInfo:
-    """Group 30. Times are microseconds since 1970 UTC; None: not known yet, or not written."""
+    """Group 30: the file itself. Times are microseconds since 1970 UTC. None: not known yet, or not in the file."""
 
     signature: bytes = SIGNATURE
     compatibility: int = 3  # level 3 is release 11.2 (trail format §4.6)
@@ -173,7 +183,7 @@ class TrailInfo:
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """Group 31: what uname prints of the writing machine."""
+    """Group 31: the output of uname on the machine that wrote the trail."""
 
     sysname: str = ""
     nodename: str = ""
@@ -184,7 +194,7 @@ class MachineInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseInfo:
-    """Group 32. Vendor 7 is Oracle, 19 Generic (trail format §4.3)."""
+    """Group 32: the source database. Vendor 7 is Oracle, 19 is Generic (trail format §4.3)."""
 
     vendor: int = 19  # generic
     name: str = ""
@@ -203,7 +213,7 @@ class DatabaseInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProducerInfo:
-    """Group 33: the group that writes and its release."""
+    """Group 33: the Extract group that wrote the trail, and its release."""
 
     name: str = ""
     data_source: int = 3  # log-based capture (inferred)
@@ -217,14 +227,14 @@ class ProducerInfo:
 
 @dataclass(frozen=True, slots=True)
 class ContinuityInfo:
-    """Group 34."""
+    """Group 34: the recovery mode of the writer."""
 
     recovery_mode: int = 1  # append mode (inferred)
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field (or, with ``code`` None, a whole group) that the tables do not name, kept as it is."""
+    """A field that the tables do not have, kept unchanged. If ``code`` is None, it is a complete group."""
 
     group: int
     code: int | None
@@ -234,9 +244,10 @@ class UnknownField:
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """The whole header; ``unknown`` holds what the tables do not name.
+    """A complete file header. ``unknown`` holds the fields and groups that the tables do not have.
 
-    Assumed: a little-endian trail has a little-endian header. None is printed (trail format §3).
+    Assumed: a little-endian trail has a little-endian header. No public dump shows one (trail
+    format §3).
     """
 
     trail: TrailInfo = TrailInfo()
@@ -249,9 +260,10 @@ class FileHeader:
 
 
 class HeaderField(NamedTuple):
-    """One field: its id, its member of the group's class and its codec; ``patched``: set when a file is closed.
+    """One field of a group: its token id, its attribute in the group's class and its codec.
 
-    ``since`` is the first level with it: older headers hold it only where it has a value.
+    ``patched`` fields get their value when the file is closed. ``since`` is the first format level
+    that has the field: a header of an older level gets the field only if it has a value.
     """
 
     code: int
@@ -262,7 +274,7 @@ class HeaderField(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One group: its id, its member of FileHeader, its class and its fields in order."""
+    """One group: its token id, its attribute in `FileHeader`, its class and its fields in file order."""
 
     code: int
     name: str
@@ -335,18 +347,15 @@ GROUPS: Final = (
 
 _GROUPS: Final = {group.code: group for group in GROUPS}
 _FIELDS: Final = {group.code: {field.code: field for field in group.fields} for group in GROUPS}
-# Fields that a file has before they have a value: they are None until then.
+# Fields that are written before their value is known: they are None until then.
 _OPTIONAL: Final = {
     group.code: {field.name for field in fields(group.kind) if field.default is None}
     for group in GROUPS
 }
-# A file that does not hold its number does not state that it is the first one, which the default is.
-_NOT_HELD: Final = {0x30: {"seqno": None}}
-_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
 def encode_header(header: FileHeader) -> bytes:
-    """Return the F object; raises EncodeError where a value does not fit."""
+    """Encode the header as an F object. Raises EncodeError if a value does not fit."""
     order = header.order
     groups = (token(group.code, _group_payload(header, group), order=order) for group in GROUPS)
     inner = b"".join(groups)
@@ -359,12 +368,13 @@ def encode_header(header: FileHeader) -> bytes:
 
 
 def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
-    """Return (offset, bytes) to overwrite in an encoded header of the same length.
+    """Return the (offset, bytes) pairs to overwrite in an encoded header.
 
-    These are the fields that become known when a file is closed or published: file name,
-    sequence number, size, first and last CSN and IO time. The encoded length must not change:
-    a new file name must be as long as the old one.
+    They cover the fields that become known when a file is closed or published: file name, sequence
+    number, size, first and last CSN, and first and last IO time. The header must keep its length,
+    so a new file name must be as long as the old one.
     """
+    # Encode the fields again: their sizes give the offset of each in the encoded header.
     patches = []
     offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
     for field in TRAIL_FIELDS:
@@ -376,9 +386,10 @@ def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
 
 
 def decode_header(data: Any) -> tuple[FileHeader, int]:
-    """Return the header that begins ``data`` (bytes-like) and its length in bytes.
+    """Decode the header at the beginning of ``data`` (bytes-like). Returns it and its length in bytes.
 
-    Raises TruncatedError where ``data`` end inside it and DecodeError where it is none.
+    Raises TruncatedError if the data end inside the header, and DecodeError if they do not begin
+    with one.
     """
     view = memoryview(data)
     length, order = _outer_length(view)
@@ -419,12 +430,14 @@ def _encode_field(header: FileHeader, values: Any, field: HeaderField) -> bytes:
 
 
 def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
-    """Return the header's length, and the byte order for which its trailer repeats that."""
+    """Return the length of the F object and its byte order: the order in which its trailer repeats the length."""
     head = bytes(view[:FRAME])
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
+    # Some order must have a trailer. Without one, the header is unfinished if its stated length exceeds the data.
     unfinished = len(head) < FRAME
-    # A length such as 03 03 reads alike in both orders: then the signature's frame decides.
+    # A length such as 03 03 is the same in both orders, so the order that fits the signature's
+    # frame (u16 length 8: 00 08 or 08 00) is tried first.
     for order in sorted(ByteOrder, key=lambda order: not _is_signed(view, order)):
         length = order.number(head[2:])
         unfinished |= length > len(view) and _is_signed(view, order)
@@ -437,40 +450,43 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
 
 
 def _is_signed(view: memoryview, order: ByteOrder) -> bool:
-    """Return whether the signature's frame, the third, is of that order, as far as it is there."""
+    """Return whether the third frame, which precedes the signature, is in that byte order.
+
+    Also True if the frame is incomplete or damaged: then it decides nothing.
+    """
     lengths = {each: each.raw(len(SIGNATURE), 2) for each in ByteOrder}
-    found = bytes(view[3 * FRAME - 2 : 3 * FRAME])
-    return found == lengths[order] or found not in lengths.values()
+    length = bytes(view[3 * FRAME - 2 : 3 * FRAME])
+    return length == lengths[order] or length not in lengths.values()
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The bytes of a header and their order."""
+    """The bytes of a header and their byte order."""
 
     view: memoryview
     order: ByteOrder
 
     def inner_tokens(self, start: int, stop: int) -> list[tuple[int, int, int, int]]:
         """Return (id, info, payload start, payload end) of the tokens that fill [start, stop)."""
-        found = []
-        view, place, frame = self.view, start, _FRAMES[self.order]
-        while place < stop:
-            if place + FRAME > stop:
-                raise _bad(view, place, "a token does not fit into the one around it")
-            code, info, length = frame.unpack_from(view, place)
-            end = place + FRAME + length
+        tokens = []
+        view, offset, frame = self.view, start, _FRAMES[self.order]
+        while offset < stop:
+            if offset + FRAME > stop:
+                raise _bad(view, offset, "a token does not fit into the one around it")
+            code, info, length = frame.unpack_from(view, offset)
+            end = offset + FRAME + length
             if end > stop:
-                raise _bad(view, place, "a token is longer than the one around it")
-            found.append((code, info, place + FRAME, end))
-            place = end
-        return found
+                raise _bad(view, offset, "a token is longer than the one around it")
+            tokens.append((code, info, offset + FRAME, end))
+            offset = end
+        return tokens
 
 
 def _decode_group(
     walk: _Walk, group: Group, span: tuple[int, int], unknown: list[UnknownField]
 ) -> Any:
-    # A field that the file does not hold keeps its default; one that may be unknown is None.
-    values: dict[str, Any] = dict(_NOT_HELD.get(group.code, {}))
+    # A field that is missing in the file keeps its default; an unset one becomes None.
+    values: dict[str, Any] = dict(_ABSENT.get(group.code, {}))
     known = _FIELDS[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
@@ -488,7 +504,10 @@ def _decode_group(
 
 
 def _may_be_unset(group: Group, field: HeaderField) -> bool:
-    """Return whether a field may have no value; one that must have one keeps its default, as if the file did not hold it."""
+    """Return whether a field may be without a value.
+
+    A field that must have a value but is marked as unset keeps its default.
+    """
     return bool(field.codec.unset) and field.name in _OPTIONAL[group.code]
 
 

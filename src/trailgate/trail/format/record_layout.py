@@ -1,6 +1,9 @@
-"""How the fixed bytes of a record lie: the frames of G and H and the 34 bytes of GHDR (trail format §5), and its time stamps (§6).
+"""The fixed bytes of a record: the frames of G and H, the 34 bytes of GHDR (trail format §5), and time stamps (§6).
 
-Reader and writer share it, one layout a byte order. Time stamps are microseconds since Julian Date 0.0, UTC.
+Readers and writers share one numpy dtype per byte order. A record begins for example ``47 01 00 9C
+48 00 00 3A 45 04 00 41 ...``: G and its length, H and its length, then GHDR with the indicator
+``45``, the partition byte ``04``, the undo byte and the image ``41`` ("A"). Time stamps are
+microseconds since Julian Date 0.0, UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import numpy as np
 
 from trailgate.trail.format.tokens import FRAME, ByteOrder
 
-# Name and type; the order's prefix is put before the types.
+# Name and numpy type, without the prefix for the byte order.
 _ROWS: Final = (
     ("g_id", "u1"),
     ("g_info", "u1"),
@@ -43,11 +46,11 @@ RECORD_HEADS: Final[Mapping[ByteOrder, np.dtype[np.void]]] = MappingProxyType(
 )
 NAME_AT: Final = RECORD_HEADS[ByteOrder.BIG].itemsize  # the name area follows
 H_FIXED: Final = 34  # bytes of GHDR before the name area
-# Name, and where the field begins in GHDR.
+# Each field's offset in GHDR.
 HEAD_PLACES: Final[Mapping[str, int]] = MappingProxyType(
     {
-        name: place - (NAME_AT - H_FIXED)
-        for name, (_, place, *_) in (RECORD_HEADS[ByteOrder.BIG].fields or {}).items()
+        name: offset - (NAME_AT - H_FIXED)
+        for name, (_, offset, *_) in (RECORD_HEADS[ByteOrder.BIG].fields or {}).items()
     }
 )
 INDICATOR: Final = ord("E")
@@ -57,8 +60,8 @@ SHORTEST: Final = NAME_AT + 1 + FRAME  # an empty name, no data, no tokens
 
 # Bits of the partition byte (trail format §5.1).
 FIELD_COMP: Final = 0x04  # the data are index, length, value
-BY_TABLE: Final = 0x08  # the table is named by an index, not by text
-BY_PARTITION: Final = 0x80  # a partition name index is there too
+BY_TABLE: Final = 0x08  # the name area holds a table index, not a name
+BY_PARTITION: Final = 0x80  # a partition name index follows the table index
 UNIFIED: Final = 0x40  # seen on a unified key update; its meaning is not public
 
 COLUMN_HEAD: Final = 4  # index and length before a column's bytes
@@ -68,24 +71,26 @@ ONLY: Final = 3  # the greatest TransInd
 REDO_BLOCK: Final = 512  # bytes of a block of Oracle's redo log
 MOVED_AT: Final = (
     NAME_AT - 10
-)  # where one release has TransInd, and AuditRBA after it (trail format §5)
-
-
-def redo_address(audit_rba: int, audit_pos: int) -> str:
-    """Return sequence, block and offset of a change in Oracle's redo log, in hexadecimal as Oracle prints them (trail format §5.2)."""
-    block, offset = divmod(audit_pos, REDO_BLOCK)
-    return f"0x{audit_rba:06x}.{block:08x}.{offset:04x}"
-
+)  # one release has TransInd here, and AuditRBA after it (trail format §5)
 
 # trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
 JULIAN_EPOCH: Final = 210_866_760_000_000_000
 
 
+def redo_address(audit_rba: int, audit_pos: int) -> str:
+    """Format a change's address in Oracle's redo log: sequence, block and offset in hex (trail format §5.2).
+
+    For example ``0x00002a.00000001.0010`` for sequence 42, position 528.
+    """
+    block, offset = divmod(audit_pos, REDO_BLOCK)
+    return f"0x{audit_rba:06x}.{block:08x}.{offset:04x}"
+
+
 def julian_from_unix(microseconds: int) -> int:
-    """Return Julian microseconds for microseconds since 1970 UTC."""
+    """Convert microseconds since 1970 UTC to microseconds since Julian Date 0.0."""
     return microseconds + JULIAN_EPOCH
 
 
 def unix_from_julian(microseconds: int) -> int:
-    """Return microseconds since 1970 UTC for Julian microseconds."""
+    """Convert microseconds since Julian Date 0.0 to microseconds since 1970 UTC."""
     return microseconds - JULIAN_EPOCH

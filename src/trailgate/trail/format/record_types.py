@@ -1,9 +1,13 @@
-"""The record types (IOType, GHDR byte 6) as a table: what a reader of operations does with each.
+"""The record types (IOType, byte 6 of GHDR), and the text of DDL records.
 
-The text of a DDL record (160): fields named by codes, ",CODE='value'," one after another.
+One row per type has its number, its name in Logdump and its role for readers of operations. For
+example ``RecordType(5, "Insert", CHANGE, INSERT, image="A")``: an insert record is a change and
+always has an after image. Array tables of 256 entries (`ROLE_OF` and others) look up many types at
+once.
 
-trail format §10.6. Assumed: a backslash before ' , = ( ) and of itself is an escape; that these
-characters are escaped is documented, how is not.
+The data of a DDL record (160) are fields named by codes: ``C5='7',B4='ORDERS',C1='create table
+...'`` (trail format §10.6). Assumed: a backslash escapes ' , = ( ) and itself. It is documented
+that these characters are escaped, but not how.
 """
 
 from __future__ import annotations
@@ -20,38 +24,80 @@ import numpy.typing as npt
 from trailgate.errors import DecodeError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE
 
+IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_OFFSET_UPDATE, IO_UPDATE = 3, 5, 10, 11, 15
+IO_TRUNCATE, IO_KEY_UPDATE, IO_LARGE_OBJECT, IO_LONG_KEY_UPDATE = 100, 115, 116, 117
+IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
+IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
+IO_COMMENT: Final = 205
+
+# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
+FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "C5": "marker_sequence",
+        "B7": "ddl_sequence",
+        "B2": "object_id",
+        "C21": "C21",
+        "B3": "owner",
+        "B4": "name",
+        "C12": "master_owner",
+        "C13": "master_name",
+        "B5": "object_type",
+        "B6": "ddl_type",
+        "B8": "history_table",
+        "B9": "login_user",
+        "C7": "version",
+        "C8": "compatibility",
+        "C9": "valid",
+        "C10": "instance_number",
+        "C11": "instance_name",
+        "C14": "object_table",
+        "C15": "ignored",
+        "C17": "nls_parameter",
+        "C18": "nls_value",
+        "C19": "nls_count",
+        "C20": "xml_type_table",
+        "G1": "history_statement",
+        "C1": "statement",
+    }
+)
+
+_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
+# A quote ends a value only if another field or the end follows: statements contain quotes too.
+_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
+_ESCAPED: Final = re.compile(r"\\([\\',=()])")
+
 
 class Role(IntEnum):
-    """What a record is to those who read operations."""
+    """The role of a record for readers of operations."""
 
     REFUSED = (
-        0  # it may change or undo rows in a way that is not public: to pass over it could lose that
+        0  # may change or undo rows in a way that is not public: skipping it could lose changes
     )
-    CHANGE = 1  # an operation, or one of the two images of one
+    CHANGE = 1  # an operation, or one image of an update
     LARGE_OBJECT = 2  # a piece of a column of the change before it
     FRAGMENT = 3  # more of the data of the change before it
-    METADATA = 4  # what tables look like
-    ABEND = 5  # what comes before it, of an open transaction, comes again after it
-    NOTE = 6  # nothing about rows: passed over, but for its place in a transaction
+    METADATA = 4  # table definitions
+    ABEND = 5  # undoes the open transaction, whose records are written again after it
+    NOTE = 6  # not about rows: skipped, except that it may begin or end a transaction
 
 
 class Prefix(IntEnum):
-    """How a change's data give the length of the before image, which comes before its after image."""
+    """The width in bytes of the length that precedes the before image, if a change has both images."""
 
     NONE = 0
     SHORT = 2  # u16
     LONG = 4  # u32
-    EITHER = 6  # not public: the one that fits
+    EITHER = 6  # not public: readers try both
 
 
-# The widths that the length before an image may have.
+# The widths to try for each prefix.
 IMAGE_WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
     {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
 )
 
 
 class Layout(IntEnum):
-    """How the data of a change lie where the partition byte does not have the bit of index, length and value."""
+    """The layout of a change's data if the partition byte lacks the bit for index, length and value."""
 
     NONE = 0  # not public
     WHOLE = 1  # the values of all columns, one after another
@@ -59,7 +105,7 @@ class Layout(IntEnum):
 
 
 class RecordType(NamedTuple):
-    """One IOType: its number, Logdump's name, its role, and for a change what it makes."""
+    """One IOType: its number, its name in Logdump, its role and, for a change, its operation and layout."""
 
     code: int
     name: str
@@ -68,18 +114,12 @@ class RecordType(NamedTuple):
     prefix: Prefix = Prefix.NONE
     image: str = "AB"  # what BeforeAfter may be
     layout: Layout = Layout.NONE
-    also: tuple[str, ...] = ()  # other names that manuals have
+    also: tuple[str, ...] = ()  # other names in manuals
 
-
-IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_OFFSET_UPDATE, IO_UPDATE = 3, 5, 10, 11, 15
-IO_TRUNCATE, IO_KEY_UPDATE, IO_LARGE_OBJECT, IO_LONG_KEY_UPDATE = 100, 115, 116, 117
-IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
-IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
-IO_COMMENT: Final = 205
 
 _CHANGE, _NOTE = Role.CHANGE, Role.NOTE
 _WHOLE = Layout.WHOLE
-# trail format §7. Those of NonStop systems alone say something of a transaction, of a file, or nothing of rows.
+# trail format §7. Types without a role (REFUSED) are known by name only. Many exist on NonStop systems only.
 ROWS: Final = (
     RecordType(1, "TMFAbort", also=("Abort",)),
     RecordType(2, "TMFCommit", _NOTE, also=("Commit",)),
@@ -169,79 +209,42 @@ def _by_type(member: str) -> npt.NDArray[np.uint8]:
     return table
 
 
-OP_TYPE_OF: Final = _by_type("op_type")  # by IOType; 0 where it makes no operation
-ROLE_OF: Final = _by_type("role")  # Role.REFUSED where the type is unknown
+OP_TYPE_OF: Final = _by_type("op_type")  # by IOType; 0 if it is not an operation
+ROLE_OF: Final = _by_type("role")  # Role.REFUSED for unknown types
 PREFIX_OF: Final = _by_type("prefix")
 LAYOUT_OF: Final = _by_type("layout")
 
 
 def type_name(code: int) -> str:
-    """Return Logdump's name of a record type; "unknown" for one that is not public."""
+    """Return Logdump's name of a record type, or "unknown" if the type is not public."""
     row = RECORD_TYPES.get(code)
     return row.name if row else "unknown"
 
 
-# Code and name in the order in which a printed record has them; then those that it lacks.
-FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "C5": "marker_sequence",
-        "B7": "ddl_sequence",
-        "B2": "object_id",
-        "C21": "C21",
-        "B3": "owner",
-        "B4": "name",
-        "C12": "master_owner",
-        "C13": "master_name",
-        "B5": "object_type",
-        "B6": "ddl_type",
-        "B8": "history_table",
-        "B9": "login_user",
-        "C7": "version",
-        "C8": "compatibility",
-        "C9": "valid",
-        "C10": "instance_number",
-        "C11": "instance_name",
-        "C14": "object_table",
-        "C15": "ignored",
-        "C17": "nls_parameter",
-        "C18": "nls_value",
-        "C19": "nls_count",
-        "C20": "xml_type_table",
-        "G1": "history_statement",
-        "C1": "statement",
-    }
-)
-
-_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
-# A quote ends a value only where another field or the end follows: statements hold quotes too.
-_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
-_ESCAPED: Final = re.compile(r"\\([\\',=()])")
-
-
 def read_ddl(text: bytes) -> dict[str, str]:
-    """Return the fields by name, one of an unknown code by its code; raises DecodeError."""
+    """Parse the fields of a DDL record. An unknown code is its own name. Raises DecodeError."""
     try:
         rest = text.decode()
     except UnicodeDecodeError as error:
         where = Where(offset=error.start, raw=text[error.start : error.start + 32])
         raise DecodeError("the text of a DDL record is not UTF-8", where=where) from None
-    found: dict[str, str] = {}
-    place = 0
-    while rest[place:].strip(" \t\r\n,\0"):
-        begin = _BEGIN.match(rest, place)
+    values: dict[str, str] = {}
+    offset = 0
+    while rest[offset:].strip(" \t\r\n,\0"):
+        begin = _BEGIN.match(rest, offset)
         end = _end(rest, begin.end()) if begin else None
         if begin is None or end is None:
-            raw = rest[place : place + 32].encode()
-            where = Where(offset=len(rest[:place].encode()), raw=raw)
+            raw = rest[offset : offset + 32].encode()
+            where = Where(offset=len(rest[:offset].encode()), raw=raw)
             raise DecodeError("a field CODE='value' was expected in a DDL record", where=where)
         name = FIELDS.get(begin[1], begin[1])
-        found.setdefault(name, _ESCAPED.sub(r"\1", rest[begin.end() : end]))
-        place = end + 1
-    return found
+        values.setdefault(name, _ESCAPED.sub(r"\1", rest[begin.end() : end]))
+        offset = end + 1
+    return values
 
 
 def ddl_statement(text: bytes) -> str:
-    """Return the statement of a DDL record; the whole text if it has no fields."""
+    """Return the statement of a DDL record, or its complete text if it has no statement field."""
     try:
         fields = read_ddl(text)
     except DecodeError:
@@ -250,9 +253,10 @@ def ddl_statement(text: bytes) -> str:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return where the quote is that ends a value."""
-    for found in _END.finditer(text, start):
-        before = text[start : found.start()]
+    """Return the index of the quote that ends a value, or None."""
+    for match in _END.finditer(text, start):
+        before = text[start : match.start()]
+        # After an odd number of backslashes the quote is escaped: \' is, \\' is not.
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            return found.start()
+            return match.start()
     return None

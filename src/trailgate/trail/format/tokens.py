@@ -1,11 +1,14 @@
-"""Tokens: the four-byte frame of everything in a trail, the tables of their ids, and the byte order of a trail.
+"""Tokens, the building blocks of a trail: their frame, their ids, and the byte order of their numbers.
 
-A token is id u8, info u8, length u16, payload (trail format §2). The length of F and G counts
-the whole object with its trailer Z; that of every inner token counts the payload only. Lengths, indexes and header integers are in the trail's order, which is chosen
-once a file; binary column values are always big-endian (trail format §3).
+A token is id u8, info u8, length u16 and payload (trail format §2): ``44 00 00 02 41 42`` is a
+token D with the payload "AB". The length of an outer object (F or G) counts the complete object
+with its trailer Z; the length of an inner token counts the payload only. Lengths, indexes and
+header integers are in the trail's byte order, which is detected once per file. Binary column values
+are always big-endian (trail format §3).
 
-User tokens, the payload of U, are names and values that a TABLE clause's TOKENS adds to records. Assumed: name, NUL, value, NUL, repeated; only the limits are
-public (trail format §9). What does not fit is kept in hex.
+User tokens, the payload of U, are the names and values that TOKENS in a TABLE clause adds to
+records. Assumed: name, NUL, value, NUL, repeated; only the limits are public (trail format §9). A
+payload that does not fit this layout is shown in hex.
 """
 
 from __future__ import annotations
@@ -21,35 +24,6 @@ from trailgate.arrays import Octets
 from trailgate.columnar.rows import BIG_ENDIAN, LITTLE_ENDIAN, words
 from trailgate.errors import EncodeError, Where
 
-
-class ByteOrder(Enum):
-    """Big-endian trails are the default before 19c, little-endian ones observed from there on."""
-
-    BIG = BIG_ENDIAN
-    LITTLE = LITTLE_ENDIAN
-
-    @property
-    def label(self) -> Literal["big", "little"]:
-        """Return the name for people and for ``int.to_bytes``."""
-        return "big" if self is ByteOrder.BIG else "little"
-
-    def words(self, data: Octets, kind: str) -> npt.NDArray[Any]:
-        """Return one word of this order for every byte offset (see ``columnar.views.words``)."""
-        return words(data, kind, self.value)
-
-    def pair(self, first: int, second: npt.NDArray[Any] | int) -> npt.NDArray[Any] | int:
-        """Return four bytes that hold two u16 numbers, to be compared with ``words`` of four bytes."""
-        return (first << 16) + second if self is ByteOrder.BIG else (second << 16) + first
-
-    def number(self, raw: bytes) -> int:
-        """Return an unsigned number of any width."""
-        return int.from_bytes(raw, "big" if self is ByteOrder.BIG else "little")
-
-    def raw(self, number: int, width: int) -> bytes:
-        """Return an unsigned number as bytes."""
-        return number.to_bytes(width, self.label)
-
-
 FRAME: Final = 4  # bytes before a payload
 MAX_LENGTH: Final = 0xFFFF  # a length is u16
 
@@ -59,15 +33,52 @@ LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
 
 NORMAL: Final = 0x00  # info of inner tokens and of the file header
 RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
-# 00 in a sample from before release 10; 03 marks a repaired record, as one decoder has it.
+# 00: in a sample from before release 10. 03: marks a repaired record, according to one decoder.
 RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
 UNSET: Final = 0xFF  # info of a file header field whose value is not known yet
 
+MAX_BYTES: Final = 2000  # of all user tokens of a record (OGG-01397)
+MAX_NAME: Final = 256
+TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
+TX_NAME: Final = "TX_NAME"
+UNREAD: Final = "USER"  # the name shown for a payload that does not fit the assumed layout
+
+
+class ByteOrder(Enum):
+    """The byte order of a trail. Big-endian is the default before 19c; later trails were seen little-endian."""
+
+    BIG = BIG_ENDIAN
+    LITTLE = LITTLE_ENDIAN
+
+    @property
+    def label(self) -> Literal["big", "little"]:
+        """Return "big" or "little", as printed and as ``int.to_bytes`` expects it."""
+        return "big" if self is ByteOrder.BIG else "little"
+
+    def words(self, data: Octets, kind: str) -> npt.NDArray[Any]:
+        """Return one word of type ``kind`` per byte offset, in this order (see ``columnar.rows.words``).
+
+        With "u2" and big-endian bytes 01 02 03, word 0 is 0x0102 and word 1 is 0x0203.
+        """
+        return words(data, kind, self.value)
+
+    def pair(self, first: int, second: npt.NDArray[Any] | int) -> npt.NDArray[Any] | int:
+        """Return the u32 whose bytes are two u16 numbers, to compare with ``words`` of four bytes."""
+        return (first << 16) + second if self is ByteOrder.BIG else (second << 16) + first
+
+    def number(self, raw: bytes) -> int:
+        """Return the unsigned number in ``raw``, which may have any width."""
+        return int.from_bytes(raw, "big" if self is ByteOrder.BIG else "little")
+
+    def raw(self, number: int, width: int) -> bytes:
+        """Encode an unsigned number in ``width`` bytes."""
+        return number.to_bytes(width, self.label)
+
 
 class TokenRow(NamedTuple):
-    """One GGS token: its id in T, its name in Logdump, how many payload bytes are its text.
+    """One GGS token: its id in T, its name in Logdump, and the number of payload bytes that are its text.
 
-    A token that is not text is shown in hex.
+    A token that is not text is printed in hex.
     """
 
     code: int
@@ -90,31 +101,25 @@ GGS_TOKENS_BY_ID: Final[Mapping[int, TokenRow]] = MappingProxyType(
 
 
 def token_name(code: int) -> str:
-    """Return the name of a GGS token; "x" and its id in hex where the id is not public."""
+    """Return the name of a GGS token, or "x" and its id in hex (such as "x42") if the id is not public."""
     row = GGS_TOKENS_BY_ID.get(code)
     return row.name if row else f"x{code:02x}"
 
 
 def token(code: int, payload: bytes, info: int = NORMAL, order: ByteOrder = ByteOrder.BIG) -> bytes:
-    """Return an inner token; its length counts the payload only."""
+    """Encode an inner token. Its length counts the payload only."""
     return bytes((code, info)) + order.raw(len(payload), 2) + payload
 
 
 def outer_object(code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG) -> bytes:
-    """Return an F or G object around its inner tokens; its length counts all of it."""
+    """Encode an F or G object around its inner tokens. Its length counts the complete object."""
     length = order.raw(len(inner) + 2 * FRAME, 2)
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length
 
 
-MAX_BYTES: Final = 2000  # of all of a record (OGG-01397)
-MAX_NAME: Final = 256
-TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
-TX_NAME: Final = "TX_NAME"
-UNREAD: Final = "USER"  # what tokens are called that do not fit the assumed layout
-
-
 def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
-    """Return names and values in order; None where the payload does not fit the assumed layout."""
+    """Return the names and values of user tokens in order, or None if the assumed layout does not fit."""
+    # b"K\x0042\x00" splits into K, 42 and an empty last part, so the number of parts is odd.
     parts = payload.split(b"\0")
     if len(payload) > MAX_BYTES or len(parts) % 2 == 0 or parts.pop():
         return None
@@ -128,23 +133,23 @@ def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
 
 
 def user_token_bytes(pairs: Iterable[tuple[str, str]]) -> bytes:
-    """Return the payload of U; raises EncodeError for what does not fit it."""
+    """Encode user tokens as the payload of U. Raises EncodeError if a name or value does not fit."""
     payload = b""
     for name, value in pairs:
         where = Where(field=name)
         if "\0" in name + value:
             raise EncodeError("a user token cannot hold a NUL", where=where)
         if not 0 < len(name.encode()) <= MAX_NAME:
-            raise EncodeError(f"a user token's name has 1 to {MAX_NAME} bytes", where=where)
+            raise EncodeError(f"a user token's name must have 1 to {MAX_NAME} bytes", where=where)
         payload += name.encode() + b"\0" + value.encode() + b"\0"
     if len(payload) > MAX_BYTES:
-        problem = f"user tokens of {len(payload)} bytes: a record has at most {MAX_BYTES}"
+        problem = f"user tokens of {len(payload)} bytes: a record may have at most {MAX_BYTES}"
         raise EncodeError(problem)
     return payload
 
 
 class TokenPlace(NamedTuple):
-    """A token in bytes: its id, its info byte, and where its payload starts and ends."""
+    """A token in a byte string: its id, its info byte, and the span of its payload."""
 
     code: int
     info: int
@@ -153,20 +158,20 @@ class TokenPlace(NamedTuple):
 
 
 def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenPlace], str]:
-    """Return the tokens that fill bytes, one after another, and what is wrong with those after the last one; empty where nothing is.
+    """Find the tokens that fill ``raw``. Returns them, and the problem after the last one or "".
 
-    As an example, 48 00 00 01 45 is a token 48 whose payload is byte 4.
+    For example ``48 00 00 01 45`` is a token 48 whose payload is byte 4.
     """
-    found: list[TokenPlace] = []
-    place = 0
-    while place < len(raw):
-        start = place + FRAME
+    tokens: list[TokenPlace] = []
+    offset = 0
+    while offset < len(raw):
+        start = offset + FRAME
         if start > len(raw):
-            return found, "a token does not fit into the one around it"
-        end = start + order.number(raw[place + 2 : start])
+            return tokens, "a token does not fit into the one around it"
+        end = start + order.number(raw[offset + 2 : start])
         if end > len(raw):
             problem = f"a token of {end - start} bytes is longer than the one around it"
-            return found, problem
-        found.append(TokenPlace(raw[place], raw[place + 1], start, end))
-        place = end
-    return found, ""
+            return tokens, problem
+        tokens.append(TokenPlace(raw[offset], raw[offset + 1], start, end))
+        offset = end
+    return tokens, ""

@@ -1,1 +1,1 @@
-"""Trail bytes to changes and to rows of records."""
+"""Read trail bytes as operations with column values, or as a table with one row per record."""

@@ -1,10 +1,13 @@
-"""Which records make one operation, and which table each is of, by name or by an index into the metadata of the file.
+"""Group records into operations, and find the table of each record, by name or by its index in the metadata.
 
-An operation is a change record; or a before and an after image that follow each other (trail format §10.3);
-each with the fragments and pieces of large objects after it (trail format §11).
+An operation is one change record, or a before and an after image that follow each other (trail
+format §10.3). Each may be followed by fragments and pieces of large objects (trail format §11). For
+example the record types 15 (before), 15 (after), 116, 5 are two operations: an update with a large
+object, and an insert.
 
-Assumed (trail format §11): the data of a fragment (161) are the next bytes of the change's, in order of the records;
-Continued is Y in all of them but the last. After a before image they belong to that image.
+Assumed (trail format §11): the data of a fragment (161) are the next bytes of the change's data, in
+the order of the records. Continued is Y in all of them but the last. After a before image they
+belong to that image.
 """
 
 from __future__ import annotations
@@ -23,23 +26,28 @@ from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordView, find_names
 from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
+SHOWN = 64  # bytes of a record that an error shows
+
 
 @dataclass(frozen=True, slots=True)
 class RecordTables:
-    """The tables of records, in order of appearance; ``codes`` is the place of each record's table among them."""
+    """The tables of records in order of appearance. The table of record r is ``tables[codes[r]]``."""
 
     codes: Longs
     tables: list[TrailTable]
 
 
 def find_tables(source: TrailBytes, view: RecordView, known: TrailTables) -> RecordTables:
-    """Return the tables of sound records; raises DecodeError for a name that is not one, or an index not ``known``."""
-    found = find_names(source, view)
-    rows = found.firsts.tolist()
+    """Find the tables of readable records. ``known`` are the tables from metadata.
+
+    Raises DecodeError if a name is not UTF-8 or a table index is unknown.
+    """
+    names = find_names(source, view)
+    rows = names.firsts.tolist()
     tables = [
-        _table(source, view, row, known, name) for row, name in zip(rows, found.names, strict=True)
+        _table(source, view, row, known, name) for row, name in zip(rows, names.names, strict=True)
     ]
-    return RecordTables(found.codes, tables)
+    return RecordTables(names.codes, tables)
 
 
 def _table(
@@ -64,23 +72,20 @@ def _table(
 def same_names(
     tables: RecordTables, ones: Longs, others: Longs
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which records name the table that other records do, or no table."""
+    """Return a mask that is true if record ``ones[i]`` names the same table as record ``others[i]``, or no table."""
     names = np.array([table.name for table in tables.tables], object)
     named = names[tables.codes[ones]]
     return np.asarray((named == names[tables.codes[others]]) | (named == ""), bool)
 
 
-SHOWN = 64  # bytes of a record that an error shows
-
-
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Operations of consecutive records, in indexes of ``view``.
+    """The operations in consecutive records. All rows are indexes of ``view``.
 
-    ``first`` is each operation's first record and ``after`` the record of its after image (the
-    same one, but for two-record updates). ``owner`` is the operation of each record, -1 for a
-    note before the first one. ``begins`` and ``ends`` are whether it is its transaction's
-    first and last operation. ``records`` counts the records taken.
+    ``first`` is the first record of each operation. ``after`` is the record of its after image,
+    which is the first one except for updates of two records. ``owner`` is the operation of each
+    record, or -1 for a note before the first operation. ``begins`` and ``ends`` mark the first and
+    the last operation of a transaction. ``records`` is the number of records that were grouped.
     """
 
     view: RecordView
@@ -96,36 +101,37 @@ class Operations:
         return len(self.first)
 
     def of_role(self, role: Role) -> Longs:
-        """Return the records of a role."""
+        """Return the rows of the records with a role."""
         if self.view.only_changes and role != Role.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
 
 
 def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: bool) -> Operations:
-    """Return the operations of these records; with ``more`` others may follow.
+    """Group records into operations. ``more`` means that other records may follow.
 
-    A before image without its after image is left for later, and with ``more`` also the last
-    operation of a transaction that is not over, since pieces of it may follow.
+    A before image at the end, without its after image, is not grouped. With ``more``, the last
+    operation of an open transaction is not grouped either, since its pieces may follow.
     """
     count = len(view)
     changes = np.arange(count) if view.only_changes else np.flatnonzero(view.role == Role.CHANGE)
-    own = dense(changes)
-    is_before = view.is_before[own]
+    rows = dense(changes)
+    is_before = view.is_before[rows]
     if is_before.any():
-        is_before = is_before & (view.io_type[own] == IO_UPDATE)
+        is_before = is_before & (view.io_type[rows] == IO_UPDATE)
     if len(changes) and is_before[-1]:
         count = int(changes[-1])
         changes, is_before = changes[:-1], is_before[:-1]
     elif more and count and _continues(view, count):
-        # Without an operation there are notes alone: the first of them may begin the transaction of what follows.
+        # Drop the last operation, with its before image. If there is no operation at all, the
+        # records are notes; keep none, since a note may begin the transaction that follows.
         kept = max(0, len(changes) - 1)
         kept -= bool(kept and is_before[kept - 1])
         count = int(changes[kept]) if len(changes) else 0
         changes, is_before = changes[:kept], is_before[:kept]
     first, after = _pair(source, view, tables, changes, np.flatnonzero(is_before))
     owner = _owners(source, view, tables, first, count)
-    begins, ends = _borders(view, count, first)
+    begins, ends = _transaction_bounds(view, count, first)
     return Operations(
         view=view,
         tables=tables,
@@ -139,7 +145,7 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
 
 
 def last_change(operations: Operations, records: Longs) -> Longs:
-    """Return the change before each of these records, which are not changes themselves."""
+    """Return the change that precedes each of these records, which are not changes themselves."""
     changes = operations.of_role(Role.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 
@@ -151,9 +157,15 @@ def _continues(view: RecordView, count: int) -> bool:
 def _pair(
     source: TrailBytes, view: RecordView, tables: RecordTables, changes: Longs, before: Longs
 ) -> tuple[Longs, Longs]:
-    """Return the first record of each operation and that of its after image; ``before`` of the changes are before images."""
+    """Return the first record and the after-image record of each operation.
+
+    ``changes`` are the rows of the change records, and ``before`` the indexes of the before images
+    among these.
+    """
     if not len(before):
         return changes, changes
+    # Example: changes are the rows 0, 1, 2, 4 and before is [1]: the pair is (1, 2), so the
+    # operations are first = [0, 1, 4] and after = [0, 2, 4].
     following = np.minimum(before + 1, len(changes) - 1)
     one, two = changes[before], changes[following]
     good = (following > before) & (view.io_type[two] == IO_UPDATE) & ~view.is_before[two]
@@ -173,7 +185,7 @@ def _pair(
 def _owners(
     source: TrailBytes, view: RecordView, tables: RecordTables, first: Longs, count: int
 ) -> Longs:
-    """Return the operation of each record, after checking that pieces follow a change of their table."""
+    """Return the operation of each record. Raises DecodeError if a piece does not follow a change of its table."""
     rows = np.arange(count)
     if len(first) == count:
         return rows
@@ -183,12 +195,12 @@ def _owners(
     if not len(pieces):
         return owner
     if owner[pieces[0]] < 0:
-        problem = "a piece of a change is without the change it belongs to"
+        problem = "a piece does not follow the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
     changes = np.flatnonzero(role == Role.CHANGE)
     good = same_names(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
     if not good.all():
-        problem = "a piece of a change is of another table than its change"
+        problem = "a piece is of another table than its change"
         raise _about(source, view, int(pieces[int(np.argmin(good))]), problem)
     return owner
 
@@ -198,10 +210,11 @@ def _about(source: TrailBytes, view: RecordView, row: int, problem: str) -> Exce
     return source.error(problem, (at, at + SHOWN))
 
 
-def _borders(view: RecordView, count: int, first: Longs) -> tuple[Mask, Mask]:
-    """Return which operations are the first and the last of their transactions.
+def _transaction_bounds(view: RecordView, count: int, first: Longs) -> tuple[Mask, Mask]:
+    """Return masks of the operations that begin and that end a transaction.
 
-    Every record has an indicator, so an operation has what its records have together, and notes before it count too.
+    Every record has an indicator, so an operation begins (or ends) a transaction if one of its
+    records does. A note before an operation counts as one of its records here.
     """
     marks = INDICATORS[view.indicator[:count]]
     begins, ends = marks & BEGINS != 0, marks & CLOSES != 0
@@ -210,25 +223,28 @@ def _borders(view: RecordView, count: int, first: Longs) -> tuple[Mask, Mask]:
     if not len(first):
         none = np.zeros(0, bool)
         return none, none
-    # A piece begins nothing: it would count for the operation after it.
+    # The indicator of a piece must not begin a transaction: it would count for the next operation.
     role = view.role[:count]
     begins = begins & ((role == Role.CHANGE) | (role == Role.NOTE))
-    own = np.concatenate([[0], first[:-1] + 1])
+    # An operation may begin with a note after the previous first record, and ends before the next.
+    starts = np.concatenate([[0], first[:-1] + 1])
     following = np.concatenate([first[1:], [count]])
-    return _any_between(begins, own, first + 1), _any_between(ends, first, following)
+    return _any_between(begins, starts, first + 1), _any_between(ends, first, following)
 
 
 def _any_between(marks: Mask, starts: Longs, stops: Longs) -> Mask:
+    """Return for each range [start, stop) whether any of its marks is set."""
     total = np.concatenate([[0], np.cumsum(marks)])
-    found: Mask = total[stops] > total[starts]
-    return found
+    is_marked: Mask = total[stops] > total[starts]
+    return is_marked
 
 
 def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailBytes, Operations]:
-    """Return operations whose data are whole, in bytes that hold the joined ones at their end.
+    """Join the data of changes with the data of their fragments, at the end of the bytes.
 
-    Raises DecodeError where a continued record has no fragment after it, or a fragment follows
-    a record that is not continued.
+    Returns the extended bytes, and the operations with the spans of the joined data. Raises
+    DecodeError if no fragment follows a continued record, or if a fragment follows a record that is
+    not continued.
     """
     is_continued = operations.view.continued[: operations.records] != 0
     fragments = operations.of_role(Role.FRAGMENT)
@@ -240,22 +256,27 @@ def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailByt
     view = operations.view
     bases = np.unique(last_change(operations, fragments))
     rows = np.sort(np.concatenate([bases, fragments]))
+    # Example: change 3 continues in the fragments 4 and 5, change 6 in 7. Copying the data of the
+    # rows 3, 4, 5, 6, 7 in this order joins them: a change's data begin at its copy (first = 0, 3)
+    # and end where the copy before the next change ends.
     parts = view.data.take(rows)
-    source, places = source.extend(parts)
-    ends = places + parts.sizes
+    source, starts = source.extend(parts)
+    ends = starts + parts.sizes
     first = np.searchsorted(rows, bases)
     data = Spans(view.data.starts.copy(), view.data.ends.copy())
-    data.starts[bases] = places[first]
+    data.starts[bases] = starts[first]
     data.ends[bases] = ends[np.append(first[1:], len(rows)) - 1]
     return source, replace(operations, view=replace(view, data=data))
 
 
 def _check(source: TrailBytes, operations: Operations, is_continued: Mask) -> None:
+    """Raise DecodeError if Continued and the record that follows contradict each other."""
     role = operations.view.role[: operations.records]
     part = (role == Role.CHANGE) | (role == Role.FRAGMENT)
+    # The role of the record after each one; REFUSED after the last record of all.
     follows = np.append(role[1:], operations.view.role[operations.records :][:1])
     follows = np.append(follows, Role.REFUSED)[: len(role)]
-    # A change may be marked for the pieces of its large objects too.
+    # A change with large objects may have Continued set for their pieces.
     fits = (follows == Role.FRAGMENT) | ((role == Role.CHANGE) & (follows == Role.LARGE_OBJECT))
     missing = part & is_continued & ~fits
     if missing.any():

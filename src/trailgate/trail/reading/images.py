@@ -1,11 +1,14 @@
-"""Images of many records: the columns of a table in their three states.
+"""Decode the images of many records: one table's columns, each a value, NULL or missing.
 
-The data of key updates and unified updates hold both images. They begin with the length of the before image (trail format §10.4): a u16 in type 115, a u32
-in type 117, and in 134 and 135 whichever of the two makes both images fit.
+The data of key updates and unified updates hold both images. They begin with the length of the
+before image (trail format §10.4): a u16 in type 115, a u32 in type 117, and in 134 and 135 the
+width with which both images fit.
 
-Data of NonStop records are not lists of columns (trail format §10.7): a full record image holds all values one after another, a compressed Enscribe image an offset,
-a length and a value for each changed field. They are made lists of columns, after the bytes of their batch. Offsets are those of the table's columns, each of which must
-have one width.
+The data of NonStop records are not lists of columns (trail format §10.7). A full record image has
+all values one after another. A compressed Enscribe image has an offset, a length and a value for
+each changed field. Both are rewritten as lists of columns at the end of the batch's bytes, so that
+one decoder reads all of them. The offsets follow from the widths of the table's columns, which must
+all be fixed.
 """
 
 from __future__ import annotations
@@ -34,15 +37,18 @@ from trailgate.trail.values.codecs import codecs_of, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
+HINT: Final = "Such data can only be read if the definitions have all columns of the table, each of a fixed width"
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which tables, and which columns of them in lower case; None: all.
+    """What to read: which tables and columns (names in lower case; None: all), and which other parts.
 
-    Cells of other columns are found and checked, but their values are not decoded. So are ``tokens``, the ``ids`` of
-    transactions and ``positions``, each of which may be left out; the latter two are null then. Without ``values`` their indicators and lengths are checked, and no value is decoded.
-    Without ``undone`` operations that are the backout of another one are left out.
-    With ``lenient`` a value that cannot be decoded is null, and its column has its problem; otherwise it raises.
+    Cells of other columns are found and checked, but their values are not decoded. ``tokens``,
+    transaction ``ids`` and ``positions`` may be excluded; ids and positions are then null. Without
+    ``values``, null indicators and lengths are checked, but no value is decoded. Without
+    ``undone``, operations that back out another one are skipped. With ``lenient``, a value that
+    cannot be decoded becomes null and its column has its problem; otherwise it raises.
     """
 
     tables: TablePatterns | None = None
@@ -55,11 +61,11 @@ class Wanted:
     lenient: bool = False
 
     def has_table(self, name: str) -> bool:
-        """Return whether a table's operations are decoded."""
+        """Return whether the operations of a table are decoded."""
         return self.tables is None or self.tables.fits(name)
 
     def has_column(self, column: Column) -> bool:
-        """Return whether a column's values are decoded."""
+        """Return whether the values of a column are decoded."""
         return self.columns is None or column.name.casefold() in self.columns
 
 
@@ -68,7 +74,7 @@ EVERYTHING: Final = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class ImageAreas:
-    """Where the images of operations lie, and which of ``count`` operations they are of; ``rows`` None: of all."""
+    """The spans of images, and the operations they belong to: ``rows`` of ``count`` operations, or all if None."""
 
     areas: Spans
     rows: Longs | None
@@ -78,11 +84,11 @@ class ImageAreas:
 def read_image(
     source: TrailBytes, table: Table, images: ImageAreas, wanted: Wanted = EVERYTHING
 ) -> Image:
-    """Return the columns of a table, one slot an operation; those that are not wanted as if missing."""
+    """Decode an image of a table's columns, one slot per operation. Columns that are not wanted are missing."""
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)
-    found = find_cells(source, table, images.areas)
-    columns = zip(table.columns, codecs_of(table), found, strict=True)
+    cells = find_cells(source, table, images.areas)
+    columns = zip(table.columns, codecs_of(table), cells, strict=True)
     return tuple(
         _column(
             codec, Cells(source, table.name, column, one.starts, one.lengths), one, images, wanted
@@ -94,43 +100,45 @@ def read_image(
 
 
 def _column(
-    codec: ValueCodec | None, cells: Cells, found: CellPlaces, images: ImageAreas, wanted: Wanted
+    codec: ValueCodec | None, cells: Cells, spans: CellPlaces, images: ImageAreas, wanted: Wanted
 ) -> StateColumn:
     if not wanted.values and codec is not None:
         codec.check(cells)
         return ABSENT
     if not wanted.lenient:
-        return _in_states(_values(codec, cells), None, found, images)
+        return _in_states(_values(codec, cells), None, spans, images)
     values, problems = decode_leniently(partial(_values, codec), cells)
-    return _in_states(values, problems, found, images)
+    return _in_states(values, problems, spans, images)
 
 
 def _in_states(
-    values: pa.Array, problems: pa.Array | None, found: CellPlaces, images: ImageAreas
+    values: pa.Array, problems: pa.Array | None, spans: CellPlaces, images: ImageAreas
 ) -> StateColumn:
-    if len(found) == images.count:
+    """Spread values over all operations. Operations without a cell of the column are missing."""
+    if len(spans) == images.count:
         return StateColumn(values, None, problems)
-    rows = _rows(found, images)
+    rows = _rows(spans, images)
+    # Example: cells of the operations 0 and 2 of 3 take the values 0, null, 1.
     missing = np.ones(images.count, bool)
     missing[rows] = False
     slots = np.zeros(images.count, np.int64)
     slots[rows] = np.arange(len(rows))
-    taken = pa.array(slots, mask=missing)
+    indexes = pa.array(slots, mask=missing)
     return StateColumn(
-        values.take(taken), missing, None if problems is None else problems.take(taken)
+        values.take(indexes), missing, None if problems is None else problems.take(indexes)
     )
 
 
-def _rows(found: CellPlaces, images: ImageAreas) -> Longs:
-    """Return the operations that have a value."""
+def _rows(spans: CellPlaces, images: ImageAreas) -> Longs:
+    """Return the operations that have a cell of the column."""
     every = np.arange(images.count) if images.rows is None else images.rows
-    return every if found.areas is None else every[found.areas]
+    return every if spans.areas is None else every[spans.areas]
 
 
 def _values(codec: ValueCodec | None, cells: Cells) -> pa.Array:
     if codec is not None:
         return codec.decode(cells)
-    # Of a value without a public layout it is still known whether it is NULL.
+    # The layout of these values is not public, but their null indicator is readable.
     head = words(cells.source.data, "u2")[cells.starts]
     hint = "trailgate logdump shows the record's bytes"
     if not (head == NULL).all():
@@ -140,18 +148,19 @@ def _values(codec: ValueCodec | None, cells: Cells) -> pa.Array:
     return pa.nulls(len(cells.starts), pa.string())
 
 
-# Prefix.EITHER is assumed: the one of both widths for which both images are lists of columns that end exactly at their
-# borders; the short one where both do.
+# Prefix.EITHER is assumed: the width with which both images are lists of columns that end exactly where they should; the
+# short one if both widths fit.
 
 
 def both_images(
     source: TrailBytes, areas: Spans, kinds: Octets, name: str, columns: int
 ) -> tuple[Spans, Spans]:
-    """Return where before and after images lie in these areas; both the whole area where it holds one image.
+    """Split areas into the spans of the before and after images. An area with one image is both.
 
-    ``kinds`` are the ``Prefix`` of each area's record; ``name`` and ``columns`` are the table's.
+    ``kinds`` are the ``Prefix`` of each area's record. ``name`` is the table's name, and
+    ``columns`` its number of columns.
     """
-    widths, borders, bad = split_images(source, areas, kinds, columns)
+    widths, splits, bad = split_images(source, areas, kinds, columns)
     if bad >= 0:
         span = (int(areas.starts[bad]), int(areas.ends[bad]))
         if kinds[bad] == Prefix.EITHER:
@@ -159,21 +168,17 @@ def both_images(
             raise source.error(problem, span, table=name)
         raise source.error("a key update's before image runs over its data area", span)
     starts = areas.starts + widths
+    # A width of 0 means one image: before and after are then the complete area.
     afters = starts.copy()
-    afters[widths > 0] = borders[widths > 0]
-    return Spans(starts, borders), Spans(afters, areas.ends)
-
-
-HINT: Final = (
-    "Such data are read where the definitions give all columns of the table, each of a fixed width"
-)
+    afters[widths > 0] = splits[widths > 0]
+    return Spans(starts, splits), Spans(afters, areas.ends)
 
 
 def _type_width(column: Column) -> int:
     return column.type_row.width or 0
 
 
-# Assumed (trail format §10.7): values have the widths that they have in lists of columns.
+# Assumed (trail format §10.7): values are as wide as in lists of columns.
 _WIDTHS: Final[Mapping[tuple[Family, bool], Callable[[Column], int]]] = MappingProxyType(
     {
         (Family.TEXT, True): fixed_width,
@@ -189,7 +194,7 @@ _WIDTHS: Final[Mapping[tuple[Family, bool], Callable[[Column], int]]] = MappingP
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """The columns of a table in its records: the width of each, and where it begins."""
+    """The columns of a table in its records: the width of each, and the offset at which it begins."""
 
     widths: tuple[int, ...]
 
@@ -205,9 +210,9 @@ class _Fields:
 def list_names(
     source: TrailBytes, name: str, table: Table | None, areas: Spans, io_types: Octets, rows: Longs
 ) -> tuple[TrailBytes, Spans]:
-    """Return areas of which those of some rows are lists of columns, in bytes that hold these at their end.
+    """Rewrite the areas of some rows as lists of columns. Returns the extended bytes and the areas of all rows.
 
-    Raises DecodeError where the table's columns do not fit the data.
+    Raises DecodeError if the table's columns do not fit the data.
     """
     fields = _fields_of(table)
     parts = []
@@ -216,17 +221,19 @@ def list_names(
         if fields is None:
             problem = "the data are not a list of columns, and the widths of the table's columns are not known"
             raise source.error(problem, span, table=name, hint=HINT)
-        read = _whole if LAYOUT_OF[io_types[row]] == Layout.WHOLE else _by_offset
+        read = (
+            _rewrite_full_image if LAYOUT_OF[io_types[row]] == Layout.WHOLE else _rewrite_by_offset
+        )
         parts.append(read(source, name, fields, span))
     sizes = np.array([len(part) for part in parts], np.int64)
-    source, places = source.append(b"".join(parts), sizes, areas.starts[rows])
+    source, new_starts = source.append(b"".join(parts), sizes, areas.starts[rows])
     starts, ends = areas.starts.copy(), areas.ends.copy()
-    starts[rows], ends[rows] = places, places + sizes
+    starts[rows], ends[rows] = new_starts, new_starts + sizes
     return source, replace(areas, starts=starts, ends=ends)
 
 
 def _fields_of(table: Table | None) -> _Fields | None:
-    """Return where the columns of a table are; None where one has no fixed width, or none is known."""
+    """Return the widths of a table's columns, or None if one is not fixed or the table is unknown."""
     widths = []
     for column in () if table is None else table.columns:
         width = _WIDTHS.get((column.family, column.type_row.fixed))
@@ -236,8 +243,10 @@ def _fields_of(table: Table | None) -> _Fields | None:
     return _Fields(tuple(widths)) if widths else None
 
 
-def _whole(source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]) -> bytes:
-    """Return the list of columns of a full record image."""
+def _rewrite_full_image(
+    source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
+) -> bytes:
+    """Rewrite a full record image as a list of columns."""
     start, end = span
     if end - start != fields.total:
         problem = f"a full record image has {end - start} bytes, the table's columns {fields.total}"
@@ -249,23 +258,27 @@ def _whole(source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
     )
 
 
-def _by_offset(source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]) -> bytes:
-    """Return the list of columns of a compressed Enscribe image."""
-    place, end = span
+def _rewrite_by_offset(
+    source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
+) -> bytes:
+    """Rewrite a compressed Enscribe image as a list of columns."""
+    # Example: with columns of 4, 2 and 2 bytes, 00 04 00 02 41 42 is the value "AB" of column 1,
+    # whose offset is 4.
+    offset, end = span
     number = source.order.number
-    known = {place: index for index, place in enumerate(fields.starts)}
+    known = {start: index for index, start in enumerate(fields.starts)}
     cells = []
-    while place < end:
-        head = source.data[place : place + CELL_HEAD].tobytes()
-        stop = place + CELL_HEAD + number(head[2:])
+    while offset < end:
+        head = source.data[offset : offset + CELL_HEAD].tobytes()
+        stop = offset + CELL_HEAD + number(head[2:])
         index = known.get(number(head[:2]))
         if len(head) < CELL_HEAD or stop > end:
-            raise source.error("a field runs over its data area", (place, end), table=name)
-        if index is None or fields.widths[index] != stop - place - CELL_HEAD:
+            raise source.error("a field runs over its data area", (offset, end), table=name)
+        if index is None or fields.widths[index] != stop - offset - CELL_HEAD:
             problem = f"no column begins at offset {number(head[:2])} with {number(head[2:])} bytes"
-            raise source.error(problem, (place, stop), table=name, hint=HINT)
-        cells.append(_cell(source, index, source.data[place + CELL_HEAD : stop].tobytes()))
-        place = stop
+            raise source.error(problem, (offset, stop), table=name, hint=HINT)
+        cells.append(_cell(source, index, source.data[offset + CELL_HEAD : stop].tobytes()))
+        offset = stop
     return b"".join(cells)
 
 

@@ -1,4 +1,4 @@
-"""Loops over operations: what each is, and where its images lie."""
+"""The loop over operations: their type, their place in the transaction, and the spans of their images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trailgate.columnar.kernels.compiled import kernel
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE
 
-# Columns that ``describe_operations`` writes: u8 ones and int64 ones.
+# The columns that ``describe_operations`` writes: first those of u8, then those of int64.
 OP_TYPE, TX_IND, PREFIX, HAS_BEFORE, HAS_AFTER = range(5)
 OP_TIME, BEFORE_START, BEFORE_STOP, AFTER_START, AFTER_STOP = range(5)
 SMALL_COLUMNS: Final = 5
@@ -32,12 +32,16 @@ def describe_operations(
     small: Octets,
     longs: Longs,
 ) -> tuple[int, int, int, int]:
-    """Write type, transaction indicator, time and the areas of both images of some operations.
+    """Write the type, transaction indicator, time and image spans of some operations.
 
-    ``rows`` are indexes of ``first``, ``after``, ``begins`` and ``ends``, of which the former two are indexes of records.
-    ``small`` and ``longs`` hold ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns, one after another. Returns how many have
-    a before image, an after image, and both in one area; and the record of a truncate that has data, or -1.
+    ``rows`` selects operations; ``first`` and ``after`` are the records of each operation's two
+    images. ``small`` and ``longs`` are ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns one after
+    another. Returns the number of operations with a before image, with an after image and with both
+    in one record, and the record of a truncate that has data, or -1.
     """
+    # Example: a delete has a before image only, an insert an after image only. An update of two
+    # records (first != after) and a key update (prefix > 0: both images in one record) have both.
+    # begins, ends of an operation become TX_IND: (1, 1) WHOLE, (1, 0) BEGIN, (0, 1) END, (0, 0) MIDDLE.
     count = len(rows)
     befores = afters = prefixed = 0
     filled = -1

@@ -1,7 +1,11 @@
-"""Large objects: pieces (116) after a change, put together into a column of its image.
+"""Join the pieces of large objects (record type 116) and insert them into their columns.
 
-trail format §11: a piece begins with column index, number of pieces, its own number, its offset in the
-value and its size, u32 each; the column of the record itself is NULL or holds a small value inline.
+trail format §11: the data of a piece begin with five u32: column index, number of pieces, number of
+this piece, offset in the value, and size. The pieces follow their change. In the change itself the
+column is NULL or holds a small value inline.
+
+The pieces are sorted by change, column and offset, checked for gaps and overlaps, and copied one
+after another to the end of the bytes. From there they are decoded like other values.
 """
 
 from __future__ import annotations
@@ -24,10 +28,12 @@ from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 
+_NONE: Final = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class LargeObjects:
-    """Whole values: the record of the image and the column of each, and where its bytes lie."""
+    """Complete large-object values: for each, the record of its image, its column, and the span of its bytes."""
 
     record: Longs
     column: Longs
@@ -36,29 +42,31 @@ class LargeObjects:
     def __len__(self) -> int:
         return len(self.record)
 
-    def of(self, chosen: Mask | Longs) -> LargeObjects:
-        """Return those chosen."""
+    def select(self, chosen: Mask | Longs) -> LargeObjects:
+        """Return a selection of the values."""
         spans = Spans(self.spans.starts[chosen], self.spans.ends[chosen])
         return LargeObjects(self.record[chosen], self.column[chosen], spans)
 
     def within(self, records: Longs) -> tuple[LargeObjects, Longs]:
-        """Return those of these records (ascending), and the place of each among them."""
+        """Return the values of these records (ascending), and for each the index of its record among them."""
+        # The index at which each record would be inserted is the index of the record if it is among them.
         at = np.searchsorted(records, self.record)
         at = np.minimum(at, max(0, len(records) - 1))
-        mine = np.zeros(len(self), bool) if not len(records) else records[at] == self.record
-        return self.of(mine), at[mine]
+        is_of_records = (
+            np.zeros(len(self), bool) if not len(records) else records[at] == self.record
+        )
+        return self.select(is_of_records), at[is_of_records]
 
 
-_NONE: Final = np.zeros(0, np.int64)
 NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The heads of pieces in columns, ordered by record, column and offset."""
+    """The heads of pieces in columns, sorted by record, column and offset."""
 
-    rows: Longs  # of the pieces' own records
-    record: Longs  # of the change before it
+    rows: Longs  # the records of the pieces
+    record: Longs  # the record of the change that each belongs to
     column: Longs
     total: Longs
     number: Longs
@@ -69,9 +77,9 @@ class _Pieces:
 def read_large_objects(
     source: TrailBytes, operations: Operations
 ) -> tuple[TrailBytes, LargeObjects]:
-    """Return the large objects of these operations, in bytes that hold them at their end.
+    """Join the large objects of operations at the end of the bytes. Returns the extended bytes and the values.
 
-    Raises DecodeError where pieces are missing, overlap or contradict each other.
+    Raises DecodeError if pieces are missing, overlap or contradict each other.
     """
     rows = operations.of_role(Role.LARGE_OBJECT)
     if not len(rows):
@@ -81,10 +89,10 @@ def read_large_objects(
     begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
     _check(source, operations, pieces, begins)
     data = operations.view.data.take(pieces.rows)
-    source, places = source.extend(Spans(data.starts + PIECE_HEAD, data.ends))
+    source, starts = source.extend(Spans(data.starts + PIECE_HEAD, data.ends))
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(rows)) - 1
-    spans = Spans(places[first], places[last] + pieces.size[last])
+    spans = Spans(starts[first], starts[last] + pieces.size[last])
     return source, LargeObjects(pieces.record[first], pieces.column[first], spans)
 
 
@@ -103,6 +111,8 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     record = last_change(operations, rows)
     rowless = operations.view.io_type[record] == IO_TRUNCATE
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
+    # Sort by record, column and offset; pieces of the same offset by their number. lexsort's last key
+    # is the first to compare.
     order = np.lexsort((head[2], head[3], head[0], record))
     column, total, number, offset, size = (word[order] for word in head)
     return _Pieces(
@@ -117,7 +127,9 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
 
 
 def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: Mask) -> None:
-    """Check that the pieces of each value are all there, each once, without gap or overlap."""
+    """Check that each value has all its pieces, each once, without a gap or overlap."""
+    # ``begins`` marks each value's first piece. ``group`` numbers the values (begins 1 0 1 -> group
+    # 0 0 1), and ``first`` is the index of the first piece of each piece's value.
     group = np.cumsum(begins) - 1
     counts = np.bincount(group)
     first = np.flatnonzero(begins)[group]
@@ -125,7 +137,10 @@ def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: 
     def require(good: Mask, problem: str) -> None:
         _require(source, operations, (pieces.rows, good), problem)
 
-    require(pieces.total == pieces.total[first], "pieces of one large object tell two totals")
+    require(
+        pieces.total == pieces.total[first],
+        "the pieces of one large object state different numbers of pieces",
+    )
     require(
         (pieces.number >= 1) & (pieces.number <= pieces.total),
         "a piece's number is not one of 1 to the number of pieces",
@@ -135,18 +150,19 @@ def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: 
     expected[begins] = 0
     require(pieces.offset >= expected, "pieces of a large object overlap")
     require(pieces.offset == expected, "a large object has a gap: a piece is missing")
+    # In the order of value and number, a piece is repeated if it equals the one before it.
     by_number = np.lexsort((pieces.number, group))
-    again = np.zeros(len(begins), bool)
+    repeated = np.zeros(len(begins), bool)
     ordered = pieces.number[by_number]
-    again[by_number[1:]] = (np.diff(ordered) == 0) & (np.diff(group[by_number]) == 0)
-    require(~again, "a piece of a large object appears twice")
-    found = counts[group] == pieces.total
-    require(found, "not all pieces of a large object are there")
+    repeated[by_number[1:]] = (np.diff(ordered) == 0) & (np.diff(group[by_number]) == 0)
+    require(~repeated, "a piece of a large object appears twice")
+    require(counts[group] == pieces.total, "some pieces of a large object are missing")
 
 
 def _require(
     source: TrailBytes, operations: Operations, checked: tuple[Longs, Mask], problem: str
 ) -> None:
+    """Raise DecodeError for the first record that is not good."""
     rows, good = checked
     if good.all():
         return
@@ -166,9 +182,9 @@ def put_in(
     *,
     wanted: Wanted,
 ) -> Image:
-    """Return an image of ``count`` rows with the large objects in their rows and columns.
+    """Insert large objects into an image. ``placed`` are the objects, the row of each, and the number of rows.
 
-    If no values are wanted, their columns are only checked.
+    If no values are wanted, only their columns are checked.
     """
     objects, rows, count = placed
     columns = list(image)
@@ -187,25 +203,27 @@ def put_in(
             raise cells.error(f"a large object, but {unreadable(column)}", 0)
         if wanted.values:
             new = decode_leniently(decode, cells) if wanted.lenient else (decode(cells), None)
-            columns[index] = _overlaid(columns[index], rows[chosen], new, count)
+            columns[index] = _overlay(columns[index], rows[chosen], new, count)
     return tuple(columns)
 
 
-def _overlaid(
+def _overlay(
     column: StateColumn, rows: Longs, new: tuple[pa.Array, pa.Array | None], count: int
 ) -> StateColumn:
-    """Return a column with new values, and their problems, in some rows."""
+    """Return a column with the values and problems of some rows replaced."""
     values, bad = new
     old = pa.nulls(count, values.type) if column.values is None else column.values
+    # Take from the old values followed by the new ones: with 3 rows and a new value in row 1, the
+    # slots are 0, 3, 2.
     slots = np.arange(count)
     slots[rows] = count + np.arange(len(rows))
     missing = column.is_missing(count).copy()
     missing[rows] = False
-    whole = pa.concat_arrays([old, values]).take(pa.array(slots))
+    merged = pa.concat_arrays([old, values]).take(pa.array(slots))
     problems = None
     if bad is not None or column.problems is not None:
         sides = (column.problems, count), (bad, len(rows))
         problems = pa.concat_arrays(
             [pa.nulls(size, pa.string()) if one is None else one for one, size in sides]
         ).take(pa.array(slots))
-    return StateColumn(whole, missing if missing.any() else None, problems)
+    return StateColumn(merged, missing if missing.any() else None, problems)

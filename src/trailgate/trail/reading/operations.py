@@ -1,7 +1,8 @@
-"""Records to operations: which records make one, tables apart, columns read.
+"""Turn grouped operations into change blocks: one block per table, with decoded images and token maps.
 
-An encrypted trail is recognised here: its records are framed as ever, but no data area holds columns (trail format §13: ENCRYPTTRAIL encrypts data areas
-alone; how, and where the header has it, is not public).
+This is also where an encrypted trail is recognized: its records are framed as usual, but no data
+area contains columns (trail format §13: ENCRYPTTRAIL encrypts only data areas; the method, and its
+trace in the header, are not public).
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordView
 from trailgate.trail.values.cells import MAX_COLUMNS, columns_used, hold_cells, numbered_table
 
-LOOKED_AT: Final = 64  # records
+SAMPLE: Final = 64  # data areas that are checked for columns
 HINT: Final = (
-    "Records are framed well, but their data are not columns: the trail may be encrypted (ENCRYPTTRAIL). "
+    "The frames of the records are right, but their data are not columns: the trail may be encrypted (ENCRYPTTRAIL). "
     "Trailgate cannot read an encrypted trail: have a pump write it without encryption"
 )
 
 
 def explain(error: DecodeError, source: TrailBytes, operations: Operations) -> DecodeError:
-    """Return the error, with a hint at encryption where the first data areas hold no columns."""
+    """Add a hint about encryption to an error if none of the first data areas contain columns."""
     view = operations.view
     filled = view.data.sizes[operations.first] > 0
     filled &= view.marks[operations.first] & UNLISTED == 0
-    records = operations.first[filled][:LOOKED_AT]
+    records = operations.first[filled][:SAMPLE]
     data = view.data.take(records)
     listed = hold_cells(source, data)
     prefixed = PREFIX_OF[view.io_type[records]] > 0
     for width in (Prefix.SHORT, Prefix.LONG):
-        # Two lists of columns, one after another, are one list.
+        # Two lists of columns, one after another, are one list: skip only the length before them.
         starts = np.minimum(data.starts + int(width), data.ends)
         listed |= prefixed & hold_cells(source, Spans(starts, data.ends))
     if len(records) and not listed.any():
@@ -65,7 +66,7 @@ def explain(error: DecodeError, source: TrailBytes, operations: Operations) -> D
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What operations of a batch of records are read with; ``row`` is the place of its first operation."""
+    """What a batch of records is read with. ``row`` is the index of its first operation in the result."""
 
     source: TrailBytes
     definitions: Definitions
@@ -78,7 +79,10 @@ class ReadContext:
 def read_blocks(
     context: ReadContext, operations: Operations, transactions: tuple[pa.Array, pa.Array]
 ) -> list[ChangeBlock]:
-    """Return one block a table, in the order in which the tables appear."""
+    """Decode operations into one block per table, in order of the tables' appearance.
+
+    ``transactions`` are the transaction id and CSN of each operation.
+    """
     if not len(operations):
         return []
     source, view = context.source, operations.view
@@ -87,7 +91,7 @@ def read_blocks(
         user = named_tokens(source, view.user.take(slice(operations.records)))
         marks = mark_tokens(source, view, operations.records)
         if marks is not None:
-            user = marks if user is None else marks.and_then(user)
+            user = marks if user is None else marks.merge(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (
@@ -111,7 +115,7 @@ def read_blocks(
 
 
 def _by_table(operations: Operations) -> Iterator[tuple[TrailTable, Longs]]:
-    """Yield each table and its operations."""
+    """Yield each table and the rows of its operations."""
     tables = operations.tables
     if len(tables.tables) == 1:
         yield tables.tables[0], np.arange(len(operations))
@@ -127,26 +131,27 @@ def _read_block(
     chosen: tuple[TrailTable, Longs],
     shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
+    """Decode the operations of one table. ``shared`` are columns of all operations that tables do not affect."""
     known, rows = chosen
-    found = _describe(operations, rows)
-    if found.filled >= 0:
+    described = _describe(operations, rows)
+    if described.filled >= 0:
         area = operations.view.data
-        span = (int(area.starts[found.filled]), int(area.ends[found.filled]))
-        problem = "a truncate has no data (trail format §10.5), this one has"
+        span = (int(area.starts[described.filled]), int(area.ends[described.filled]))
+        problem = "a truncate must not have data (trail format §10.5)"
         raise context.source.error(problem, span)
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
     tx_id, csn, position, maps, tx_owner, tx_name = shared
-    own = dense(rows)
-    records = operations.first[own], operations.after[own]
-    table, before_image, after_image = _read_images(context, operations, known, found, records)
+    index_of_rows = dense(rows)
+    records = operations.first[index_of_rows], operations.after[index_of_rows]
+    table, before_image, after_image = _read_images(context, operations, known, described, records)
     return ChangeBlock(
         table=table,
         order=rows + context.row if context.row else rows,
-        op_type=found.op_type,
-        op_ts=found.op_ts,
-        tx_ind=found.tx_ind,
+        op_type=described.op_type,
+        op_ts=described.op_ts,
+        tx_ind=described.tx_ind,
         tx_id=tx_id,
         csn=csn,
         seq_id=None,
@@ -160,8 +165,11 @@ def _read_block(
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
-    """Operations of one table in columns, and how many have each image; ``filled`` is a truncate's record with data, or -1."""
+class _OperationColumns:
+    """The operations of one table in columns, and the number that have each image.
+
+    ``filled`` is the record of a truncate that has data, or -1.
+    """
 
     op_type: Octets
     tx_ind: Octets
@@ -177,7 +185,8 @@ class _Described:
     filled: int
 
 
-def _describe(operations: Operations, rows: Longs) -> _Described:
+def _describe(operations: Operations, rows: Longs) -> _OperationColumns:
+    """Describe some operations: their types, indicators, times and image spans."""
     view, count = operations.view, len(rows)
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
@@ -197,16 +206,16 @@ def _describe(operations: Operations, rows: Longs) -> _Described:
         longs,
     )
     op_type, tx_ind, prefixes, has_before, has_after = small.reshape(kernels.SMALL_COLUMNS, count)
-    op_ts, *places = longs.reshape(kernels.LONG_COLUMNS, count)
-    return _Described(
+    op_ts, *spans = longs.reshape(kernels.LONG_COLUMNS, count)
+    return _OperationColumns(
         op_type=op_type,
         tx_ind=tx_ind,
         prefixes=prefixes,
         has_before=has_before,
         has_after=has_after,
-        op_ts=op_ts.copy(),  # so that what is kept does not keep the places
-        before=Spans(*places[:2]),
-        after=Spans(*places[2:]),
+        op_ts=op_ts.copy(),  # op_ts outlives the batch, and a view would keep all five columns
+        before=Spans(*spans[:2]),
+        after=Spans(*spans[2:]),
         befores=befores,
         afters=afters,
         prefixed=prefixed,
@@ -218,18 +227,21 @@ def _read_images(
     context: ReadContext,
     operations: Operations,
     known: TrailTable,
-    found: _Described,
+    described: _OperationColumns,
     records: tuple[Longs, Longs],
 ) -> tuple[Table, Image, Image]:
-    """Return the table and both images of operations (first record, after record)."""
+    """Return the table, and the before and after images of its operations.
+
+    ``records`` are the first record and the after-image record of each operation.
+    """
     source = context.source
     first, after = records
-    befores, afters = found.before, found.after
+    befores, afters = described.before, described.after
     table = known.table or context.definitions.get(known.name)
-    if found.prefixed:
+    if described.prefixed:
         columns = len(table.columns) if table is not None else MAX_COLUMNS
-        befores, split = both_images(source, befores, found.prefixes, known.name, columns)
-        afters = Spans(np.where(found.prefixes > 0, split.starts, afters.starts), afters.ends)
+        befores, split = both_images(source, befores, described.prefixes, known.name, columns)
+        afters = Spans(np.where(described.prefixes > 0, split.starts, afters.starts), afters.ends)
     view = operations.view
     if view.has_marks:
         source, befores = _list(source, view, (known.name, table), befores, first)
@@ -239,16 +251,16 @@ def _read_images(
             context, known.name, (befores, afters), np.unique(np.append(first, after))
         )
     before_image = read_image(
-        source, table, _areas(befores, found.has_before, found.befores), context.wanted
+        source, table, _areas(befores, described.has_before, described.befores), context.wanted
     )
     after_image = read_image(
-        source, table, _areas(afters, found.has_after, found.afters), context.wanted
+        source, table, _areas(afters, described.has_after, described.afters), context.wanted
     )
     if not len(context.large):
         return table, before_image, after_image
-    # A record of both images has its large objects in the after one.
-    only_before = np.flatnonzero((found.has_after == 0) | (first != after))
-    rows = np.flatnonzero(found.has_after)
+    # Large objects of a record with both images belong to the after image.
+    only_before = np.flatnonzero((described.has_after == 0) | (first != after))
+    rows = np.flatnonzero(described.has_after)
     return (
         table,
         _with_large(context, table, before_image, (only_before, first)),
@@ -263,7 +275,7 @@ def _list(
     areas: Spans,
     records: Longs,
 ) -> tuple[TrailBytes, Spans]:
-    """Return areas as lists of columns, those of NonStop's other layouts too; ``of``: the table's name and definition."""
+    """Rewrite NonStop's other data layouts as lists of columns. ``of`` is the table's name and definition."""
     rows = np.flatnonzero(view.marks[records] & UNLISTED)
     if not len(rows):
         return source, areas
@@ -271,7 +283,7 @@ def _list(
 
 
 def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
-    """Return the areas of the chosen operations, of which there are so many."""
+    """Return the areas of the chosen operations; ``number`` is their number."""
     if number == len(chosen):
         return ImageAreas(spans, None, len(chosen))
     rows = np.flatnonzero(chosen)
@@ -281,7 +293,7 @@ def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
 def _number_columns(
     context: ReadContext, name: str, images: tuple[Spans, Spans], records: Longs
 ) -> Table:
-    """Return a table of as many numbered columns as these data have."""
+    """Return a table of numbered columns, as many as the data use."""
     columns = max(columns_used(context.source, spans) for spans in images)
     large, _ = context.large.within(records)
     columns = max(columns, 1 + int(large.column.max(initial=-1)))
@@ -291,7 +303,7 @@ def _number_columns(
 def _with_large(
     context: ReadContext, table: Table, image: Image, side: tuple[Longs, Longs]
 ) -> Image:
-    """Return an image with the large objects of its records; ``side``: rows, and all their records."""
+    """Return an image with the large objects of its records. ``side`` are the rows, and the records of all rows."""
     rows, records = side
     objects, at = context.large.within(records[rows])
     if not len(objects):

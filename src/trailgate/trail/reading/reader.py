@@ -1,7 +1,13 @@
-"""Trail bytes to change batches: whole columns at once, in batches of records that stay in cache.
+"""Decode trail bytes into change batches.
 
-Records that are not part of operations are left out before the columns are read. Metadata records change what a table index means, so they are decoded
-here, one by one; they are few.
+The bytes are processed in chunks whose record offsets fit in the CPU cache. For each batch of
+records: drop the records that are not operations (metadata, restarts, notes), find the tables,
+group the rest into operations, join what is split over several records, and decode each table's
+columns.
+
+`decode` does not need complete data: it returns how many bytes it consumed, and a state from which
+the next call continues. Metadata records change the meaning of table indexes, so they are decoded
+one by one (they are few), and a batch ends before a table index changes its meaning.
 """
 
 from __future__ import annotations
@@ -31,12 +37,15 @@ from trailgate.trail.records.record_view import RecordView, require_sound, view_
 from trailgate.trail.records.transactions import LAST, is_apart
 from trailgate.trail.values.codec import UTF_8, charset_named
 
+PEEK: Final = 64  # records checked at once when looking for the end of a batch
+MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
+
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
-    """The records that remain, of the first ``cut`` ones, and the tables known after those.
+    """The operation records among the first ``cut`` records, and the tables known after those.
 
-    ``kept`` is the place of each among all; None: all remain.
+    ``kept`` is the index of each among all records, or None if all of them are kept.
     """
 
     view: RecordView
@@ -44,8 +53,8 @@ class OperationRecords:
     cut: int
     kept: Longs | None = None
 
-    def taken(self, records: int) -> int:
-        """Return how many of all records are done when so many of the remaining ones are."""
+    def count_consumed(self, records: int) -> int:
+        """Return the number of consumed records, given the number of consumed operation records."""
         if self.kept is None:
             return records
         return int(self.kept[records]) if records < len(self.kept) else self.cut
@@ -54,25 +63,30 @@ class OperationRecords:
 def without_non_operations(
     source: TrailBytes, view: RecordView, tables: TrailTables, *, tx_open: bool
 ) -> OperationRecords:
-    """Return the records without metadata, restart records and notes that are a whole transaction.
+    """Drop metadata, restart records, and notes that are a complete transaction.
 
-    A note within a transaction (a sequence's) stays, since it may be what begins or ends it; one that is a
-    transaction of its own (a DDL record) is not part of the transaction around it. The records are cut where an index gets a
-    new meaning. Raises DecodeError at a restart inside a transaction: whoever has the whole file leaves out what was abandoned.
+    A note within a transaction (such as a sequence's) stays, since it may begin or end the
+    transaction. A note that is a transaction of its own (such as a DDL record) does not belong to
+    the transaction around it. The records are cut where an index changes its meaning.
+
+    Raises DecodeError for a restart inside a transaction: only a reader of the complete file can
+    skip the abandoned records.
     """
     cut = len(view)
-    # Roles from METADATA on are those of records that change no rows.
+    # Roles from METADATA on change no rows.
     if view.only_changes or not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
+    # Only metadata and RestartAbend records need a closer look; the other separate records are just dropped.
     dropped = is_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
     for row in np.flatnonzero(decisive).tolist():
         if view.role[row] == Role.ABEND:
             _check_closed(source, view, dropped[:row], tx_open=tx_open)
             continue
-        place = int(view.offsets[row])
-        record = decode_record(source.data, place, order=source.order, base=source.base)
+        offset = int(view.offsets[row])
+        record = decode_record(source.data, offset, order=source.order, base=source.base)
         known = tables.with_record(record)
+        # Earlier operations in this batch use the old meaning of the index: end the batch here.
         if _changes(tables, known, record) and (~dropped[:row]).any():
             cut = row
             break
@@ -81,13 +95,13 @@ def without_non_operations(
         return OperationRecords(view, tables, cut)
     kept = np.flatnonzero(~dropped[:cut])
     together = len(kept) and kept[-1] - kept[0] == len(kept) - 1
-    # Metadata records mostly come first: then the columns are shared.
+    # Usually the dropped records come first. The rest is then a slice, which copies nothing.
     rows = slice(int(kept[0]), int(kept[-1]) + 1) if together else kept
     return OperationRecords(view.take(rows), tables, cut, kept)
 
 
 def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
-    """Return whether an index that was known means something else after a record."""
+    """Return whether a known table index means something else after a metadata record."""
     index = record.metadata_indexes[1]
     before, after = old.tables.get(index), new.tables.get(index)
     if before is None or after is None:
@@ -96,29 +110,27 @@ def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
 
 
 def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_open: bool) -> None:
+    """Raise DecodeError if a transaction is open before a restart record."""
     rows = np.flatnonzero(~dropped)
     if len(rows):
         tx_open = bool(view.indicator[rows[-1]] < LAST)
     if tx_open:
         start = int(view.offsets[len(dropped)])
         raise source.error(
-            "a restart record inside a transaction: what comes before it was abandoned",
+            "a restart record inside a transaction: the records before it were abandoned",
             (start, start + MIN_RECORD),
-            hint="Read the trail as a whole, which leaves out the abandoned part",
+            hint="Read the complete trail, which skips the abandoned part",
         )
-
-
-PEEK: Final = 64  # records looked at at once for the end of a batch
-MOST_RECORDS: Final = 1 << 15  # records decoded at once, no fewer than a chunk of a file has
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """What later records inherit: the file's byte order, the tables known, the transaction last seen.
+    """The state that later records depend on: byte order, known tables and the last transaction.
 
-    None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
-    strings are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other
-    columns are not decoded. ``gives_open``: the last operation of a transaction that is open at the end of the data is given.
+    None means unknown (reading began inside a transaction) or absent from the trail. ``charset`` is
+    the character set of the source's strings, by a name in ``charsets``. Tables that are not
+    ``wanted`` are skipped, and other columns are not decoded. With ``gives_open``, the last
+    operation of a transaction that is open at the end of the data is returned.
     """
 
     tx_id: str | None = None
@@ -133,9 +145,9 @@ class ReaderState:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Operations, how many bytes they took, and the state for what follows.
+    """Decoded operations, the number of bytes consumed, and the state for the next bytes.
 
-    The batch has one block a batch and table, so a table may have several.
+    A table may have several blocks: one for each batch of records.
     """
 
     batch: ChangeBatch
@@ -153,12 +165,15 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     finish: bool = False,
     records: RecordView | None = None,
 ) -> Decoded:
-    """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
+    """Decode the operations of all complete records in ``data`` (pa.Buffer or bytes).
 
-    The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
-    image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
-    With ``finish`` the first two raise TruncatedError; with ``state.gives_open`` the last one is given. Bad bytes raise DecodeError with their offset in the file.
-    ``records`` are the records to be read, where they are known: those left out are as if they were not there.
+    The data begin with a record, ``base_offset`` bytes into the file. Not consumed are an
+    incomplete last record, a before image whose after image is missing, and the last operation of
+    an open transaction, since its pieces may follow. With ``finish`` the first two raise
+    TruncatedError; with ``state.gives_open`` the last one is returned. Invalid bytes raise
+    DecodeError with their offset in the file.
+
+    If ``records`` is given, only these records are read, as if the others did not exist.
     """
     source = replace(
         trail_bytes(data, base_offset, state.order), charset=charset_named(state.charset)
@@ -167,20 +182,21 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     if records is not None or len(source.data) <= CHUNK:
         return _decode_chunk(context, state, records, finish=finish, give_open=state.gives_open)
     blocks: list[ChangeBlock] = []
-    place, size = 0, CHUNK
+    offset, size = 0, CHUNK
     while True:
-        stop = min(place + size, len(source.data))
-        part = replace(context, source=source.part(place, stop))
+        stop = min(offset + size, len(source.data))
+        part = replace(context, source=source.part(offset, stop))
         is_last = stop == len(source.data)
-        found = _decode_chunk(
+        decoded = _decode_chunk(
             part, state, None, finish=finish and is_last, give_open=state.gives_open and is_last
         )
-        blocks += found.batch.blocks
-        place, state = place + found.consumed, found.state
-        context = replace(context, row=context.row + found.batch.rows)
+        blocks += decoded.batch.blocks
+        offset, state = offset + decoded.consumed, decoded.state
+        context = replace(context, row=context.row + decoded.batch.rows)
         if is_last:
-            return Decoded(ChangeBatch(blocks, context.row), place, state)
-        size = CHUNK if found.consumed else 2 * size
+            return Decoded(ChangeBatch(blocks, context.row), offset, state)
+        # Nothing consumed: one operation is larger than the chunk.
+        size = CHUNK if decoded.consumed else 2 * size
 
 
 def _decode_chunk(
@@ -191,9 +207,9 @@ def _decode_chunk(
     finish: bool,
     give_open: bool,
 ) -> Decoded:
-    """Return the operations of bytes of which all record places fit in the cache."""
+    """Decode bytes that are few enough for their record offsets to fit in the cache."""
     source = context.source
-    view = view_records(source, _found(source, finish)) if records is None else records
+    view = view_records(source, _find(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
     done = rows = 0
     size = MOST_RECORDS
@@ -204,14 +220,16 @@ def _decode_chunk(
         if not batch.records:
             if stop >= len(view):
                 break
-            size *= 2  # one operation of very many records
+            size *= 2  # one operation has more records than the batch
             continue
-        own = replace(context, source=batch.source, row=context.row + rows, large=batch.large)
-        blocks += read_blocks(own, batch.operations, batch.transactions)
+        batch_context = replace(
+            context, source=batch.source, row=context.row + rows, large=batch.large
+        )
+        blocks += read_blocks(batch_context, batch.operations, batch.transactions)
         done, rows, state = done + batch.records, rows + len(batch.operations), batch.state
         size = MOST_RECORDS
         if stop >= len(view) and not batch.is_cut:
-            break  # what is left is an operation that may continue in what follows
+            break  # the rest is an operation that may continue after the data
     consumed = int(view.offsets[done]) if done < len(view) else view.end
     if finish and done < len(view):
         raise TruncatedError(
@@ -220,12 +238,12 @@ def _decode_chunk(
         )
     kept = sum(map(len, blocks))
     if kept < rows:
-        blocks = _closed_up(blocks, context.row)
+        blocks = _renumber(blocks, context.row)
     return Decoded(ChangeBatch(blocks, kept), consumed, state)
 
 
-def _closed_up(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
-    """Return blocks of which rows of other blocks are left out, in places without gaps from ``row`` on."""
+def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
+    """Renumber the rows of blocks without gaps from ``row`` on, after other blocks were dropped."""
     if len(blocks) == 1:
         return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
     order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
@@ -233,11 +251,11 @@ def _closed_up(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """What one batch of records holds; ``records`` counts those consumed.
+class _RecordBatch:
+    """The contents of one batch of records; ``records`` is the number of consumed records.
 
-    ``is_cut``: more of them could be read, with other tables.
-    ``source`` has what was split over records, put together, at its end.
+    ``is_cut`` means that more of its records can be read with other tables. ``source`` ends with
+    the values that were joined from several records.
     """
 
     records: int
@@ -250,7 +268,7 @@ class _Read:
 
 
 def _before_change(view: RecordView, stop: int) -> int:
-    """Return where a batch ends: not before a piece or fragment, which would lose its change."""
+    """Return where a batch may end at or after ``stop``: not before a piece or fragment, which needs its change."""
     while stop < len(view):
         role = ROLE_OF[view.io_type[stop : stop + PEEK]]
         others = (role != Role.LARGE_OBJECT) & (role != Role.FRAGMENT)
@@ -260,40 +278,43 @@ def _before_change(view: RecordView, stop: int) -> int:
     return stop
 
 
-def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
+def _find(source: TrailBytes, finish: bool) -> RecordPlaces:
     try:
         return find_records(source.data, order=source.order, finish=finish)
     except DecodeError as error:
-        where = error.where
+        where = error.where  # relative to these bytes; report the offset in the file
         moved = Where(offset=source.base + (where.offset or 0), raw=where.raw)
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 
 
-def _read_batch(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
+def _read_batch(
+    source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool
+) -> _RecordBatch:
     view = view if state.wanted.undone else without_undone(view)
-    taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
-    is_cut = taken.cut < len(view)
-    view = taken.view
+    kept = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
+    is_cut = kept.cut < len(view)
+    view = kept.view
     require_sound(source, view)
     view = without_system_keys(source, view)
     role = view.role
     if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
-        # What is put together is copied to the end of the bytes: of the batch's own, not of all.
+        # Joined values are copied to the end of the bytes, which copies all of them: narrow them
+        # to those of this batch first.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.move(-start)
-    tables = find_tables(source, view, taken.tables)
+    tables = find_tables(source, view, kept.tables)
     operations = group(source, view, tables, more=more or is_cut)
-    whole, operations = join_fragments(source, operations)
-    whole, large = read_large_objects(whole, operations)
+    joined, operations = join_fragments(source, operations)
+    joined, large = read_large_objects(joined, operations)
     before = {TRANID: state.tx_id, LOGCSN: state.csn}
     tx_id, csn = carried_strings(source, view, before, is_open=state.tx_open)
     if operations.records:
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)
         state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
-    state = replace(state, tables=taken.tables)
+    state = replace(state, tables=kept.tables)
     first = operations.first
     none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
     transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
-    records = taken.taken(operations.records)
-    return _Read(records, whole, large, operations, transactions, state, is_cut)
+    records = kept.count_consumed(operations.records)
+    return _RecordBatch(records, joined, large, operations, transactions, state, is_cut)

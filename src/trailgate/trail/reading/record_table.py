@@ -1,6 +1,6 @@
-"""Records as rows: every type, known or not, with headers, tokens and data.
+"""Read records as a table with one row per record: headers, tokens and data of every type, known or not.
 
-Nothing is refused: what is wrong inside a record is the row's ``problem``.
+Nothing raises for a damaged record: its row describes the damage in the column ``problem``.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ UNSIGNED: Final = pa.decimal128(20, 0)  # Spark has no unsigned integers
 RECORDS_SCHEMA: Final = pa.schema(
     [
         ("position", _TEXT),  # 10 digits of file number and 10 of byte offset
-        ("length", _NUMBER),  # of the whole record
+        ("length", _NUMBER),  # of the complete record
         ("io_type", _NUMBER),
-        ("type_name", _TEXT),  # as Logdump has it
-        ("table", _TEXT),  # the name area's text, or what the table index means
+        ("type_name", _TEXT),  # as Logdump prints it
+        ("table", _TEXT),  # the name area's text, or the name of the table index
         ("table_index", _NUMBER),
         ("partition_index", _NUMBER),
         ("image", _TEXT),  # A after, B before
@@ -63,7 +63,7 @@ RECORDS_SCHEMA: Final = pa.schema(
         ("io_time", COMMIT_TIME),
         ("audit_pos", UNSIGNED),
         ("audit_rba", pa.int64()),
-        ("redo_address", _TEXT),  # of Oracle: sequence, block and offset
+        ("redo_address", _TEXT),  # Oracle: sequence, block and offset
         ("partition", _NUMBER),
         ("undo", _NUMBER),
         ("node", _NUMBER),
@@ -72,12 +72,12 @@ RECORDS_SCHEMA: Final = pa.schema(
         ("incomplete", _NUMBER),
         ("continued", _NUMBER),
         ("record_count", _NUMBER),
-        ("data_length", _NUMBER),  # as the header has it
+        ("data_length", _NUMBER),  # as stated in the header
         ("tokens", _MAP),
         ("user_tokens", _MAP),
-        ("data", pa.binary()),  # null: the record has none
-        ("ddl", _MAP),  # the fields of a DDL record by name; null for others
-        ("problem", _TEXT),  # null: nothing is wrong
+        ("data", pa.binary()),  # null: the record has no data
+        ("ddl", _MAP),  # the fields of a DDL record by name; null for other records
+        ("problem", _TEXT),  # null: no problem
     ]
 )
 _PLAIN: Final = (
@@ -86,10 +86,24 @@ _PLAIN: Final = (
 )  # fmt: skip
 _LETTERS: Final = ("image", "format")
 
+# The texts for a record's problems. The first row with one of the record's bits counts.
+_STRINGS: Final = (
+    (SHORT, "the record is too short for its header"),
+    (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
+    (HEADER_LENGTH, "the record header's length does not fit its record"),
+    (PART_OVER, "a part of the record exceeds it"),
+    (MISTYPED, "the partition byte is that of a data record, but the type is not"),
+    (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
+    (DATA_LENGTH, "the data are not as long as the header states"),
+)
+
+_TIME_PROBLEM: Final = pa.array([None, "the time is not in the years 1 to 9999"])
+_TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)])
+
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """Records as rows, and the tables known after the last of them."""
+    """Records as an Arrow batch, and the tables known after the last record."""
 
     batch: pa.RecordBatch
     tables: TrailTables
@@ -103,15 +117,15 @@ def record_table(
     *,
     oracle: bool = False,
 ) -> RecordTable:
-    """Return these records as rows; ``tables`` are those known before them.
+    """Return the records of ``view`` as a table. ``tables`` are the tables known before them.
 
-    With ``oracle``, AuditPos and AuditRBA are places in Oracle's redo log.
+    With ``oracle``, AuditPos and AuditRBA are formatted as an address in Oracle's redo log.
     """
     head = view.headers(source.data, source.order)
     names, index, known = _tables(source, view, tables)
     data, tokens, user = (_whole(view, part) for part in (view.data, view.tokens, view.user))
     token_maps, user_maps, problem = token_columns(source, tokens, user)
-    strange = undatable(view.io_time)
+    undated = undatable(view.io_time)
     has_data = (data.sizes > 0) | (view.problems & EMPTY_DATA != 0)
     columns: dict[str, Any] = {
         "position": format_positions(file_number, view.offsets + source.base),
@@ -121,14 +135,14 @@ def record_table(
         "table_index": index,
         "partition_index": _partition_index(source, view, head),
         "trans_ind": pa.array(view.indicator, _NUMBER),
-        "io_time": pa.array(view.io_time, mask=strange).view(COMMIT_TIME),
+        "io_time": pa.array(view.io_time, mask=undated).view(COMMIT_TIME),
         "audit_pos": _unsigned(head["audit_pos"]),
         "audit_rba": pa.array(head["audit_rba"].astype(np.int64)),
         "redo_address": _redo_addresses(view, head) if oracle else pa.nulls(len(view), _TEXT),
         "tokens": token_maps,
         "user_tokens": user_maps,
         "data": gather(source.buffer, data.starts, data.ends, nulls=~has_data),
-        "problem": pc.coalesce(_problems(view), problem, _STRANGE.take(pa.array(strange * 1))),
+        "problem": pc.coalesce(_problems(view), problem, _TIME_PROBLEM.take(pa.array(undated * 1))),
     }
     columns |= {name: pa.array(head[name].astype(np.int32)) for name in _PLAIN}
     columns |= {name: _LETTER.take(pa.array(head[name])) for name in _LETTERS}
@@ -138,21 +152,9 @@ def record_table(
 
 
 def _whole(view: RecordView, part: Spans) -> Spans:
-    """Return a part of each record, empty where it runs over the record's end."""
+    """Return a part's span for each record, empty if the part exceeds the record."""
     over = (view.problems & PART_OVER != 0) & (part.ends == view.offsets + view.lengths - FRAME)
     return Spans(part.starts, np.where(over, part.starts, part.ends)) if over.any() else part
-
-
-# By these bits of a record's problems, the first that fits.
-_STRINGS: Final = (
-    (SHORT, "the record is too short for its header"),
-    (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
-    (HEADER_LENGTH, "the record header's length does not fit its record"),
-    (PART_OVER, "a part of the record runs over it"),
-    (MISTYPED, "the partition byte is that of a data record, the type is not"),
-    (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
-    (DATA_LENGTH, "the data are not as long as the header states"),
-)
 
 
 def _problems(view: RecordView) -> pa.Array:
@@ -165,18 +167,24 @@ def _problems(view: RecordView) -> pa.Array:
 def _tables(
     source: TrailBytes, view: RecordView, tables: TrailTables
 ) -> tuple[pa.Array, pa.Array, TrailTables]:
-    """Return the table of each record, its index where it has one, and the tables then known."""
-    found = find_names(source, view)
-    index = found.indexes()
+    """Return the table name and the table index of each record, and the tables known after them."""
+    names_of_records = find_names(source, view)
+    index = names_of_records.indexes()
     rows = np.flatnonzero(index >= 0)
-    strings = pa.array([*found.strings(lambda _: None), None], _TEXT)
-    strings = strings.take(pa.array(np.where(found.codes < 0, len(found.names), found.codes)))
+    strings = pa.array([*names_of_records.strings(lambda _: None), None], _TEXT)
+    strings = strings.take(
+        pa.array(
+            np.where(
+                names_of_records.codes < 0, len(names_of_records.names), names_of_records.codes
+            )
+        )
+    )
     names = np.full(len(view), None, object)
     done = 0
     for row in np.flatnonzero(view.io_type == IO_METADATA).tolist():
         later = _with_record(source, int(view.offsets[row]), tables)
         if len(later.tables) == len(tables.tables) and later.tables is not tables.tables:
-            # An index may mean something else from here on.
+            # A known index may change its meaning here: name the rows so far by its old meaning.
             _name_rows(names, rows[(rows >= done) & (rows < row)], index, tables)
             done = row
         tables = later
@@ -187,16 +195,16 @@ def _tables(
 
 
 def _name_rows(names: Any, rows: Longs, index: Any, tables: TrailTables) -> None:
-    """Set the names of rows by their index; one that is not known has no name."""
+    """Set the names of rows by their table index. An unknown index leaves the name null."""
     used = index[rows]
     for number in np.unique(used).tolist():
         if number in tables.tables:
             names[rows[used == number]] = tables.tables[number].name
 
 
-def _with_record(source: TrailBytes, place: int, tables: TrailTables) -> TrailTables:
+def _with_record(source: TrailBytes, offset: int, tables: TrailTables) -> TrailTables:
     try:
-        record = decode_record(source.data, place, order=source.order, base=source.base)
+        record = decode_record(source.data, offset, order=source.order, base=source.base)
     except DecodeError:
         return tables
     return tables.with_record(record)
@@ -204,28 +212,29 @@ def _with_record(source: TrailBytes, place: int, tables: TrailTables) -> TrailTa
 
 def _partition_index(source: TrailBytes, view: RecordView, head: Structs) -> pa.Array:
     both = BY_TABLE | BY_PARTITION
-    there = (view.partition & both == both) & (head["h_length"] == H_FIXED + 4)
+    has_index = (view.partition & both == both) & (head["h_length"] == H_FIXED + 4)
     index = np.zeros(len(view), np.int32)
-    rows = np.flatnonzero(there)
+    rows = np.flatnonzero(has_index)
     index[rows] = source.order.words(source.data, "u2")[view.offsets[rows] + NAME_AT + 2]
-    return pa.array(index, mask=~there)
+    return pa.array(index, mask=~has_index)
 
 
 def _redo_addresses(view: RecordView, head: Structs) -> pa.Array:
-    """Return where changes and their pieces are in Oracle's redo log."""
+    """Return the redo log address of changes and their pieces; null for other records."""
     of_changes = (view.role >= Role.CHANGE) & (view.role <= Role.FRAGMENT)
     rows = zip(of_changes, head["audit_rba"].tolist(), head["audit_pos"].tolist(), strict=True)
-    return pa.array([redo_address(*place) if is_one else None for is_one, *place in rows], _TEXT)
+    return pa.array([redo_address(*at) if is_change else None for is_change, *at in rows], _TEXT)
 
 
 def _unsigned(numbers: npt.NDArray[np.uint64]) -> pa.Array:
+    # A decimal128 is 16 bytes, little-endian: the u64, then eight zeros.
     halves = np.zeros((len(numbers), 2), "<u8")
     halves[:, 0] = numbers
     return pa.Array.from_buffers(UNSIGNED, len(numbers), [None, pa.py_buffer(halves)])
 
 
 def _ddl(data: pa.Array, rows: Mask) -> pa.Array:
-    """Return the fields of DDL records; text that has none as ``text``."""
+    """Return the fields of DDL records. Text without fields is the field ``text``."""
     if not rows.any():
         return pa.nulls(len(data), _MAP)
     values: list[list[tuple[str, str]] | None] = [None] * len(data)
@@ -244,5 +253,3 @@ def _letter(code: int) -> str:
 
 
 _LETTER: Final = pa.array([_letter(code) for code in range(256)])
-_STRANGE: Final = pa.array([None, "the time is in no year from 1 to 9999"])
-_TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)])

@@ -1,7 +1,12 @@
-"""The tokens of many records at once: GGS tokens and user tokens, as map columns (trail format §9).
+"""Read the tokens of many records: GGS tokens and user tokens as map columns (trail format §9).
 
-One pass finds the first token of an id, or all of them. Ids of transactions are carried forward to the records after the first one. What few records have (the mark
-of a backout, a system key before the data) is read for them alone. What is wrong with tokens is reported, not raised.
+A GGS token such as LOGCSN is found in one pass over all records. Transaction ids are carried
+forward, because only the first record of a transaction has them. User tokens are pairs of name and
+value. Rare properties (an undo flag, a system key before the data) are read only from the records
+that have them, and are shown as tokens too.
+
+Functions for readers raise DecodeError for invalid tokens. `find_token` and `token_columns` report
+them instead.
 """
 
 from __future__ import annotations
@@ -35,35 +40,45 @@ from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UND
 from trailgate.trail.records.record import tokens_between
 from trailgate.trail.records.record_view import RecordView
 
+UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
+
+NAMES: Final = pa.array([token_name(code) for code in range(256)])
+
+_MAP: Final = pa.map_(pa.string(), pa.string())
+Pairs = list[tuple[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTokens:
-    """Tokens with names of their own, in order of their records."""
+    """Tokens with a name and a value, in order of their records."""
 
     record: Longs
     names: pa.Array
     values: pa.Array
 
     def strings(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
-        """Return a token of each operation, null where it has none; None where none has it.
+        """Return the value of one token for each operation (null if it has none), or None if no operation has it.
 
-        ``operation`` names the operation of each record; of several records of one, the first counts.
+        ``operation`` is the operation of each record. If several records of one operation have the
+        token, the first counts.
         """
         rows = np.flatnonzero(np.asarray(pc.equal(self.names, name)))
         rows = rows[operation[self.record[rows]] >= 0]
         if not len(rows):
             return None
+        # Assign in reverse order, so that the first token of an operation is written last.
         slots = np.full(operations, -1, np.int64)
         slots[operation[self.record[rows]][::-1]] = rows[::-1]
         return self.values.take(pa.array(slots, mask=slots < 0))
 
-    def and_then(self, other: NamedTokens) -> NamedTokens:
-        """Return these and others by record; of one record these come first."""
+    def merge(self, other: NamedTokens) -> NamedTokens:
+        """Merge these tokens with others by record. Within a record, these come first."""
         return _merge(self, other)
 
 
 def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
-    """Return the user tokens of records; None where none has any."""
+    """Return the user tokens of records, or None if no record has any."""
     rows = np.flatnonzero(areas.starts < areas.ends)
     if not len(rows):
         return None
@@ -71,6 +86,9 @@ def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
     bounds, area = _bounds(source, spans.starts, spans.ends)
     if not len(bounds):
         return _one_by_one(source, rows, spans.starts, spans.ends)
+    # Example: K 00 4 2 00 is the pair ("K", "42"): its NULs end the name and the value. An area is
+    # good if it has an even number of NULs and the last of them is its last byte. ``begins`` are
+    # the offsets of the strings: after the NUL before, or at the start of the area.
     counts = np.bincount(area, minlength=len(rows))
     last = np.cumsum(counts) - 1
     good = (counts > 0) & (counts % 2 == 0) & (spans.sizes <= MAX_BYTES)
@@ -98,25 +116,28 @@ def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
 
 
 def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
-    """Return where the NULs of these areas lie, and the area of each."""
+    """Return the offsets of the NULs in these areas, and the area of each."""
     low, high = int(starts[0]), int(ends[-1])
-    found = np.flatnonzero(source.data[low:high] == 0) + low
-    area = np.searchsorted(starts, found, "right") - 1
-    inside = found < ends[area]
-    return found[inside], area[inside]
+    nuls = np.flatnonzero(source.data[low:high] == 0) + low
+    area = np.searchsorted(starts, nuls, "right") - 1
+    inside = nuls < ends[area]  # others lie between two areas
+    return nuls[inside], area[inside]
 
 
 def _of_pairs(record: Longs, strings: pa.Array) -> NamedTokens:
+    """Return tokens from strings that alternate between names and values."""
     even = pa.array(np.arange(0, len(strings), 2))
     return NamedTokens(record, strings.take(even), strings.take(pc.add(even, 1)))
 
 
 def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
+    """Return payloads that do not fit the assumed layout as one token each, in hex."""
     return NamedTokens(record, pa.array([UNREAD] * len(raw), pa.string()), to_hex(raw, LOWER))
 
 
 def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
     record = np.concatenate([one.record, other.record])
+    # Stable: of one record, the tokens of ``one`` stay before those of ``other``.
     order = np.argsort(record, kind="stable")
     index = pa.array(order)
     names = pa.concat_arrays([one.names, other.names]).take(index)
@@ -125,7 +146,7 @@ def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
 
 
 def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
-    """Return tokens of areas of which some do not fit, looked at one by one."""
+    """Parse areas one by one, if some of them do not fit the assumed layout."""
     record, names, values = [], [], []
     for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         payload = source.data[start:end].tobytes()
@@ -138,12 +159,8 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
     return NamedTokens(np.array(record, np.int64), *kinds)
 
 
-UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
-NOTE: Final = IO_COMMENT  # a type of records that are not operations
-
-
 def without_undone(view: RecordView) -> RecordView:
-    """Return the records with backouts as notes, which are not operations but keep their place in transactions."""
+    """Turn backouts into notes, which are not operations but still belong to their transactions."""
     rows = view.with_marks(UNDO)
     if not len(rows):
         return view
@@ -153,7 +170,7 @@ def without_undone(view: RecordView) -> RecordView:
 
 
 def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
-    """Return the records with data that begin after their system keys."""
+    """Return the records with their data spans starting after the system key."""
     rows = view.with_marks(SYSTEM_KEY)
     if not len(rows):
         return view
@@ -163,29 +180,29 @@ def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
 
 
 def mark_tokens(source: TrailBytes, view: RecordView, records: int) -> NamedTokens | None:
-    """Return the marks of the first records as tokens; None where none has one."""
-    found = []
+    """Return undo flags and system keys of the first ``records`` records as tokens, or None if there are none."""
+    tokens = []
     for row in view.with_marks(UNDO | SYSTEM_KEY).tolist():
         at, key_at = int(view.offsets[row]), int(view.name_ends[row]) + FRAME
         if row >= records:
             break
         if view.marks[row] & UNDO:
-            found.append((row, UNDO_TOKEN, str(source.data[at + UNDO_AT])))
+            tokens.append((row, UNDO_TOKEN, str(source.data[at + UNDO_AT])))
         if view.marks[row] & SYSTEM_KEY:
-            # A byte of an array is a number of 8 bits, and so is what is added to it.
+            # int() first: a numpy uint8 would make the sum overflow.
             key = source.data[key_at : key_at + int(source.data[at + SYSTEM_KEY_AT])]
-            found.append((row, SYSTEM_KEY_TOKEN, key.tobytes().hex().upper()))
-    if not found:
+            tokens.append((row, SYSTEM_KEY_TOKEN, key.tobytes().hex().upper()))
+    if not tokens:
         return None
-    rows, names, values = zip(*found, strict=True)
+    rows, names, values = zip(*tokens, strict=True)
     return NamedTokens(np.array(rows, np.int64), pa.array(names), pa.array(values))
 
 
 @dataclass(frozen=True, slots=True)
 class FoundToken:
-    """The payload of the first token of an id in each area, at -1 where it has none.
+    """The payload span of the first token with an id in each area; -1 if it has none.
 
-    ``faults`` are the areas that tokens do not fill exactly.
+    ``faults`` marks the areas that tokens do not fill exactly.
     """
 
     spans: Spans
@@ -199,7 +216,7 @@ class FoundToken:
 
 @dataclass(frozen=True, slots=True)
 class ListedTokens:
-    """Tokens by group and id: the group, the id and the payload of each."""
+    """Tokens sorted by group and id: the group, id and payload span of each."""
 
     groups: Longs
     codes: Longs
@@ -207,7 +224,7 @@ class ListedTokens:
 
 
 def find_token(source: TrailBytes, areas: Spans, code: int) -> FoundToken:
-    """Return where the first token of an id lies in each area; raises nothing for areas with faults."""
+    """Find the first token with an id in each area. Never raises for damaged areas."""
     count = len(areas.starts)
     starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
     faults = np.empty(count, bool)
@@ -218,18 +235,19 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FoundToken:
 
 
 def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> ListedTokens:
-    """Return the tokens of the first areas; of an id that a group has twice, the first.
+    """List the tokens of the first ``len(groups)`` areas. If a group repeats an id, its first token counts.
 
-    ``groups`` is the group of each area, ascending; areas of a negative one are left out. Raises DecodeError for a token
-    that runs over its area.
+    ``groups`` is the ascending group of each area; areas of a negative group are skipped. Raises
+    DecodeError for a token that exceeds its area.
     """
+    # Each token has at least a frame, so there cannot be more.
     room = int(areas.sizes[: len(groups)].sum()) // FRAME
     owners, codes, starts, ends = (np.empty(room, np.int64) for _ in range(4))
-    count, bad, place = kernels.list_tokens(
+    count, bad, offset = kernels.list_tokens(
         source.data, areas.starts, areas.ends, source.big, groups, owners, codes, starts, ends
     )
     if bad >= 0:
-        raise _overrun(source, (place, int(areas.ends[bad])))
+        raise _overrun(source, (offset, int(areas.ends[bad])))
     return ListedTokens(owners[:count], codes[:count], Spans(starts[:count], ends[:count]))
 
 
@@ -237,11 +255,8 @@ def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
     return source.error("a token runs over the token area", span)
 
 
-NAMES: Final = pa.array([token_name(code) for code in range(256)])
-
-
 def _text_bytes() -> Longs:
-    """Return how many bytes of a token are its text, by id; -1 for a token that is not text."""
+    """Return by id how many payload bytes of a token are its text, or -1 if the token is not text."""
     table = np.full(256, -1, np.int64)
     for row in GGS_TOKEN_ROWS:
         if row.is_text:
@@ -255,9 +270,9 @@ _TEXT_BYTES: Final = _text_bytes()
 
 @dataclass(frozen=True, slots=True)
 class CarriedStrings:
-    """Where each record's text of a token lies, its own or that of its transaction; ``nulls`` have none.
+    """A token's text for each record: its own, or that of its transaction. ``nulls`` marks records without one.
 
-    The first ``leading`` records have the text ``before``, known from earlier ones.
+    The first ``leading`` records have the text ``before``, which is known from earlier records.
     """
 
     source: TrailBytes
@@ -271,13 +286,14 @@ class CarriedStrings:
         chosen = dense(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
+        # The number of chosen rows among the leading records.
         leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
         if not leading or self.before is None:
             return strings
         return pa.concat_arrays([pa.array([self.before] * leading), strings.slice(leading)])
 
     def at(self, row: int) -> str | None:
-        """Return the text of a record."""
+        """Return the string of one record."""
         if row < self.leading:
             return self.before
         if self.nulls[row]:
@@ -293,10 +309,10 @@ class CarriedStrings:
 def carried_strings(
     source: TrailBytes, view: RecordView, before: Mapping[int, str | None], *, is_open: bool
 ) -> list[CarriedStrings]:
-    """Return the strings of each id, which the first record of a transaction has and the others share.
+    """For each id, carry the token of a transaction's first record to its other records.
 
-    ``before`` has, by id, that of a transaction that is open before the first record. A transaction that begins without
-    the token has none.
+    ``before`` maps each id to the text of the transaction that is open before the first record. A
+    transaction that begins without the token has none.
     """
     count, ids = len(view), np.array(list(before), np.int64)
     starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)
@@ -319,9 +335,9 @@ def carried_strings(
         list_tokens(source, areas, np.arange(count))  # raises
     carried = []
     for i, text in enumerate(before.values()):
-        own = slice(i * count, (i + 1) * count)
-        spans = Spans(starts[own], ends[own])
-        carried.append(CarriedStrings(source, spans, nulls[own], int(leading[i]), text))
+        column = slice(i * count, (i + 1) * count)
+        spans = Spans(starts[column], ends[column])
+        carried.append(CarriedStrings(source, spans, nulls[column], int(leading[i]), text))
     return carried
 
 
@@ -334,13 +350,14 @@ def _strings(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None 
 
 
 def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
-    """Return the tokens' strings; raw bytes, and the payload of an id that is not public, in hex."""
-    bytes_ = _TEXT_BYTES[codes]
-    known = bytes_ >= 0
-    ends = np.where(known & (spans.sizes > bytes_), spans.starts + bytes_, spans.ends)
+    """Return the text of tokens. Raw bytes, and payloads of ids that are not public, are returned in hex."""
+    text_bytes = _TEXT_BYTES[codes]
+    known = text_bytes >= 0
+    ends = np.where(known & (spans.sizes > text_bytes), spans.starts + text_bytes, spans.ends)
     values = _strings(source, spans.starts, ends, None if known.all() else ~known)
     if known.all():
         return values
+    # Format the others in hex. slots is the index of each among these: known 1 0 1 0 -> slots . 0 . 1
     raw = gather(source.buffer, spans.starts[~known], ends[~known])
     slots = np.where(known, 0, np.cumsum(~known) - 1)
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
@@ -353,15 +370,15 @@ def token_maps(
     operations: int,
     user: NamedTokens | None = None,
 ) -> pa.Array:
-    """Return one map an operation; ``operation`` names the operation of each record.
+    """Build one map per operation from GGS tokens, followed by user tokens.
 
-    Records of one operation share a map; of a token that two of them have, the first counts.
-    Records beyond ``operation``, or whose operation is negative, are left out. User tokens follow; one with a GGS
-    token's name begins with USER:.
+    ``operation`` is the operation of each record; records beyond it, or with a negative operation,
+    are skipped. The records of one operation share a map, and the first of two equal names counts.
+    A user token that has the name of a GGS token gets the prefix ``USER:``.
     """
-    found = list_tokens(source, areas, operation)
-    values = _values(source, found.codes, found.spans)
-    maps = _Maps(found.groups, NAMES.take(pa.array(found.codes)), values)
+    tokens = list_tokens(source, areas, operation)
+    values = _values(source, tokens.codes, tokens.spans)
+    maps = _Maps(tokens.groups, NAMES.take(pa.array(tokens.codes)), values)
     if user is not None:
         maps = _with_user(maps, user, operation)
     offsets = np.zeros(operations + 1, np.int32)
@@ -371,7 +388,7 @@ def token_maps(
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """Each pair's operation, ascending, its key and its value."""
+    """Pairs of maps in columns: the operation of each pair, ascending, its key and its value."""
 
     owner: Longs
     keys: pa.Array
@@ -379,15 +396,16 @@ class _Maps:
 
 
 def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
-    mine = operation[user.record]
-    rows = np.flatnonzero(mine >= 0)
+    owner_of_token = operation[user.record]
+    rows = np.flatnonzero(owner_of_token >= 0)
     names = user.names.take(pa.array(rows))
-    taken = pc.is_in(names, value_set=NAMES)
-    names = pc.if_else(taken, pc.binary_join_element_wise("USER:", names, ""), names)
-    owner = np.concatenate([maps.owner, mine[rows]])
+    is_ggs_name = pc.is_in(names, value_set=NAMES)
+    names = pc.if_else(is_ggs_name, pc.binary_join_element_wise("USER:", names, ""), names)
+    owner = np.concatenate([maps.owner, owner_of_token[rows]])
     keys = pa.concat_arrays([maps.keys, names])
     items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])
-    # A map has each key once: of equal ones the first counts.
+    # Keep each key of a map once: the first pair with the same operation and key.
+    # A key's code is below len(keys), so owner * (len(keys) + 1) + code is unique per owner and key.
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     _, first = np.unique(owner * (len(keys) + 1) + codes, return_index=True)
     first.sort()
@@ -396,14 +414,10 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     return _Maps(owner[order], keys.take(index), items.take(index))
 
 
-_MAP: Final = pa.map_(pa.string(), pa.string())
-Pairs = list[tuple[str, str]]
-
-
 def token_columns(
     source: TrailBytes, tokens: Spans, user: Spans
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the GGS tokens and the user tokens of every record, and what is wrong with them."""
+    """Return the GGS tokens and the user tokens of every record, and the problems with them."""
     count = len(tokens.starts)
     users = _user_maps(source, user, count)
     try:
@@ -415,18 +429,18 @@ def token_columns(
 
 
 def _user_maps(source: TrailBytes, areas: Spans, count: int) -> pa.Array:
-    found = named_tokens(source, areas)
-    if found is None:
+    user = named_tokens(source, areas)
+    if user is None:
         offsets = pa.array(np.zeros(count + 1, np.int32))
         return pa.MapArray.from_arrays(
             offsets, pa.array([], pa.string()), pa.array([], pa.string())
         )
-    offsets = np.searchsorted(found.record, np.arange(count + 1)).astype(np.int32)
-    return pa.MapArray.from_arrays(pa.array(offsets), found.names, found.values)
+    offsets = np.searchsorted(user.record, np.arange(count + 1)).astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), user.names, user.values)
 
 
 def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Array]:
-    """Return the tokens and the problems of records of which some are wrong."""
+    """Return the tokens and problems of records one by one, if some of them are damaged."""
     maps, problems = [], []
     for start, end in zip(areas.starts.tolist(), areas.ends.tolist(), strict=True):
         pairs, problem = _pairs(source, start, end)
@@ -437,11 +451,11 @@ def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Arr
 
 def _pairs(source: TrailBytes, start: int, end: int) -> tuple[Pairs, str | None]:
     try:
-        found = tokens_between(source.data, (start, end), source.order, source.base)
+        tokens = tokens_between(source.data, (start, end), source.order, source.base)
     except DecodeError as error:
         return [("T", source.data[start:end].tobytes().hex())], error.problem
     pairs: dict[str, str] = {}
-    for token, _ in found:
+    for token, _ in tokens:
         row = GGS_TOKENS_BY_ID.get(token.code)
         text = None
         if row is not None and row.is_text:

@@ -1,1 +1,1 @@
-"""The records of a trail: one by one, and many in one columnar view."""
+"""The records of a trail: parse one as a value, or many at once into columns."""

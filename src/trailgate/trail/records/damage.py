@@ -1,7 +1,8 @@
-"""Where a trail file cannot be read, and whether it is the file that its name states: one function decides each, and every reader, check and view asks it.
+"""Decide where a trail file cannot be read, and whether its header and its name state the same number.
 
-A record whose length reaches beyond the end of the file may still be being written, or its length may be damaged. It is
-damaged if a good record begins in the bytes that it claims.
+Every reader, check and view calls these functions, so all of them report the same damage. If a
+record's length reaches beyond the end of the file, either the record is still being written or its
+length is damaged. The length is damaged if a good record begins within the bytes that it claims.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from trailgate.trail.records.framing import length_at
 from trailgate.trail.records.record import LONGEST, Read, find_good
 
 UNFINISHED: Final = "the file ends inside a record"
-MISNUMBERED: Final = "the header states file number {}, and the name {}: another file of the trail was copied or renamed to this name"
+MISNUMBERED: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Bytes [start, end) of a file that are not records. ``is_followed``: a good record begins at ``end``, so they are damaged."""
+    """Bytes [start, end) of a file that are not records.
+
+    If ``is_followed``, a good record begins at ``end``, so the bytes are damaged. Otherwise ``end``
+    is the end of the file, and they may still be incomplete.
+    """
 
     start: int
     end: int
@@ -30,36 +35,42 @@ class Unreadable:
 
     @property
     def size(self) -> int:
-        """Return the number of bytes."""
+        """Return the number of unreadable bytes."""
         return self.end - self.start
 
     @property
     def sentence(self) -> str:
-        """Return the problem; if the length is damaged, with the bytes that are lost by it."""
+        """Describe the problem and, if a record follows, how many bytes are lost."""
         if not self.is_followed:
             return self.problem
         return f"{self.problem}: {self.size:,} bytes cannot be read, and a record follows at byte {self.end}"
 
 
-def unreadable_at(read: Read, place: int, size: int, order: ByteOrder) -> Unreadable:
-    """Return what is wrong at a place at which no complete record of a file of ``size`` bytes begins, up to the next good one."""
-    end = find_good(read, place + 1, size, order)
-    return Unreadable(place, end, _problem(read, place, size, order, end < size), end < size)
+def unreadable_at(read: Read, offset: int, size: int, order: ByteOrder) -> Unreadable:
+    """Describe the bytes at an offset where no complete record begins, up to the next good record.
+
+    ``size`` is the size of the file.
+    """
+    end = find_good(read, offset + 1, size, order)
+    return Unreadable(offset, end, _problem(read, offset, size, order, end < size), end < size)
 
 
 def other_number(header: FileHeader | None, number: int) -> int | None:
-    """Return the sequence number that a file's header states, if it is not the one of its name; None also if it states none."""
+    """Return the sequence number in the file header if it differs from the number in the file's name.
+
+    Returns None if they agree, or if there is no header or no number in it.
+    """
     stated = None if header is None else header.trail.seqno
     return None if stated == number else stated
 
 
-def _problem(read: Read, place: int, size: int, order: ByteOrder, is_followed: bool) -> str:
-    data = read(place, LONGEST)
+def _problem(read: Read, offset: int, size: int, order: ByteOrder, is_followed: bool) -> str:
+    data = read(offset, LONGEST)
     try:
-        length_at(data, place=0, order=order)
+        length_at(data, 0, order)
     except DecodeError as error:
         return error.problem
     if is_followed and len(data) >= FRAME:
         length = order.number(data[2:FRAME].tobytes())
-        return f"the record's length is damaged: it states {length} bytes, and the file has {size - place} from here on"
+        return f"the record's length is damaged: it states {length} bytes, and the file has {size - offset} from here on"
     return UNFINISHED

@@ -1,9 +1,12 @@
-"""Find where the records of a trail lie; nothing inside them is looked at.
+"""Find the records of a trail by their frames, and hold the bytes that are being read.
 
-A record is G (47 01), a u16 length of the whole object, ..., and the trailer Z (5A 01) that
-repeats info and length (trail format §2). Records follow each other without a gap, so one loop finds them all.
+A record is G (``47 01``), a u16 length of the complete object, its content, and the trailer Z (``5A
+01``) that repeats info and length (trail format §2). Records follow each other without a gap, so
+one loop hops from length to length and needs to read nothing inside them.
 
-The bytes of a trail that are being read, with their place in the file and what they are in.
+`TrailBytes` is one portion of a trail file. It maps each position back to its offset in the file
+for error messages, even for values that were joined from several records and copied to the end of
+the portion.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from trailgate.trail.records.kernels import MIN_RECORD
 INDICATOR_AT, IO_TYPE_AT = (
     2 * FRAME + HEAD_PLACES[name] for name in ("indicator", "io_type")
 )  # in a record
-FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin
+FOLLOWERS: Final = 3  # records that must follow before an offset counts as the start of a record
+
+SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPlaces:
-    """Where complete records lie: byte offsets and lengths, and the offset at which they end."""
+    """The offsets and lengths of complete records in the data, and the offset at which the last one ends."""
 
     offsets: Longs
     lengths: Longs
@@ -41,45 +46,48 @@ class RecordPlaces:
 def find_records(
     data: Octets, start: int = 0, *, order: ByteOrder = ByteOrder.BIG, finish: bool = False
 ) -> RecordPlaces:
-    """Return the complete records from ``start`` on; an unfinished last one is left out.
+    """Find the complete records from ``start`` on. An incomplete last record is excluded.
 
-    With ``finish`` an unfinished record raises TruncatedError. Bad framing raises DecodeError.
+    With ``finish`` an incomplete record raises TruncatedError. Bytes that are not a record raise
+    DecodeError.
     """
-    found = _found(data, start, order)
-    if found.end < len(data):
-        length_at(data, found.end, order)  # raises where no record can be
-    if finish and found.end < len(data):
+    records = _find(data, start, order)
+    if records.end < len(data):
+        length_at(data, records.end, order)  # raises if the bytes cannot be a record
+    if finish and records.end < len(data):
         raise TruncatedError(
             "the input ends inside a record",
-            where=Where(offset=found.end, raw=data[found.end : found.end + 64].tobytes()),
+            where=Where(offset=records.end, raw=data[records.end : records.end + 64].tobytes()),
         )
-    return found
+    return records
 
 
 def find_sound(data: Octets, order: ByteOrder) -> tuple[RecordPlaces, DecodeError | None]:
-    """Return the complete records up to bytes that are not a record, and what is wrong with those."""
-    found = _found(data, 0, order)
+    """Find the complete records up to the first bytes that are not a record, and the error for those bytes, if any."""
+    records = _find(data, 0, order)
     try:
-        length_at(data, found.end, order)
+        length_at(data, records.end, order)
     except DecodeError as error:
-        return found, error
-    return found, None
+        return records, error
+    return records, None
 
 
-def _found(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
+def _find(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
+    # No record is shorter than MIN_RECORD, so there cannot be more.
     room = max(0, len(data) - start) // MIN_RECORD
     offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
     big = order is ByteOrder.BIG
     count, end, _ = kernels.find_frames(data, start, big, _RECORD_INFO, offsets, lengths)
-    # Copies: views would keep the room for the most records that there could be.
+    # Copy, since a view would keep the complete array alive, which has room for the most
+    # records that fit into the data.
     return RecordPlaces(offsets[:count].copy(), lengths[:count].copy(), end)
 
 
 def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
-    """Return the byte order of the record at ``start``; None while it is not all there.
+    """Detect the byte order from the record at ``start``, or return None if the record is incomplete.
 
-    trail format §3: the order for which the first record's trailer is right; big-endian is tried
-    first. Raises DecodeError where neither fits.
+    trail format §3: it is the order in which the first record's trailer is right. Big-endian is
+    tried first. Raises DecodeError if neither order fits.
     """
     waiting = False
     first: DecodeError | None = None
@@ -96,54 +104,56 @@ def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
 
 
 def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
-    """Return the first offset from ``start`` on at which a record begins; -1 if there is none.
+    """Return the first offset from ``start`` on at which a record begins, or -1 if there is none.
 
-    A record counts if three more follow it without a gap, or as many as the data hold.
+    A record counts only if three more records follow it without a gap, or all records up to the end
+    of the data.
     """
     return int(kernels.find_chain(data, start, order is ByteOrder.BIG, _RECORD_INFO, FOLLOWERS))
 
 
 def find_typed(data: Octets, order: ByteOrder, io_type: int) -> Longs:
-    """Return the offsets of complete records of one type, without a look at the others.
+    """Return the offsets of complete records of one type without parsing the others.
 
-    Only what frames and header repeat is checked: bytes inside a record that look like a whole
-    record of that type are found as well.
+    Only the frames and the header's first byte are checked, so bytes inside a record that look like
+    a complete record of that type are found as well.
     """
     if len(data) <= IO_TYPE_AT:
         return np.zeros(0, np.int64)
-    # The type is the rarest of the bytes that must be right.
-    places = np.flatnonzero(data[IO_TYPE_AT:] == io_type)
-    places = places[(data[places] == RECORD) & (data[places + INDICATOR_AT] == INDICATOR)]
-    return np.array([p for p in places.tolist() if _whole(data, p, order)], np.int64)
+    # Search for the type first: of the bytes that must match, it is the rarest.
+    starts = np.flatnonzero(data[IO_TYPE_AT:] == io_type)
+    starts = starts[(data[starts] == RECORD) & (data[starts + INDICATOR_AT] == INDICATOR)]
+    return np.array([at for at in starts.tolist() if _is_complete(data, at, order)], np.int64)
 
 
-def _whole(data: Octets, place: int, order: ByteOrder) -> bool:
+def _is_complete(data: Octets, offset: int, order: ByteOrder) -> bool:
     try:
-        return data[place + FRAME] == HEADER and length_at(data, place, order) is not None
+        return data[offset + FRAME] == HEADER and length_at(data, offset, order) is not None
     except DecodeError:
         return False
 
 
-def length_at(data: Octets, place: int, order: ByteOrder) -> int | None:
-    """Return the length of the record there; None if it is not all there yet.
+def length_at(data: Octets, offset: int, order: ByteOrder) -> int | None:
+    """Return the length of the record at an offset, or None if the record is incomplete.
 
-    Raises DecodeError where no record can be.
+    Raises DecodeError if the bytes cannot be a record.
     """
-    head = data[place : place + FRAME].tobytes()
+    head = data[offset : offset + FRAME].tobytes()
+    # A first byte that is wrong is reported even if the frame is incomplete.
     if (head[:1] and head[0] != RECORD) or (head[1:] and head[1] not in RECORD_INFOS):
-        raise _bad_frame(data, place, "a record must begin with 47 01")
+        raise _bad_frame(data, offset, "a record must begin with 47 01")
     if len(head) < FRAME:
         return None
     length = order.number(head[2:])
     if length < MIN_RECORD:
-        raise _bad_frame(data, place, f"a record of {length} bytes is too short")
-    if place + length > len(data):
+        raise _bad_frame(data, offset, f"a record of {length} bytes is too short")
+    if offset + length > len(data):
         return None
-    tail = data[place + length - FRAME : place + length].tobytes()
+    tail = data[offset + length - FRAME : offset + length].tobytes()
     expected = bytes((TRAILER,)) + head[1:]
     if tail != expected:
         problem = f"the record's trailer should be {expected.hex(' ')}, not {tail.hex(' ')}"
-        raise _bad_frame(data, place, problem)
+        raise _bad_frame(data, offset, problem)
     return length
 
 
@@ -157,57 +167,57 @@ def _record_infos() -> npt.NDArray[np.bool_]:
 _RECORD_INFO: Final = _record_infos()
 
 
-def _bad_frame(data: Octets, place: int, problem: str) -> DecodeError:
-    raw = data[place : place + 64].tobytes()
+def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
+    raw = data[offset : offset + 64].tobytes()
     hint = "Is the trail damaged, or does reading begin inside a record?"
-    return DecodeError(problem, where=Where(offset=place, raw=raw), hint=hint)
-
-
-SPARE = 8  # bytes after appended data: no word is wider
+    return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
 
 
 def dense(rows: Longs) -> Longs | slice:
-    """Return ascending rows as a slice, which copies nothing, where they are the first ones without a gap."""
+    """Return rows 0, 1, ... n-1 as a slice, and all other ascending rows unchanged. A slice copies nothing."""
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where things lie in the data: [starts, ends), one slot a record."""
+    """The byte span [start, end) of one item per record."""
 
     starts: Longs
     ends: Longs
 
     @property
     def sizes(self) -> Longs:
-        """Return the bytes of each."""
+        """Return the size of each span in bytes."""
         return self.ends - self.starts
 
     def take(self, rows: Longs | slice) -> Spans:
-        """Return the slots of some rows."""
+        """Return the spans of some rows."""
         return Spans(self.starts[rows], self.ends[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where copied runs begin in extended data, ascending, and the offset that each was copied from.
+    """Where the copied runs at the end of the data come from.
 
-    What is split over records (fragments, large objects) is copied to the end of its batch, so that
-    everything else reads it like any other bytes.
+    Values that are split over several records (fragments, large objects) are joined at the end of
+    their batch, so that everything else reads them like other bytes. ``starts`` are the offsets of
+    the copies, ascending, and ``origins`` the offsets from which they were copied. With starts
+    [1000, 1010] and origins [20, 95], byte 1003 was copied from 23 and byte 1012 from 97.
     """
 
     starts: Longs
     origins: Longs
 
-    def of(self, place: int) -> int:
-        """Return the offset of the original data that a place in the extended data was copied from."""
-        run = int(np.searchsorted(self.starts, place, "right")) - 1
-        if run < 0:
-            return place
-        return int(self.origins[run]) + place - int(self.starts[run])
+    def original_offset(self, offset: int) -> int:
+        """Return the offset in the original data for an offset in the extended data."""
+        # The last run that begins at or before the offset.
+        run = int(np.searchsorted(self.starts, offset, "right")) - 1
+        if run < 0:  # before all runs: part of the original data
+            return offset
+        return int(self.origins[run]) + offset - int(self.starts[run])
 
-    def and_then(self, other: Origins) -> Origins:
-        """Return these runs and, after them, others."""
+    def append(self, other: Origins) -> Origins:
+        """Return these runs followed by the runs of ``other``."""
         return Origins(
             np.concatenate([self.starts, other.starts]),
             np.concatenate([self.origins, other.origins]),
@@ -219,10 +229,11 @@ NOT_EXTENDED = Origins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class TrailBytes:
-    """Bytes of a trail, as a buffer and as an array; ``base`` is their offset in the file.
+    """A portion of a trail file. ``base`` is its offset in the file.
 
-    ``charset`` is Python's name of the character set of strings; ``origins`` places bytes that were copied to the
-    end of the data.
+    ``buffer`` and ``data`` are the same bytes for Arrow and numpy. ``charset`` is Python's name for
+    the character set of strings. ``origins`` maps bytes that were copied to the end of the data
+    back to their origin.
     """
 
     buffer: pa.Buffer
@@ -234,31 +245,32 @@ class TrailBytes:
 
     @property
     def big(self) -> bool:
-        """Return whether numbers of the trail are big-endian."""
+        """Return whether the trail's numbers are big-endian."""
         return self.order is ByteOrder.BIG
 
     def error(
         self, problem: str, span: tuple[int, int], *, table: str | None = None, hint: str = ""
     ) -> DecodeError:
-        """Return an error about the bytes [start, end) of the data."""
+        """Return a DecodeError about the bytes [start, end) of the data, with their offset in the file."""
         start, end = span
         raw = self.data[start : max(start, end)].tobytes()
-        where = Where(offset=self.base + self.origins.of(start), table=table, raw=raw)
+        where = Where(offset=self.base + self.origins.original_offset(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
     def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
-        """Return these bytes with others at the end, and where each run of them begins.
+        """Append runs of new bytes. Returns the extended bytes and the offset of each run.
 
-        ``sizes`` are those of the runs, ``origins`` the places of what they were made of.
+        ``sizes`` are the sizes of the runs in ``raw``, and ``origins`` the offsets of the data that
+        they were built from.
         """
         ends = len(self.data) + np.cumsum(sizes)
-        places = ends - sizes
+        starts = ends - sizes
         data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])
-        known = self.origins.and_then(Origins(places, origins))
-        return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), places
+        known = self.origins.append(Origins(starts, origins))
+        return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
 
     def part(self, start: int, end: int) -> TrailBytes:
-        """Return the bytes [start, end) on their own."""
+        """Return the bytes [start, end) as a portion of their own."""
         return replace(
             self,
             buffer=self.buffer.slice(start, end - start),
@@ -267,19 +279,18 @@ class TrailBytes:
         )
 
     def extend(self, spans: Spans) -> tuple[TrailBytes, Longs]:
-        """Return these bytes with copies of some of them at the end, and where each copy begins."""
+        """Append copies of some spans. Returns the extended bytes and the offset of each copy."""
         ends = len(self.data) + np.cumsum(spans.sizes)
-        places = ends - spans.sizes
-        # Whoever reads a word at the last value's begin must not reach beyond the end.
+        copies = ends - spans.sizes
         data = np.zeros(int(ends[-1]) + SPARE, np.uint8)
         data[: len(self.data)] = self.data
-        for place, start, end in zip(places, spans.starts, spans.ends, strict=True):
-            data[place : place + end - start] = self.data[start:end]
-        origins = self.origins.and_then(Origins(places, spans.starts))
-        return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), places
+        for copy, start, end in zip(copies, spans.starts, spans.ends, strict=True):
+            data[copy : copy + end - start] = self.data[start:end]
+        origins = self.origins.append(Origins(copies, spans.starts))
+        return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), copies
 
 
 def trail_bytes(data: pa.Buffer | bytes | Octets, base: int, order: ByteOrder) -> TrailBytes:
-    """Return anything with a buffer as bytes of a trail that begin at an offset of the file."""
+    """Wrap bytes, a buffer or an array as trail bytes that begin at offset ``base`` of the file."""
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     return TrailBytes(buffer, octets(buffer), base, order)

@@ -1,7 +1,9 @@
-"""Loops over the records of a trail: where they lie, what their headers and parts are, their names and tokens.
+"""The loops over the records of a trail: their frames, headers, parts, names and tokens.
 
-Every loop checks its indexes against the end of the data or of the record, which ``find_frames`` has proven to be
-within the data; ``read_records`` refuses a record that is not.
+These functions are compiled by numba and get the data as one array of bytes. A record is addressed
+by its offset and length, its parts by spans [start, end) of the same array. Every loop checks its
+indexes against the end of the data or of the record. `find_frames` returns only records within the
+data, and `read_records` refuses others.
 """
 
 from __future__ import annotations
@@ -56,14 +58,14 @@ from trailgate.trail.records.record_problems import (
 )
 
 U64 = np.uint64
-AHEAD: Final = 4096  # bytes
+AHEAD: Final = 4096  # bytes that ``find_frames`` reads ahead
 CACHE_LINE: Final = 64
 MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 # Bits of a record type, by IOType, for ``read_records``.
 KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE, WITHOUT_COLUMNS, OTHER_LAYOUT = 1, 2, 4, 8, 16, 32
-# Bits of ``MARKS``: what few records have. Readers look at these alone.
+# Bits of ``MARKS``: rare properties. Readers handle the records that have any of them separately.
 UNDO, SYSTEM_KEY, UNLISTED = 1, 2, 4
-# Columns that ``read_records`` writes: u8 ones and int64 ones.
+# The columns that ``read_records`` writes: first those of u8, then those of int64.
 IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED, MARKS = range(6)
 UNDO_AT, SYSTEM_KEY_AT = 10, 38  # in a record
 (
@@ -86,17 +88,19 @@ CROWDED: Final = -2
 
 @inner
 def _half(data: Octets, at: int, big: bool) -> np.int64:
-    """Return the u16 at a place."""
+    """Return the u16 at an offset."""
     one, two = np.int64(data[at]), np.int64(data[at + 1])
     return (one << 8) | two if big else (two << 8) | one
 
 
 @inner
 def _long(data: Octets, at: int, big: bool) -> np.int64:
-    """Return the i64 at a place."""
+    """Return the i64 at an offset. ``big`` reverses the bytes of a little-endian load."""
     word = load8(data, at)
     if not big:
         return np.int64(word)
+    # Swap bytes in pairs, then pairs in fours, then the two halves:
+    # 01 02 03 04 .. -> 02 01 04 03 .. -> 04 03 02 01 .. -> reversed.
     word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | (
         (word & U64(0x00FF00FF00FF00FF)) << U64(8)
     )
@@ -108,7 +112,7 @@ def _long(data: Octets, at: int, big: bool) -> np.int64:
 
 @inner
 def _frame(data: Octets, at: int, big: bool, infos: Mask) -> int:
-    """Return the length of the record at a place, 0 while it is not all there, -1 where no record can be."""
+    """Return the length of the record at an offset, 0 if it is incomplete, or -1 if it cannot be a record."""
     size = len(data)
     if at < size and data[at] != RECORD:
         return -1
@@ -121,7 +125,7 @@ def _frame(data: Octets, at: int, big: bool, infos: Mask) -> int:
         return -1
     if at + length > size:
         return 0
-    # The trailer differs from the frame in its id alone.
+    # The trailer repeats the frame except for its id: 47 01 00 9C ... 5A 01 00 9C.
     tail = at + length - FRAME
     same = data[tail] == TRAILER and data[tail + 1] == data[at + 1]
     same = same and data[tail + 2] == data[at + 2] and data[tail + 3] == data[at + 3]
@@ -132,11 +136,10 @@ def _frame(data: Octets, at: int, big: bool, infos: Mask) -> int:
 def find_frames(
     data: Octets, start: int, big: bool, infos: Mask, offsets: Longs, lengths: Longs
 ) -> tuple[int, int, int]:
-    """Write where the complete records from ``start`` on lie; return how many they are and where the last ends.
+    """Write the offsets and lengths of the complete records from ``start`` on. Return their number and their end.
 
-    The walk ends at a record that is not complete and at bytes that are not a record. A record's place is known only once the
-    one before it has come from memory, so the loop reads ahead, which makes it seven times as fast; the third result, of the
-    bytes read so, is only there to keep the compiler from leaving that out.
+    The loop stops at an incomplete record and at bytes that are not a record. The third result has
+    no meaning: it keeps the compiler from dropping the reads ahead.
     """
     at = start
     count = 0
@@ -148,6 +151,8 @@ def find_frames(
         offsets[count] = at
         lengths[count] = length
         count += 1
+        # The offset of a record is known only when the one before it has arrived from memory.
+        # Touching one byte per cache line ahead hides this latency: seven times as fast.
         for line in range(at + AHEAD, min(at + AHEAD + length, len(data)), CACHE_LINE):
             touched |= data[line]
         at += length
@@ -156,22 +161,27 @@ def find_frames(
 
 @kernel()
 def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int) -> int:
-    """Return the first place from ``start`` on of a record that as many others follow, or all that the data hold; else -1."""
-    for place in range(start, len(data)):
-        at = place
+    """Return the first offset from ``start`` on where a record and ``followers`` more begin, or -1.
+
+    At the end of the data fewer followers are enough.
+    """
+    for start_of_chain in range(start, len(data)):
+        at = start_of_chain
         for _ in range(followers + 1):
             length = _frame(data, at, big, infos)
             if length <= 0:
                 break
             at += length
-        if at > place and length >= 0:
-            return place
+        # Good if at least one record was complete and the chain ended by its number of records
+        # or at the end of the data (length 0), not at bytes that are not a record (-1).
+        if at > start_of_chain and length >= 0:
+            return start_of_chain
     return -1
 
 
 @inner
 def _header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
-    """Return what keeps a header from being read."""
+    """Return the problems that make a header unreadable."""
     problems = 0
     if data[at + FRAME] != HEADER:
         problems |= NO_HEADER
@@ -184,7 +194,10 @@ def _header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
 
 @inner
 def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length: int) -> int:
-    """Return what is wrong with the fields of a header."""
+    """Return the problems of the fields of a readable header.
+
+    ``kind`` are the bits of the record type (``KNOWN`` and others).
+    """
     problems = 0
     partition, image = data[at + 9], data[at + 11]
     if not kind & KNOWN:
@@ -214,7 +227,7 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
 
 @inner
 def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
-    """Return what a record of rows has that few have."""
+    """Return the bits of rare properties: an undo flag, a system key, data that are not column lists."""
     marks = UNDO if data[at + UNDO_AT] else 0
     if kind & CHANGE and data[at + SYSTEM_KEY_AT]:
         marks |= SYSTEM_KEY
@@ -225,7 +238,7 @@ def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
 
 @inner
 def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs: Longs) -> None:
-    """Write the fields of a header that is as long as the shortest."""
+    """Write the header fields of record ``r``, which is long enough to have all of them."""
     count = len(small) // SMALL_COLUMNS
     small[IO_TYPE * count + r] = data[at + 14]
     small[IMAGE_CODE * count + r] = data[at + 11]
@@ -234,47 +247,52 @@ def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs:
     small[MARKS * count + r] = 0
     indicator = data[at + 36]
     if indicator > 3 and data[at + 32] <= 3:
-        indicator = data[at + 32]  # where one printed 11.2.1.0.1 record has it (trail format §5)
+        indicator = data[at + 32]  # one printed 11.2.1.0.1 record has it here (trail format §5)
     small[TRANSACTION * count + r] = indicator
     longs[IO_TIME * count + r] = _long(data, at + 16, big)
     longs[STATED_LENGTH * count + r] = _half(data, at + 12, big)
 
 
 @inner
-def _walk_parts(data: Octets, place: int, limit: int, big: bool) -> tuple[int, ...]:
-    """Return what is wrong with the parts of a record, and begin and end of D, T and U.
+def _walk_parts(data: Octets, offset: int, limit: int, big: bool) -> tuple[int, ...]:
+    """Return the problems of a record's parts and the spans of D, T and U.
 
-    D, T and U come in this order, each at most once, and there are no others.
+    D, T and U must come in this order, each at most once, and nothing else may follow.
     """
     problems = 0
+    # Example: 44 00 00 02 .. .. | 54 00 00 07 .. is D with two bytes, then T with seven.
+    # D, T and U have positions 1, 2 and 3, unknown ids have 0. Positions must increase: ``rank`` is
+    # the highest so far, and bit ``position`` of ``seen`` is set once the part was seen.
     rank = 0
     seen = 0
-    data_start = data_stop = place
+    data_start = data_stop = offset
     tokens_start = tokens_stop = user_start = user_stop = limit
-    while place < limit:
-        code = data[place]
-        start = min(place + FRAME, limit)
-        stop = place + FRAME + _half(data, place + 2, big)
+    while offset < limit:
+        code = data[offset]
+        start = min(offset + FRAME, limit)
+        stop = offset + FRAME + _half(data, offset + 2, big)
         if stop > limit:
             problems |= PART_OVER
             stop = limit
-        own = 1 if code == DATA else 2 if code == GGS_TOKENS else 3 if code == USER_TOKENS else 0
-        if own <= rank:
+        position = (
+            1 if code == DATA else 2 if code == GGS_TOKENS else 3 if code == USER_TOKENS else 0
+        )
+        if position <= rank:
             problems |= EXTRA_PART
-        rank = max(rank, own)
-        if not seen & (1 << own):
-            if own == 1:
+        rank = max(rank, position)
+        if not seen & (1 << position):
+            if position == 1:
                 data_start, data_stop = start, stop
-                if data[place + 1] != NORMAL:
+                if data[offset + 1] != NORMAL:
                     problems |= DATA_INFO
                 if start == stop:
                     problems |= EMPTY_DATA
-            elif own == 2:
+            elif position == 2:
                 tokens_start, tokens_stop = start, stop
-            elif own == 3:
+            elif position == 3:
                 user_start, user_stop = start, stop
-        seen |= 1 << own
-        place = stop
+        seen |= 1 << position
+        offset = stop
     return problems, data_start, data_stop, tokens_start, tokens_stop, user_start, user_stop
 
 
@@ -288,11 +306,17 @@ def read_records(
     small: Octets,
     longs: Longs,
 ) -> int:
-    """Write header fields, the places of parts and problems of records; return how many have a problem.
+    """Write the header fields, part spans and problems of records. Return the number of records with a problem.
 
-    ``small`` and ``longs`` hold ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns, one after another. A part that a record does
-    not have is empty; one that runs over its record ends with it. Returns ``OUTSIDE`` where a record is not within the data.
+    ``small`` and ``longs`` are ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns one after another:
+    field ``IO_TYPE`` of record r is ``small[IO_TYPE * count + r]``. A missing part has an empty
+    span, and a part that exceeds its record ends with it. Returns ``OUTSIDE`` if a record is not
+    within the data.
     """
+    # Example, a record of 56 bytes at offset 0:
+    #   47 01 00 38 | 48 00 00 26 | 45 .. (34 bytes of GHDR) .. "A.B" 00 | 44 00 00 02 .. | 5A 01 00 38
+    # ``name_end`` is 2 * FRAME + 0x26 = 46, the data of D are [50, 52), and ``limit`` is 52, where Z
+    # begins. No check reads beyond the ``limit`` of its record.
     count = len(offsets)
     faulty = 0
     for r in range(count):
@@ -341,6 +365,7 @@ def read_records(
 
 @inner
 def _same_bytes(data: Octets, one: int, two: int, size: int) -> bool:
+    """Return whether two spans of ``size`` bytes are equal: eight at a time, then the rest."""
     for k in range(0, size - 7, 8):
         if load8(data, one + k) != load8(data, two + k):
             return False
@@ -361,12 +386,16 @@ def number_names(
     firsts: Longs,
     slots: Longs,
 ) -> int:
-    """Write the number of each record's name, and the first record of each name; return how many names there are.
+    """Write the code of each record's name, and the first record of each name. Return the number of names.
 
-    Names are numbered in order of appearance; the number of a record that is not ``named`` is -1. A name is the bytes of the name
-    area, or of the table index that is there in its place. ``slots`` is a hash table, all -1,
-    of a power of two of slots; returns ``CROWDED`` where names fill more than half of it.
+    Names are numbered in order of appearance. Records that are not ``named`` get the code -1. A
+    name is the bytes of the name area, or the table index in its place. ``slots`` is a hash table:
+    a power of two of slots, all -1. Returns ``CROWDED`` if the names fill more than half of it.
     """
+    # Example: names A, A, B, A give codes 0, 0, 1, 0 and firsts 0, 2. A name is first compared with
+    # the previous record's, since runs of one table are long. Otherwise its hash is looked up: a slot
+    # has the code of a name, and ``firsts`` the record to compare with. The next free slot is always
+    # found, because half of the slots stay empty.
     count = 0
     last = -1
     mask = len(slots) - 1
@@ -405,6 +434,7 @@ def number_names(
 def _same_name(
     data: Octets, offsets: Longs, name_ends: Longs, partitions: Octets, one: int, two: int
 ) -> bool:
+    """Return whether two records have the same name bytes, or the same table index."""
     by_index = partitions[one] & BY_TABLE
     if by_index != partitions[two] & BY_TABLE:
         return False
@@ -427,29 +457,31 @@ def find_token(
     ends: Longs,
     faults: Mask,
 ) -> int:
-    """Write where the first token of an id lies in each area, -1 where it has none.
+    """Write the payload span of the first token with an id in each area, or -1 if it has none.
 
-    ``faults`` are the areas that tokens do not fill exactly; returns how many these are.
+    ``faults`` marks the areas that tokens do not fill exactly. Returns their number.
     """
+    # Example: looking for 36 in the area 4C 00 00 01 31 | 36 00 00 02 32 33 finds [9, 11). A length beyond the
+    # area ends the walk, and so does a frame that does not fit: ``stop`` is then set beyond the limit.
     faulty = 0
     for r in range(len(area_starts)):
-        place, limit = area_starts[r], area_ends[r]
+        offset, limit = area_starts[r], area_ends[r]
         starts[r] = -1
         ends[r] = -1
         faults[r] = False
-        if place < 0 or limit > len(data):
+        if offset < 0 or limit > len(data):
             return OUTSIDE
-        while place < limit:
-            start = place + FRAME
-            stop = limit + 1 if start > limit else start + _half(data, place + 2, big)
+        while offset < limit:
+            start = offset + FRAME
+            stop = limit + 1 if start > limit else start + _half(data, offset + 2, big)
             if stop > limit:
                 faulty += 1
                 faults[r] = True
                 break
-            if data[place] == code and starts[r] < 0:
+            if data[offset] == code and starts[r] < 0:
                 starts[r] = start
                 ends[r] = stop
-            place = stop
+            offset = stop
     return faulty
 
 
@@ -465,25 +497,28 @@ def list_tokens(
     starts: Longs,
     ends: Longs,
 ) -> tuple[int, int, int]:
-    """Write the tokens of records, by group and then by id; of an id that a group has twice, the first.
+    """Write the tokens of records, sorted by group and then by id. If a group repeats an id, its first token counts.
 
-    ``groups`` is the group of each record, ascending; records of a negative one are left out. Returns the number of tokens, and
-    record and place of a token that runs over its area; -1 where there is none.
+    ``groups`` is the ascending group of each record; records with a negative group are skipped.
+    Returns the number of tokens, and the record and offset of the first token that exceeds its
+    area, or -1 and -1.
     """
+    # Example: one group with a record of the tokens 36, 74 and a record of 4C, 36 becomes the ids
+    # 36, 4C, 74: insertion sort, since a group has few tokens. The second 36 is dropped.
     count = 0
-    first = 0  # token of the group
+    first = 0  # the group's first token
     for r in range(len(groups)):
-        place, limit = area_starts[r], area_ends[r]
-        if groups[r] < 0 or place < 0 or limit > len(data):
+        offset, limit = area_starts[r], area_ends[r]
+        if groups[r] < 0 or offset < 0 or limit > len(data):
             continue
         if count > first and owners[count - 1] != groups[r]:
             first = count
-        while place < limit:
-            start = place + FRAME
-            stop = limit + 1 if start > limit else start + _half(data, place + 2, big)
+        while offset < limit:
+            start = offset + FRAME
+            stop = limit + 1 if start > limit else start + _half(data, offset + 2, big)
             if stop > limit:
-                return count, r, place
-            code = np.int64(data[place])
+                return count, r, offset
+            code = np.int64(data[offset])
             slot = count
             while slot > first and codes[slot - 1] > code:
                 slot -= 1
@@ -493,7 +528,7 @@ def list_tokens(
                 owners[count] = groups[r]
                 codes[slot], starts[slot], ends[slot] = code, start, stop
                 count += 1
-            place = stop
+            offset = stop
     return count, -1, -1
 
 
@@ -511,33 +546,37 @@ def carry_tokens(
     nulls: Mask,
     leading: Longs,
 ) -> int:
-    """Write where each record's tokens of some ids lie, by id: its own first one of an id, or that of its transaction.
+    """Write the token of each id for each record: its own, or the last one earlier in its transaction.
 
-    ``nulls`` are the records without one: of a transaction that begins without the token, and of one that is open before the
-    first record, up to a token. ``leading`` is how many the latter are; they come first. Returns the first area that tokens do
-    not fill exactly, or -1.
+    ``starts``, ``ends`` and ``nulls`` have one column per id. A record is null if its transaction
+    has had no such token yet. ``leading`` counts, per id, the null records at the front that
+    continue a transaction from before the first record; the caller fills these in. Returns the
+    first area that tokens do not fill exactly, or -1.
     """
+    # Example: TransInd 1 | 0 1 2 | 3 with a TRANID token "a" in row 1 only. Row 0 continues an earlier
+    # transaction: null, leading = 1. Rows 1, 2 and 3 have "a". Row 4 is a transaction without
+    # the token: null, but not leading.
     count = len(area_starts)
     for i in range(len(ids)):
         leading[i] = 0
     for r in range(count):
         begins = not is_open or indicators[r] == 0 or indicators[r] == 3
         is_open = indicators[r] < 2
-        place, limit = area_starts[r], area_ends[r]
-        if place < 0 or limit > len(data):
+        offset, limit = area_starts[r], area_ends[r]
+        if offset < 0 or limit > len(data):
             return r
         for i in range(len(ids)):
             starts[i * count + r] = -1
-        while place < limit:
-            start = place + FRAME
-            stop = limit + 1 if start > limit else start + _half(data, place + 2, big)
+        while offset < limit:
+            start = offset + FRAME
+            stop = limit + 1 if start > limit else start + _half(data, offset + 2, big)
             if stop > limit:
                 return r
             for i in range(len(ids)):
                 slot = i * count + r
-                if data[place] == ids[i] and starts[slot] < 0:
+                if data[offset] == ids[i] and starts[slot] < 0:
                     starts[slot], ends[slot], nulls[slot] = start, stop, False
-            place = stop
+            offset = stop
         for i in range(len(ids)):
             slot = i * count + r
             if starts[slot] >= 0:
@@ -545,8 +584,10 @@ def carry_tokens(
             if begins or r == 0:
                 starts[slot], ends[slot], nulls[slot] = 0, 0, True
             else:
+                # As in the record before: slots of one id are neighbors.
                 starts[slot], ends[slot] = starts[slot - 1], ends[slot - 1]
                 nulls[slot] = nulls[slot - 1]
+            # All rows so far are leading ones, and this row has no token either.
             if not begins and leading[i] == r:
                 leading[i] += 1
     return -1

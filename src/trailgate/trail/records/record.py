@@ -1,7 +1,11 @@
-"""One record as a value, with everything in it, and back to the same bytes; and where reading can continue after damage.
+"""Parse one record into a value, encode it to the same bytes, and find the next record after damage.
 
-This is the slow, complete way, for what looks at single records: Logdump, the analyzer, checks, rare records. Bulk work reads headers and columns of many
-records at once (``record_view``). After damage a record must be sound inside, and one more must follow, so that little between two damaged places is lost.
+This is the slow, complete way for single records: Logdump, `trailgate analyze`, checks and rare
+record types. Bulk readers parse the headers and columns of many records at once (``record_view``).
+
+After damage, reading continues at the next good record: its parts must be valid, and another record
+or the end of the data must follow it. Two records in a row are enough, so that little between two
+damaged spots is lost.
 """
 
 from __future__ import annotations
@@ -47,6 +51,28 @@ from trailgate.trail.records.framing import find_order, length_at
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
+_FIELDS: Final = (
+    "partition",
+    "undo",
+    "image",
+    "io_type",
+    "node",
+    "audit_pos",
+    "audit_rba",
+    "trans_ind",
+    "format",
+    "syskey_length",
+    "incomplete",
+    "continued",
+    "record_count",
+)
+
+# Reads up to ``length`` bytes at ``offset`` of a file; fewer at its end.
+Read = Callable[[int, int], Octets]
+
+LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
+SEARCHED: Final = 1 << 20  # bytes searched at once
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -59,13 +85,13 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TrailRecord:
-    """A record. The members from ``partition`` to ``record_count`` are GHDR's (trail format §5).
+    """One record with all its parts. ``partition`` to ``record_count`` are the fields of GHDR (trail format §5).
 
-    ``offset`` is the record's place in its file, ``io_time`` microseconds since 1970 UTC. ``name`` is
-    the name area's text, or None where the record names its table by ``table_index``; ``after_name``
-    are bytes after the name's NUL, which partition name records alone have. None for
-    ``data``, ``tokens`` or ``user``: the record has no such part; ``others`` are parts
-    of unknown ids.
+    ``offset`` is the record's offset in its file, and ``io_time`` is microseconds since 1970 UTC.
+    ``name`` is the text of the name area, or None if the record has a ``table_index`` instead.
+    ``after_name`` are the bytes after the name's NUL, which only partition name records have.
+    ``data``, ``tokens`` and ``user`` are None if the record has no such part. ``others`` are parts
+    with unknown ids.
     """
 
     io_type: int
@@ -94,82 +120,65 @@ class TrailRecord:
     order: ByteOrder = ByteOrder.BIG
     offset: int = 0
     length: int = 0
-    moved: bool = False  # TransInd comes before AuditRBA, as one release has them (trail format §5)
+    moved: bool = False  # TransInd precedes AuditRBA, as in one release (trail format §5)
 
     @property
     def metadata_indexes(self) -> tuple[int, int]:
-        """Return AuditRBA as the two indexes it holds in a metadata record (trail format §5.3)."""
+        """Return AuditRBA as the two u16 indexes that it holds in a metadata record (trail format §5.3)."""
         raw = self.order.raw(self.audit_rba, 4)
         return self.order.number(raw[:2]), self.order.number(raw[2:])
 
     def token(self, code: int) -> bytes | None:
-        """Return the payload of the first GGS token of that id, or None."""
-        for found in self.tokens or ():
-            if found.code == code:
-                return found.payload
+        """Return the payload of the first GGS token with an id, or None."""
+        for each in self.tokens or ():
+            if each.code == code:
+                return each.payload
         return None
 
 
-_FIELDS: Final = (
-    "partition",
-    "undo",
-    "image",
-    "io_type",
-    "node",
-    "audit_pos",
-    "audit_rba",
-    "trans_ind",
-    "format",
-    "syskey_length",
-    "incomplete",
-    "continued",
-    "record_count",
-)
-
-
 def decode_record(
-    data: Any, place: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
+    data: Any, offset: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
 ) -> TrailRecord:
-    """Return the record at ``place``; ``base`` is the offset of ``data`` in the file.
+    """Decode the record at ``offset`` of ``data``, which begins at offset ``base`` of the file.
 
-    Raises TruncatedError where the data end inside it and DecodeError, with the offset in the
-    file, where a part of it is wrong.
+    Raises TruncatedError if the data end inside the record. Raises DecodeError, with the offset in
+    the file, if a part of it is wrong.
     """
     raw = octets(data)
-    length = length_at(raw, place, order)
+    length = length_at(raw, offset, order)
     if length is None:
-        where = Where(offset=base + place, raw=raw[place : place + 64].tobytes())
+        where = Where(offset=base + offset, raw=raw[offset : offset + 64].tobytes())
         raise TruncatedError("the input ends inside a record", where=where)
-    parts = tokens_between(raw, (place + FRAME, place + length - FRAME), order, base)
+    parts = tokens_between(raw, (offset + FRAME, offset + length - FRAME), order, base)
     if not parts or parts[0][0].code != HEADER:
-        raise _bad("a record must begin with its header (48)", raw, (place, place + length), base)
+        raise _bad("a record must begin with its header (48)", raw, (offset, offset + length), base)
     head, at = parts[0]
     record = _header(head.payload, order, (raw, at, base))
     others: list[Token] = []
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part, start in parts[1:]:
-        if part.code == DATA and "data" not in found:
-            found["data"] = part.payload
-        elif part.code == GGS_TOKENS and "tokens" not in found:
+        if part.code == DATA and "data" not in values:
+            values["data"] = part.payload
+        elif part.code == GGS_TOKENS and "tokens" not in values:
             inner = tokens_between(raw, (start, start + len(part.payload)), order, base)
-            found["tokens"] = tuple(one for one, _ in inner)
-        elif part.code == USER_TOKENS and "user" not in found:
-            found["user"] = part.payload
+            values["tokens"] = tuple(one for one, _ in inner)
+        elif part.code == USER_TOKENS and "user" not in values:
+            values["user"] = part.payload
         else:
             others.append(part)
     return replace(
         record,
-        **found,
+        **values,
         others=tuple(others),
-        info=int(raw[place + 1]),
+        info=int(raw[offset + 1]),
         order=order,
-        offset=base + place,
+        offset=base + offset,
         length=length,
     )
 
 
 def encode_record(record: TrailRecord) -> bytes:
-    """Return the record's bytes; raises EncodeError where a part is too long."""
+    """Encode the record. Raises EncodeError if a part or the record is too long."""
     order = record.order
     parts = [token(HEADER, encode_header_area(record), order=order)]
     if record.data is not None:
@@ -188,7 +197,7 @@ def encode_record(record: TrailRecord) -> bytes:
 
 
 def encode_header_area(record: TrailRecord) -> bytes:
-    """Return the payload of H: the fixed bytes and the name area."""
+    """Encode the payload of H: the fixed bytes and the name area."""
     model = np.zeros(1, RECORD_HEADS[record.order])
     for name in _FIELDS:
         model[name] = getattr(record, name)
@@ -198,8 +207,8 @@ def encode_header_area(record: TrailRecord) -> bytes:
     fixed = model.tobytes()[-H_FIXED:]
     if record.moved:
         at = MOVED_AT - NAME_AT + H_FIXED
-        own = bytes((record.trans_ind,)) + record.audit_rba.to_bytes(4, "big")
-        fixed = fixed[:at] + own + fixed[at + len(own) :]
+        moved = bytes((record.trans_ind,)) + record.audit_rba.to_bytes(4, "big")
+        fixed = fixed[:at] + moved + fixed[at + len(moved) :]
     if record.name is not None:
         return fixed + record.name.encode() + b"\0" + record.after_name
     area = record.order.raw(record.table_index or 0, 2)
@@ -211,17 +220,17 @@ def encode_header_area(record: TrailRecord) -> bytes:
 def tokens_between(
     raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
 ) -> list[tuple[Token, int]]:
-    """Return the tokens that fill [start, end), each with where its payload starts."""
+    """Return the tokens that fill [start, end), each with the offset of its payload."""
     begin, stop = span
-    found, problem = find_tokens(raw[begin:stop].tobytes(), order)
+    tokens, problem = find_tokens(raw[begin:stop].tobytes(), order)
     if problem:
-        raise _bad(problem, raw, (begin + (found[-1].end if found else 0), stop), base)
+        raise _bad(problem, raw, (begin + (tokens[-1].end if tokens else 0), stop), base)
     return [
         (
             Token(one.code, raw[begin + one.start : begin + one.end].tobytes(), one.info),
             begin + one.start,
         )
-        for one in found
+        for one in tokens
     ]
 
 
@@ -236,7 +245,7 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
     span = (at, at + len(payload))
     if len(payload) <= H_FIXED:
         raise _bad("the record header is too short", raw, span, base)
-    # The dtype begins with the frames of G and H, which the payload does not have.
+    # The dtype begins with the frames of G and H. The payload does not have them, so pad it.
     layout = RECORD_HEADS[order]
     padded = bytes(layout.itemsize - H_FIXED) + payload[:H_FIXED]
     head = np.frombuffer(padded, layout)[0]
@@ -244,9 +253,13 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
         raise _bad("a record header must begin with 45", raw, span, base)
     values: dict[str, Any] = {name: int(head[name]) for name in _FIELDS}
     area = payload[H_FIXED:]
-    own = padded[MOVED_AT : MOVED_AT + 5]
-    if own[-1] > ONLY >= own[0]:
-        values |= {"trans_ind": own[0], "audit_rba": int.from_bytes(own[1:], "big"), "moved": True}
+    moved = padded[MOVED_AT : MOVED_AT + 5]
+    if moved[-1] > ONLY >= moved[0]:
+        values |= {
+            "trans_ind": moved[0],
+            "audit_rba": int.from_bytes(moved[1:], "big"),
+            "moved": True,
+        }
     partition = values["partition"]
     if partition & BY_TABLE:
         width = 4 if partition & BY_PARTITION else 2
@@ -267,57 +280,56 @@ def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeE
     return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))
 
 
-# Bytes from a place on; fewer where the file ends.
-Read = Callable[[int, int], Octets]
+def find_good(read: Read, offset: int, size: int, order: ByteOrder) -> int:
+    """Return the offset of the next good record at or after ``offset``, or ``size`` if there is none.
 
-LONGEST: Final = 64 << 10  # no object of a trail is longer
-SEARCHED: Final = 1 << 20  # bytes looked through at once
-
-
-def find_good(read: Read, place: int, size: int, order: ByteOrder) -> int:
-    """Return where, from ``place`` on, the next good record begins; ``size`` if there is none."""
-    while place < size:
-        data = read(place, SEARCHED + 2 * LONGEST)
+    Searches the file in portions, which ``read(offset, length)`` returns.
+    """
+    while offset < size:
+        # Two records more, so that one that begins at the end of the portion and its successor
+        # are complete.
+        data = read(offset, SEARCHED + 2 * LONGEST)
         if not len(data):
             break
-        found = next_good(data, order, SEARCHED)
-        if found >= 0:
-            return place + found
-        place += SEARCHED
+        match = next_good(data, order, SEARCHED)
+        if match >= 0:
+            return offset + match
+        offset += SEARCHED
     return size
 
 
 def next_good(data: Octets, order: ByteOrder, stop: int) -> int:
-    """Return the first offset below ``stop`` at which a good record begins; -1 if none does."""
+    """Return the first offset below ``stop`` at which a good record begins, or -1."""
     last = min(stop, len(data) - 2 * FRAME - 1)
     if last <= 0:
         return -1
-    seems = data[:last] == RECORD
-    seems &= data[FRAME : FRAME + last] == HEADER
-    seems &= data[2 * FRAME : 2 * FRAME + last] == INDICATOR
-    return next((at for at in np.flatnonzero(seems).tolist() if _is_good(data, at, order)), -1)
+    # Candidates are offsets i with data[i] = G, data[i + 4] = H and data[i + 8] = 45 (E).
+    candidates = data[:last] == RECORD
+    candidates &= data[FRAME : FRAME + last] == HEADER
+    candidates &= data[2 * FRAME : 2 * FRAME + last] == INDICATOR
+    return next((at for at in np.flatnonzero(candidates).tolist() if _is_good(data, at, order)), -1)
 
 
-def _is_good(data: Octets, place: int, order: ByteOrder) -> bool:
+def _is_good(data: Octets, offset: int, order: ByteOrder) -> bool:
     try:
-        length = length_at(data, place, order)
+        length = length_at(data, offset, order)
         if length is None:
             return False
-        decode_record(data[place : place + length], order=order)
-        if place + length < len(data):
-            length_at(data, place + length, order)  # raises where no record can follow
+        decode_record(data[offset : offset + length], order=order)
+        if offset + length < len(data):
+            length_at(data, offset + length, order)  # raises if no record can follow
     except DecodeError:
         return False
     return True
 
 
 def guess_order(read: Read, begin: int, size: int) -> ByteOrder:
-    """Return the records' byte order, from the first good record where the first of all is bad."""
+    """Detect the byte order from the first record, or if that is damaged, from the first good record."""
     try:
-        found = find_order(read(begin, LONGEST), 0)
+        order_of_first = find_order(read(begin, LONGEST), 0)
     except DecodeError:
-        found = None
-    if found is not None:
-        return found
-    places = {order: find_good(read, begin, size, order) for order in ByteOrder}
-    return min(places, key=places.__getitem__)
+        order_of_first = None
+    if order_of_first is not None:
+        return order_of_first
+    offsets = {order: find_good(read, begin, size, order) for order in ByteOrder}
+    return min(offsets, key=offsets.__getitem__)

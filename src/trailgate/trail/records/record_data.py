@@ -1,8 +1,11 @@
-"""What a record's data hold: images with their columns, or a piece of a large object (trail format §10 and §11).
+"""Split a record's data into its images and columns, or into a piece of a large object (trail format §10 and §11).
 
-A record is read so where its type and its partition byte say that its data are laid out like this. ``trailgate analyze``, Logdump's
-output and its filters print from these values; readers of operations find the same places for many records at once (``trail.reading``).
-Damaged data give the columns before the damage, the rest of the bytes, and what is wrong with them.
+An image is a list of columns: index u16, length u16, value. An update of the key has two images,
+the first one after its length. `trailgate analyze` and Logdump's output and filters use these
+values. Readers of operations find the same spans for many records at once (``trail.reading``).
+
+Damaged data do not raise: the result has the columns before the damage, the remaining bytes, and a
+description of the problem.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from trailgate.trail.records.record import TrailRecord
 
 @dataclass(frozen=True, slots=True)
 class ColumnBytes:
-    """One column as it is in the data: its index, where its head begins, and its bytes, null indicator first."""
+    """One column of an image: its index, the offset of its head, and its value with the null indicator first."""
 
     index: int
     start: int
@@ -32,10 +35,11 @@ class ColumnBytes:
 
 
 class RecordImage(NamedTuple):
-    """The columns of one image, whose length is stated in ``width`` bytes before it (0: nowhere).
+    """The columns of one image.
 
-    ``length`` counts its bytes with those of the stated length; ``rest`` are the bytes that are not columns, and ``problem``
-    is what is wrong with them.
+    ``width`` is the width of the length field before the image (0 if it has none) and ``stated``
+    the value of that field. ``length`` is the size of the image with its length field. ``rest`` are
+    the bytes that are not columns, and ``problem`` describes why.
     """
 
     before: bool
@@ -49,7 +53,7 @@ class RecordImage(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A piece of a large object; ``stated`` is the length that it states, of ``raw``."""
+    """A piece of a large object. ``stated`` is the length field, which should be the size of ``raw``."""
 
     column: int
     pieces: int
@@ -60,13 +64,13 @@ class Piece(NamedTuple):
 
 
 def has_columns(io_type: int, partition: int) -> bool:
-    """Return whether a record's type and its partition byte say that its data are columns."""
+    """Return whether a record's type and partition byte mean that its data are columns."""
     row = RECORD_TYPES.get(io_type)
     return row is not None and row.role is Role.CHANGE and bool(partition & FIELD_COMP)
 
 
 def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
-    """Return the images that the data after a system key hold; none where they are not lists of columns."""
+    """Return a record's images, without its system key, or () if its data are not lists of columns."""
     if not has_columns(record.io_type, record.partition):
         return ()
     data = (record.data or b"")[record.syskey_length :]
@@ -78,15 +82,18 @@ def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
 def read_images(
     data: bytes, order: ByteOrder, prefix: Prefix, *, before: bool = False
 ) -> tuple[RecordImage, ...]:
-    """Return the one image of the data, or both where a prefix states the length of the first.
+    """Split data into one image, or into two if a prefix states the length of the first.
 
-    The prefix has the first of its widths with which both images end exactly (trail format §10.4).
+    If the width of the prefix is unknown, the first width counts with which both images end exactly
+    (trail format §10.4).
     """
     widths = IMAGE_WIDTHS[prefix]
     if not widths:
         return (_image(data, order, before=before),)
-    found = [_both(data, width, order) for width in widths]
-    return next((both for both in found if not any(one.problem for one in both)), found[0])
+    candidates = [_both(data, width, order) for width in widths]
+    return next(
+        (both for both in candidates if not any(one.problem for one in both)), candidates[0]
+    )
 
 
 def _both(data: bytes, width: int, order: ByteOrder) -> tuple[RecordImage, ...]:
@@ -106,36 +113,39 @@ def _image(
     data: bytes, order: ByteOrder, *, before: bool, start: int = 0, width: int = 0
 ) -> RecordImage:
     columns = []
-    place, problem = start + width, ""
-    while place < len(data):
-        value = place + COLUMN_HEAD
+    offset, problem = start + width, ""
+    while offset < len(data):
+        value = offset + COLUMN_HEAD
         if value > len(data):
             problem = "no column fits here"
             break
-        index, length = order.number(data[place : place + 2]), order.number(data[place + 2 : value])
+        index, length = (
+            order.number(data[offset : offset + 2]),
+            order.number(data[offset + 2 : value]),
+        )
         if value + length > len(data):
             problem = f"column {index} of {length} bytes is longer than the data"
             break
-        columns.append(ColumnBytes(index, place, data[value : value + length]))
-        place = value + length
+        columns.append(ColumnBytes(index, offset, data[value : value + length]))
+        offset = value + length
     return RecordImage(
         before,
         tuple(columns),
         start,
         len(data) - start,
         width,
-        rest=data[place:],
+        rest=data[offset:],
         problem=problem,
     )
 
 
 def piece_of(record: TrailRecord) -> Piece | None:
-    """Return the piece of a large object that a record is."""
+    """Return the large-object piece in a record, or None if it is not a piece."""
     return None if record.io_type != IO_LARGE_OBJECT else read_piece(record.data, record.order)
 
 
 def read_piece(data: bytes | None, order: ByteOrder) -> Piece | None:
-    """Return the piece of a large object that the data are; None where they are too short."""
+    """Parse the data of a large-object piece, or return None if they are too short."""
     if data is None or len(data) < PIECE_HEAD:
         return None
     column, pieces, number, start, stated = (

@@ -1,7 +1,8 @@
-"""What can be wrong with a record's bytes: one bit a problem, so that a record's problems are one number.
+"""The problems that a record's bytes can have, one bit each: all problems of a record are one integer.
 
-The bits are in the order in which strict readers look: they raise the lowest one. Checks, rows of records and Logdump
-list what they report of them.
+``IMAGE | TRANS_IND`` is a record with a wrong image and a wrong transaction indicator. Strict
+readers raise the first problem in the order of ``ROWS``. Checks, tables of records and Logdump
+report all of them.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from typing import Final, NamedTuple
     INDEX_AREA, DATA_OVER, DATA_LENGTH, DATA_INFO, EXTRA_PART, PART_OVER, EMPTY_DATA, TRANS_IND, MISTYPED, SYSTEM_KEY_SIZE,
 ) = (1 << bit for bit in range(19))  # fmt: skip
 
-UNREADABLE: Final = SHORT | NO_HEADER | HEADER_LENGTH | NO_INDICATOR  # nothing else is looked at
+UNREADABLE: Final = SHORT | NO_HEADER | HEADER_LENGTH | NO_INDICATOR  # no other field is checked
+
+_OTHER_DATA: Final = "the data token does not agree with the header"
+_MORE: Final = "a record holds more than header, data and tokens"
 
 
 class Problem(NamedTuple):
-    """One problem: its bit, what strict readers say of it, and what to try."""
+    """One problem: its bit, the error message of strict readers, and a hint."""
 
     bit: int
     text: str
     hint: str = ""
 
 
-_OTHER_DATA: Final = "the data token does not agree with the header"
-_MORE: Final = "a record holds more than header, data and tokens"
 ROWS: Final = (
     Problem(SHORT, "a record is too short for its header"),
     Problem(NO_HEADER, "a record must begin with its header (48)"),
@@ -43,8 +45,8 @@ ROWS: Final = (
         "Its type is damaged: it was a data record; trailgate logdump shows its bytes",
     ),
     Problem(IMAGE, "the image must be A or B"),
-    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict"),
-    # Without this bit the data are laid out in a way that no public dump shows.
+    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict each other"),
+    # No public dump shows the layout of data without this bit.
     Problem(LAYOUT, "the data are not index, length and value (partition byte)"),
     Problem(SYSTEM_KEY_SIZE, "a system key must have 4 or 8 bytes of the data"),
     Problem(NAME_END, "a table name must end with a NUL"),
@@ -60,5 +62,5 @@ ROWS: Final = (
 
 
 def first_problem(problems: int) -> Problem:
-    """Return the first of a record's problems, as strict readers look at it."""
+    """Return the problem that strict readers raise for a record: the first row of ``ROWS`` whose bit is set."""
     return next(row for row in ROWS if problems & row.bit)

@@ -1,7 +1,9 @@
-"""Many records in columns: header fields, where their parts lie, their names, and what is wrong with each.
+"""Parse many records into columns: header fields, spans of their parts, names, and problems.
 
-Everything that looks at records in bulk looks at this view: readers raise the first problem, checks, rows of records
-and Logdump list them all. One record as a value is ``record.TrailRecord``.
+`view_records` returns one `RecordView` for a portion of a trail: arrays with one slot per record,
+such as ``io_type`` and the span of ``data``. Everything that handles records in bulk uses it.
+Readers raise the first problem (`require_sound`); checks, tables of records and Logdump report them
+all. For a single record as a value see ``record.TrailRecord``.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes
 from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
 
+_CHANGE: Final = int(Role.CHANGE)
+FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
+
 
 def _types() -> Octets:
     table = np.zeros(256, np.uint8)
@@ -47,31 +52,32 @@ def _types() -> Octets:
 
 
 _TYPES: Final = _types()
-_CHANGE: Final = int(Role.CHANGE)
-FEW_NAMES: Final = 10  # bits: slots of the table in which names are looked up first
 
 
 @dataclass(frozen=True)
 class RecordView:
-    """Records in columns, one slot a record; places are offsets in the data.
+    """Records in columns, one slot per record. All positions are offsets in the data.
 
-    Of an ``UNREADABLE`` record (see ``problems``) no part and no name is known, and of one that is too short no field either.
-    A part that a record does not have is empty. ``indicator`` is TransInd, taken from where one release has it
-    (trail format §5). ``end`` is where the last record ends.
+    An ``UNREADABLE`` record (see ``problems``) has no known parts and no name. A record that is too
+    short has no fields either. A missing part has an empty span. ``indicator`` is TransInd, which
+    one release stores elsewhere (trail format §5). ``end`` is the offset at which the last record
+    ends.
     """
 
     offsets: Longs
     lengths: Longs
     end: int
     io_type: Octets
-    role: Octets  # of the type; ``Role.REFUSED`` for an unreadable record and one of a damaged type
+    role: (
+        Octets  # role of the type; ``Role.REFUSED`` if the record is unreadable or its type damaged
+    )
     image: Octets
     partition: Octets
     indicator: Octets
     continued: Octets
-    marks: Octets  # bits of what few records have: ``kernels.UNDO`` and others
+    marks: Octets  # bits of rare properties: ``kernels.UNDO`` and others
     io_time: Longs  # microseconds since 1970 UTC
-    data_length: Longs  # as the header has it
+    data_length: Longs  # as stated in the header
     name_ends: Longs
     data: Spans
     tokens: Spans
@@ -83,39 +89,39 @@ class RecordView:
 
     @cached_property
     def only_changes(self) -> bool:
-        """Return whether all records are changes, as most are."""
+        """Return whether all records are changes, which is the usual case."""
         return bool((self.role == _CHANGE).all())
 
     def with_marks(self, mark: int) -> Longs:
-        """Return the records with a mark."""
+        """Return the rows of the records with a mark."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
 
     @cached_property
     def has_marks(self) -> bool:
-        """Return whether any record has something that few have."""
+        """Return whether any record has a mark."""
         return bool(self.marks.any())
 
     @cached_property
     def is_before(self) -> Mask:
-        """Return which records are before images."""
-        found: Mask = self.image == BEFORE_IMAGE
-        return found
+        """Return a mask of the records that are before images."""
+        is_before: Mask = self.image == BEFORE_IMAGE
+        return is_before
 
     @cached_property
     def readable(self) -> Mask:
-        """Return which records have a header that can be read."""
+        """Return a mask of the records whose header can be read."""
         if not self.has_problems:
             return np.ones(len(self), bool)
-        found: Mask = self.problems & UNREADABLE == 0
-        return found
+        readable: Mask = self.problems & UNREADABLE == 0
+        return readable
 
     @cached_property
     def has_problems(self) -> bool:
-        """Return whether anything is wrong with any record."""
+        """Return whether any record has a problem."""
         return bool(self.problems.any())
 
     def take(self, rows: Longs | slice) -> RecordView:
-        """Return some of the records; a slice shares the columns."""
+        """Return some of the records. A slice shares the arrays."""
         if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
             return self
         return RecordView(
@@ -139,14 +145,14 @@ class RecordView:
         )
 
     def _end(self, rows: Longs | slice) -> int:
-        """Return where some of the records end: those left out after the last one are not there."""
+        """Return where a selection ends: at the first record after a slice, or else at the end of all records."""
         if not isinstance(rows, slice):
             return self.end
         stop = rows.indices(len(self))[1]
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
     def move(self, by: int) -> RecordView:
-        """Return the same records in data that begin ``by`` bytes earlier."""
+        """Return the same records with all offsets increased by ``by``."""
         return replace(
             self,
             offsets=self.offsets + by,
@@ -158,25 +164,27 @@ class RecordView:
         )
 
     def spans(self, row: int) -> tuple[int, int]:
-        """Return where a record begins and ends."""
+        """Return the start and end offset of one record."""
         start = int(self.offsets[row])
         return start, start + int(self.lengths[row])
 
     def headers(self, data: Octets, order: ByteOrder) -> Structs:
-        """Return the fixed headers with all their fields; zeros for a record that is too short to have them."""
+        """Return the fixed headers as structs. A record that is too short for one gets zeros."""
         layout = RECORD_HEADS[order]
-        whole = self.lengths >= SHORTEST
-        if whole.all():
+        complete = self.lengths >= SHORTEST
+        if complete.all():
             return _restore(rows_at(data, self.offsets, NAME_AT), layout)
-        found = np.zeros(len(self), layout)
-        found[whole] = _restore(rows_at(data, self.offsets[whole], NAME_AT), layout)
-        found["io_time"][~whole] = JULIAN_EPOCH
-        return found
+        heads = np.zeros(len(self), layout)
+        heads[complete] = _restore(rows_at(data, self.offsets[complete], NAME_AT), layout)
+        heads["io_time"][~complete] = JULIAN_EPOCH
+        return heads
 
 
 def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
-    """Return fixed headers, TransInd and AuditRBA from where one release has them (trail format §5)."""
+    """Return raw headers as structs, with TransInd and AuditRBA moved to their usual fields (trail format §5)."""
     heads: Structs = raw.view(layout).reshape(-1)
+    # TransInd is at most 3 (ONLY). A greater value is the last byte of AuditRBA in the release that
+    # stores TransInd first: XX 00 00 00 2A with XX <= 3 instead of 00 00 00 2A XX.
     moved = (heads["trans_ind"] > ONLY) & (raw[:, MOVED_AT] <= ONLY)
     if moved.any():
         fields = raw[moved, MOVED_AT : MOVED_AT + 5]
@@ -185,27 +193,28 @@ def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
     return heads
 
 
-def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
-    """Return the records at these places, whatever they hold."""
-    count = len(places.offsets)
+def view_records(source: TrailBytes, spans: RecordPlaces) -> RecordView:
+    """Parse the records at these offsets, without raising for damaged ones."""
+    count = len(spans.offsets)
+    # The kernel writes all columns into two arrays. Each row of the reshaped arrays is one column.
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
-    found = kernels.read_records(
-        source.data, places.offsets, places.lengths, source.big, _TYPES, small, longs
+    faulty = kernels.read_records(
+        source.data, spans.offsets, spans.lengths, source.big, _TYPES, small, longs
     )
-    if found == kernels.OUTSIDE:
+    if faulty == kernels.OUTSIDE:
         raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")
     columns = small.reshape(kernels.SMALL_COLUMNS, count)
     io_type, image, partition, indicator, continued, marks = columns
     column = longs.reshape(kernels.LONG_COLUMNS, count)
     column[kernels.IO_TIME] -= JULIAN_EPOCH
     role = ROLE_OF[io_type]
-    if found:
+    if faulty:  # the type of these records is unknown or damaged
         role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
     return RecordView(
-        offsets=places.offsets,
-        lengths=places.lengths,
-        end=places.end,
+        offsets=spans.offsets,
+        lengths=spans.lengths,
+        end=spans.end,
         io_type=io_type,
         role=role,
         image=image,
@@ -224,10 +233,10 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
 
 
 def require_sound(source: TrailBytes, view: RecordView) -> None:
-    """Raise DecodeError with the first problem of the first record that has one."""
+    """Raise DecodeError for the first record with a problem, if there is one."""
     if not view.has_problems:
         return
-    row = int(np.argmax(view.problems != 0))
+    row = int(np.argmax(view.problems != 0))  # the first one
     problem = first_problem(int(view.problems[row]))
     code = int(view.io_type[row])
     text = problem.text
@@ -238,9 +247,11 @@ def require_sound(source: TrailBytes, view: RecordView) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordNames:
-    """The different names of records, in order of appearance, and the code of each record's name; -1: it has none.
+    """The distinct names of records in order of appearance, and the code of each record's name.
 
-    A name is the bytes of the name area, or the table index that is there in its place. ``firsts`` are the first records.
+    ``names[codes[r]]`` is the name of record r: the bytes of the name area, or the table index in
+    its place. A record without a name has the code -1. ``firsts`` are the rows in which the names
+    appear first.
     """
 
     codes: Longs
@@ -248,7 +259,7 @@ class RecordNames:
     names: list[bytes | int]
 
     def strings(self, of_index: Callable[[int], str | None]) -> list[str | None]:
-        """Return the names as strings, up to their NUL; ``of_index`` returns what a table index means."""
+        """Return the names as strings, each up to its NUL. ``of_index`` returns the name of a table index."""
         return [
             of_index(name)
             if isinstance(name, int)
@@ -257,9 +268,9 @@ class RecordNames:
         ]
 
     def indexes(self) -> Longs:
-        """Return the table index of each record, -1 where it names its table by text or not at all."""
+        """Return the table index of each record, or -1 if it has a name in text or no name."""
         known = [name if isinstance(name, int) else -1 for name in self.names]
-        # The code -1 takes the last item.
+        # The code -1 selects the last item.
         return np.array([*known, -1], np.int64)[self.codes]
 
 
@@ -268,11 +279,12 @@ def find_names(source: TrailBytes, view: RecordView) -> RecordNames:
     count = len(view)
     codes, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
     most = (2 * count).bit_length()
-    found = kernels.CROWDED
-    # Most often there are few names; each record may have its own.
+    name_count = kernels.CROWDED
+    # Usually there are few names, so try a small hash table first. The second one has room for a
+    # name per record: at least twice as many slots as records, so it is never CROWDED.
     for bits in (min(FEW_NAMES, most), most):
-        if found == kernels.CROWDED:
-            found = kernels.number_names(
+        if name_count == kernels.CROWDED:
+            name_count = kernels.number_names(
                 source.data,
                 view.offsets,
                 view.name_ends,
@@ -282,8 +294,8 @@ def find_names(source: TrailBytes, view: RecordView) -> RecordNames:
                 firsts,
                 np.full(1 << bits, -1, np.int64),
             )
-    assert found >= 0, "names lie in records, which are within the data"
-    firsts = firsts[:found].copy()
+    assert name_count >= 0, "names lie in records, which are within the data"
+    firsts = firsts[:name_count].copy()
     return RecordNames(codes, firsts, [_name(source, view, row) for row in firsts.tolist()])
 
 

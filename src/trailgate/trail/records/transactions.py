@@ -1,8 +1,12 @@
-"""The marks of a trail's records, by which ``model.transactions`` follows them.
+"""Translate TransInd to the marks by which ``model.transactions`` follows transactions.
 
-TransInd is 0 first, 1 middle, 2 last, 3 only record (trail format §5). Records of one transaction are contiguous
-(trail format §8), but for those that are apart: metadata, orderly restarts, and notes such as DDL that are a
-transaction of their own. A RestartAbend record undoes what is open before it (trail format §13).
+TransInd is 0 for the first record, 1 for a middle, 2 for the last and 3 for the only record of a
+transaction (trail format §5). The records of a transaction are contiguous (trail format §8), except
+for separate records between them: metadata, orderly restarts, and notes such as DDL that are a
+transaction of their own. A RestartAbend record undoes the open transaction before it (trail format
+§13).
+
+A mark is a byte of bits: TransInd 0, 1, 2 becomes BEGINS, 0, ENDS.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_O
 from trailgate.trail.records.record_view import RecordView
 
 FIRST, MIDDLE, LAST, ONLY_RECORD = range(4)
-CLOSES: Final = ENDS | UNKNOWN  # readers end a transaction where it is not known that it continues
+CLOSES: Final = ENDS | UNKNOWN  # readers end a transaction if its indicator is unknown
 
 
 def _marks() -> Octets:
@@ -34,32 +38,33 @@ def _restarts() -> Mask:
     return table
 
 
-INDICATORS: Final = _marks()  # the mark of each TransInd
+INDICATORS: Final = _marks()  # by TransInd
 _RESTART: Final = _restarts()
 
 
 def is_restart(view: RecordView) -> Mask:
-    """Return which records a writer wrote when it started again."""
-    found: Mask = _RESTART[view.io_type] & (view.role >= Role.METADATA)
-    return found
+    """Return a mask of the records that a writer wrote when it restarted."""
+    # The role excludes records whose type byte may be damaged.
+    restarts: Mask = _RESTART[view.io_type] & (view.role >= Role.METADATA)
+    return restarts
 
 
 def is_apart(view: RecordView) -> Mask:
-    """Return which records are not part of the transaction around them, whatever their indicator."""
+    """Return a mask of the records that do not belong to the transaction around them, whatever their indicator."""
     notes = (view.role == Role.NOTE) & (view.indicator == ONLY_RECORD)
-    found: Mask = is_restart(view) | (view.role == Role.METADATA) | notes
-    return found
+    separate: Mask = is_restart(view) | (view.role == Role.METADATA) | notes
+    return separate
 
 
 def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
-    """Return the marks of records by their indicators alone, and of those that are apart."""
+    """Return the marks of transaction indicators; ``apart`` is a mask of the separate records."""
     marks = INDICATORS[indicators]
     marks[apart] = APART
     return marks
 
 
 def record_marks(view: RecordView, indicators: Octets) -> Octets:
-    """Return the marks of records; ``indicators`` are theirs as far as they are known."""
+    """Return the marks of records. ``indicators`` are their transaction indicators as far as they are known."""
     if view.only_changes:
         return INDICATORS[indicators]
     marks = indicator_marks(indicators, is_apart(view))
@@ -68,15 +73,18 @@ def record_marks(view: RecordView, indicators: Octets) -> Octets:
 
 
 def change_marks(view: RecordView, *, after_before: bool = False) -> Octets:
-    """Return the marks of records so that what belongs to one operation is never torn apart; ``after_before``: they follow a before image.
+    """Return the marks of records, corrected so that no transaction ends inside an operation.
 
-    Whatever their indicators say, both records of an update are together, and so are a change and the fragments and pieces of
-    large objects that follow it.
+    Whatever their indicators, the two images of an update stay together, and so do a change and the
+    fragments and large objects after it. ``after_before``: the record before these is a before
+    image.
     """
     marks = record_marks(view, view.indicator)
     if not after_before and _is_usual(view):
         return marks
     piece = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
+    # Rows within an operation (pieces, and what follows a before image) cannot begin a transaction;
+    # rows that are followed by one of these cannot end it.
     before = is_before_update(view, marks)
     follows = np.append(after_before, before[:-1])[: len(view)]
     inside = piece | (follows & ~view.is_before)
@@ -87,11 +95,11 @@ def change_marks(view: RecordView, *, after_before: bool = False) -> Octets:
 
 
 def is_before_update(view: RecordView, marks: Octets) -> Mask:
-    """Return which records are before images of updates: the after image follows."""
-    found: Mask = view.is_before & (view.io_type != IO_DELETE) & (marks & (APART | UNDOES) == 0)
-    return found
+    """Return a mask of the before images whose after image follows."""
+    selected: Mask = view.is_before & (view.io_type != IO_DELETE) & (marks & (APART | UNDOES) == 0)
+    return selected
 
 
 def _is_usual(view: RecordView) -> bool:
-    """Return whether each record is an operation of its own: nothing but its indicator counts then."""
+    """Return whether every record is a complete operation, so that its indicator alone decides."""
     return view.only_changes and not view.is_before.any() and not view.continued.any()

@@ -1,1 +1,1 @@
-"""Column values in trail form and back, whole columns at once."""
+"""Convert column values between their trail encoding and Arrow, a complete column at a time."""

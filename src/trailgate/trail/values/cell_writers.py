@@ -1,4 +1,11 @@
-"""Writers of cells in the three forms that values have in a trail: of varying length, of one width, and binary words."""
+"""Write the cells of a column in the three forms that trail values have: varying length, fixed width, binary words.
+
+A cell is a column index u16, a length u16, a null indicator of two bytes, and the value. Column 2
+with the text "AB" of varying length is ``00 02 00 06 00 00 00 02 41 42``; padded to four bytes, it
+is ``00 02 00 06 00 00 41 42 20 20``. Each writer works in two passes: ``measure`` adds the size of
+its cell to each record, then ``write`` writes it at the record's current offset. So records are
+laid out before any byte is written, and every column is written for all records in one loop.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +46,8 @@ NO_STATES: Final = np.zeros(0, np.uint8)
 class TextBytes:
     """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
 
-    ``data`` have ``SPARE`` bytes after the last value, for loops that read words, unless they are ``shared``.
+    ``data`` has ``SPARE`` bytes after the last value, for loops that read complete words, unless it
+    is ``shared``.
     """
 
     offsets: Offsets
@@ -47,17 +55,17 @@ class TextBytes:
 
     @classmethod
     def of(cls, values: pa.Array) -> TextBytes:
-        """Return the bytes of a column; copied only where they end with their buffer."""
-        found = cls.shared(values)
-        begin, end = int(found.offsets[0]), int(found.offsets[-1])
-        if end + SPARE <= len(found.data):
-            return found
+        """Return the bytes of a column. Copies them only if fewer than ``SPARE`` bytes follow the last value."""
+        shared = cls.shared(values)
+        begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
+        if end + SPARE <= len(shared.data):
+            return shared
         spare = np.zeros(SPARE, np.uint8)
-        return cls(found.offsets - begin, np.concatenate([found.data[begin:end], spare]))
+        return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
 
     @classmethod
     def shared(cls, values: pa.Array) -> TextBytes:
-        """Return the bytes of a column where they are, maybe without bytes after them."""
+        """Return the bytes of a column without copying them; there may be no bytes after the last value."""
         if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
             values = values.cast(pa.string())
         if not len(values):
@@ -67,103 +75,113 @@ class TextBytes:
         return cls(offsets, octets(buffer or b""))
 
 
-def states_of(found: RecordValues) -> Octets:
-    """Return the state of each value, as the kernels have them; nothing where all are present."""
-    if not found.values.null_count and found.missing is None:
+def states_of(column_values: RecordValues) -> Octets:
+    """Return the state of each value for the kernels, or an empty array if all values are present."""
+    if not column_values.values.null_count and column_values.missing is None:
         return NO_STATES
-    nulls = found.values.is_null().to_numpy(zero_copy_only=False)
+    nulls = column_values.values.is_null().to_numpy(zero_copy_only=False)
     states: Octets = nulls * np.uint8(NULL_VALUE)
-    if found.missing is not None:
-        states[found.missing] = MISSING
+    if column_values.missing is not None:
+        states[column_values.missing] = MISSING
     return states
 
 
 class VaryingCells:
-    """Cells as long as their values; but for times with a zone, the length is written before the value."""
+    """Write cells as long as their values. The length precedes the value, except in times with a zone."""
 
-    def __init__(self, target: TargetColumn, found: RecordValues, *, counted: bool = True) -> None:
-        self.target, self.found, self.counted = target, found, counted
-        self.strings, self.states = TextBytes.of(found.values), states_of(found)
+    def __init__(
+        self, target: TargetColumn, column_values: RecordValues, *, counted: bool = True
+    ) -> None:
+        self.target, self.column_values, self.counted = target, column_values, counted
+        self.strings, self.states = TextBytes.of(column_values.values), states_of(column_values)
         self.front = VARIABLE_HEAD if counted else INDICATOR_BYTES
-        self.least = _least(found, CELL_HEAD + self.front)
+        self.least = _least(column_values, CELL_HEAD + self.front)
 
     def measure(self, sizes: Longs) -> None:
-        """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
+        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
         front = self.front
         longest, record = add_sizes(
-            self.found.rows, self.states, self.strings.offsets, CELL_HEAD + front, True, sizes
+            self.column_values.rows,
+            self.states,
+            self.strings.offsets,
+            CELL_HEAD + front,
+            True,
+            sizes,
         )
         if longest > MAX_CELL - front:
             problem = f"a text of {longest} bytes does not fit in a record"
-            raise _text_error(self.target, self.found, record, problem)
+            raise _text_error(self.target, self.column_values, record, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells; each place becomes the end of its cell."""
+        """Write the cells. ``places`` are the offsets of the cells and become their ends."""
         write_varying(
             body,
             places,
-            self.found.rows,
+            self.column_values.rows,
             self.states,
             self.strings.offsets,
             self.strings.data,
             self.target.index,
             self.counted,
             self.target.order is ByteOrder.BIG,
+            # A wide copy overwrites up to SPARE bytes after the value.
             following >= SPARE,
         )
 
 
 class FilledCells:
-    """Strings in cells of one width: what a value lacks is taken from the same place of ``filling``.
+    """Write strings into cells of one width. The end that a shorter value lacks is copied from ``filling``.
 
-    NULL is ``null_filling``. The byte at ``colon`` becomes a colon where cells are wide enough to have it.
+    With the filling ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` ends with
+    ``.000``. NULL is written as ``null_filling``. The byte at offset ``colon`` becomes a colon if
+    the cells are wide enough.
     """
 
     def __init__(
         self,
         target: TargetColumn,
-        found: RecordValues,
+        column_values: RecordValues,
         *,
         filling: bytes,
         null_filling: bytes,
         colon: int = MAX_CELL,
     ) -> None:
-        self.target, self.found, self.colon = target, found, colon
+        self.target, self.column_values, self.colon = target, column_values, colon
         self.filling, self.null_filling = octets(filling), octets(null_filling)
-        self.strings, self.states = TextBytes.of(found.values), states_of(found)
+        self.strings, self.states = TextBytes.of(column_values.values), states_of(column_values)
         self.head = target.head(INDICATOR_BYTES + len(filling))
-        self.least = _least(found, CELL_HEAD + INDICATOR_BYTES + len(filling))
+        self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + len(filling))
 
     def measure(self, sizes: Longs) -> None:
-        """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
+        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
         width = len(self.filling)
         size = CELL_HEAD + INDICATOR_BYTES + width
         longest, record = add_sizes(
-            self.found.rows, self.states, self.strings.offsets, size, False, sizes
+            self.column_values.rows, self.states, self.strings.offsets, size, False, sizes
         )
         if longest > width:
             problem = f"a text of {longest} bytes is longer than {width}"
-            raise _text_error(self.target, self.found, record, problem)
+            raise _text_error(self.target, self.column_values, record, problem)
 
     def check_times(self) -> None:
         """Raise EncodeError for the first value that is not a date time of the column's length."""
         width, strings = len(self.filling), self.strings
         unlike, unparted = find_bad_times(
-            self.found.rows, self.states, strings.offsets, strings.data, width
+            self.column_values.rows, self.states, strings.offsets, strings.data, width
         )
         if unlike >= 0:
             problem = f"a date time of {width} characters was expected"
-            raise _text_error(self.target, self.found, unlike, problem)
+            raise _text_error(self.target, self.column_values, unlike, problem)
         if unparted >= 0:
             problem = "a date and a time with a blank in between were expected"
-            raise _text_error(self.target, self.found, unparted, problem)
+            raise _text_error(self.target, self.column_values, unparted, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells; each place becomes the end of its cell."""
+        """Write the cells. ``places`` are the offsets of the cells and become their ends."""
         write_filled(
             body,
             places,
-            self.found.rows,
+            self.column_values.rows,
             self.states,
             self.strings.offsets,
             self.strings.data,
@@ -171,37 +189,40 @@ class FilledCells:
             self.filling,
             self.null_filling,
             self.colon,
+            # A wide copy writes a multiple of 32 bytes: with a width of 40, up to 24 bytes after the cell.
             following >= -len(self.filling) % SPARE,
         )
 
 
 class WordCells:
-    """Cells that hold the last ``width`` bytes of a word of each value, big-endian; NULL has a word too."""
+    """Write cells that hold the last ``width`` bytes of a big-endian word per value; NULL has a word too."""
 
-    def __init__(self, target: TargetColumn, found: RecordValues, words: Words, width: int) -> None:
-        self.found, self.words, self.width = found, words, width
-        self.states = states_of(found)
+    def __init__(
+        self, target: TargetColumn, column_values: RecordValues, words: Words, width: int
+    ) -> None:
+        self.column_values, self.words, self.width = column_values, words, width
+        self.states = states_of(column_values)
         self.head = target.head(INDICATOR_BYTES + width)
-        self.least = _least(found, CELL_HEAD + INDICATOR_BYTES + width)
+        self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + width)
 
     def measure(self, sizes: Longs) -> None:
-        """Add the bytes of each record's cell."""
+        """Add the size of each record's cell to ``sizes``."""
         size = CELL_HEAD + INDICATOR_BYTES + self.width
-        add_sizes(self.found.rows, self.states, NO_OFFSETS, size, False, sizes)
+        add_sizes(self.column_values.rows, self.states, NO_OFFSETS, size, False, sizes)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
-        """Write the cells; each place becomes the end of its cell."""
-        rows, states = self.found.rows, self.states
+        """Write the cells. ``places`` are the offsets of the cells and become their ends."""
+        rows, states = self.column_values.rows, self.states
         write_words(body, places, rows, states, self.words, self.head, self.width)
 
 
-def _least(found: RecordValues, size: int) -> int:
-    """Return how many bytes every record has, where a record with a value has that many at least."""
-    return size if found.missing is None else 0
+def _least(column_values: RecordValues, size: int) -> int:
+    """Return the minimum size of a cell in each record: 0 if some records have no cell of the column."""
+    return size if column_values.missing is None else 0
 
 
 def _text_error(
-    target: TargetColumn, found: RecordValues, record: int, problem: str
+    target: TargetColumn, column_values: RecordValues, record: int, problem: str
 ) -> EncodeError:
-    value = found.values[int(found.rows[record])].as_py()
+    value = column_values.values[int(column_values.rows[record])].as_py()
     return target.error(problem, value)

@@ -1,11 +1,14 @@
-"""Where the values of a table's columns lie in the data areas of many records, and whether cells fill these.
+"""Find the cells of a table's columns in the data areas of many records, and decode the values of unknown tables.
 
-A data area is a run of cells: column index u16, length u16, value (trail format §10.1). A column that is not in it is
+A data area is a sequence of cells: column index u16, length u16, value (trail format §10.1). ``00
+00 00 03 00 00 41 | 00 02 00 02 FF FF`` has a value in column 0 and NULL in column 2. Column 1 is
 missing, which is different from NULL.
 
-Tables that nothing defines have columns named #0, #1, ... and values as their bytes look (trail format §10.2, "Without a TDR"): a guess, value by value, so that how
-the input is cut changes nothing. What is text is given as text, what is not, or may be a number as well, as 0x and upper-case hexadecimal digits; a text that itself
-begins with 0x is given so too, so that what begins with 0x is always digits.
+A table without a definition gets columns named #0, #1, ... Its values are guessed from their bytes
+(trail format §10.2, "Without a TDR"), each one separately, so that the result does not depend on
+how the input is split. Bytes that look like text become text. Bytes that do not, or that may also
+be a number, become 0x and upper-case hex digits. A text that itself begins with 0x becomes hex too,
+so 0x always means hex.
 """
 
 from __future__ import annotations
@@ -37,15 +40,25 @@ from trailgate.trail.values.codec import (
     TargetColumn,
 )
 
-COLUMN_INDEXES: Final = 1 << 16  # that there can be
+COLUMN_INDEXES: Final = 1 << 16  # a column index is u16
 SHORTEST_CELL: Final = CELL_HEAD + INDICATOR_BYTES
+
+MAX_COLUMNS: Final = 4096  # no common database allows more columns: a higher index means damage
+NOT_DEFINED: Final = "nothing defines the table: its columns are numbered"
+_DATETIME: Final = re.compile(rb"\d{4}-\d\d-\d\d(:\d\d:\d\d:\d\d(\.\d{1,9})?)?", re.ASCII)
+_BETWEEN: Final = 10  # offset of the character between date and time
+_INTEGER_SIZES: Final = (4, 8)
+_NUMBER_SIZES: Final = (2, 4, 8)  # of integers and floats
+_HEX: Final = "0x"
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlaces:
-    """The values of a column: the area of each, ascending, and where its null indicator is and how long it is.
+    """The cells of one column: the area of each (ascending), the offset of its null indicator, and its length.
 
-    ``areas`` None: every area has one.
+    ``areas`` is None if every area has a cell of the column.
     """
 
     areas: Longs | None
@@ -57,41 +70,46 @@ class CellPlaces:
 
 
 def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlaces]:
-    """Return the values of each column of a table in data areas; there is at least one area.
+    """Find the cells of each column of a table in at least one data area.
 
-    Raises DecodeError, with the table, where cells do not fill an area exactly, where an index is not one of
-    the table's, or appears twice.
+    Raises DecodeError, with the table, if cells do not fill an area exactly, or if a column index
+    is too high or appears twice in an area.
     """
     first = np.flatnonzero(_count(source, table, areas.take(slice(1))))
     count, cells = len(areas.starts), len(first)
-    # Most areas are alike. Room for as many cells as the first has is not taken for areas that cannot hold them.
+    # Usually all areas have the same columns, so try the columns of the first area. The condition
+    # limits the arrays: if the areas are too short for that many cells, they differ anyway.
     if cells * count <= int(areas.sizes.sum()) // SHORTEST_CELL:
         starts, lengths = (np.empty(cells * count, np.int64) for _ in range(2))
         if read_kernels.place_alike(
             source.data, areas.starts, areas.ends, source.big, first, starts, lengths
         ):
-            found = [CellPlaces(None, starts[:0], lengths[:0])] * len(table.columns)
+            by_column = [CellPlaces(None, starts[:0], lengths[:0])] * len(table.columns)
             for k, column in enumerate(first.tolist()):
-                own = slice(k * count, (k + 1) * count)
-                found[column] = CellPlaces(None, starts[own], lengths[own])
-            return found
+                cells_of_column = slice(k * count, (k + 1) * count)
+                by_column[column] = CellPlaces(
+                    None, starts[cells_of_column], lengths[cells_of_column]
+                )
+            return by_column
     return _sort(source, areas, _count(source, table, areas))
 
 
 def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
-    """Return how many values each column has."""
+    """Return the number of cells of each column, after checking all areas."""
     columns = len(table.columns)
     counts, last = np.zeros(columns, np.int64), np.full(columns, -1, np.int64)
-    problem, area, place = read_kernels.count_cells(
+    problem, area, offset = read_kernels.count_cells(
         source.data, areas.starts, areas.ends, source.big, counts, last
     )
     if problem:
-        raise _error(source, table, problem, (place, int(areas.ends[area])))
+        raise _error(source, table, problem, (offset, int(areas.ends[area])))
     return counts
 
 
 def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
-    """Return the values of sound areas that differ in their columns."""
+    """Return the cells of each column in valid areas that have different columns."""
+    # The cells of all columns share three arrays: counts 2 0 3 give column 0 the items 0 and 1, and
+    # column 2 the items 2 to 4.
     ends = np.cumsum(counts)
     begins = ends - counts
     total = int(counts.sum())
@@ -106,9 +124,9 @@ def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
 
 
 def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]) -> DecodeError:
-    place, _ = span
+    offset, _ = span
     order = source.order
-    index = order.number(source.data[place : place + 2].tobytes())
+    index = order.number(source.data[offset : offset + 2].tobytes())
     if problem == read_kernels.OVER:
         return source.error("a column runs over its data area", span, table=table.name)
     if problem == read_kernels.BAD_INDEX:
@@ -118,12 +136,12 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
     if problem == read_kernels.NO_INDICATOR:
         error = source.error("a value has no null indicator", span, table=table.name)
         return error.with_place(field=field)
-    span = (place, place + CELL_HEAD)
+    span = (offset, offset + CELL_HEAD)
     return source.error("a column appears twice", span, table=table.name).with_place(field=field)
 
 
 def hold_cells(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
-    """Return which areas cells of so many columns fill exactly."""
+    """Return a mask of the areas that cells with column indexes below ``columns`` fill exactly."""
     good = np.empty(len(areas.starts), bool)
     read_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
     return good
@@ -132,27 +150,17 @@ def hold_cells(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) 
 def split_images(
     source: TrailBytes, areas: Spans, kinds: Octets, columns: int
 ) -> tuple[Longs, Longs, int]:
-    """Return the bytes of each area's length of its first image, where that image ends, and the first area without; or -1.
+    """Split areas that hold two images: the width of each area's length field, and the end of its first image.
 
-    ``kinds`` are the ``Prefix`` of each area.
+    The third result is the first area that cannot be split, or -1. ``kinds`` are the ``Prefix`` of
+    each area.
     """
     count = len(kinds)
-    widths, borders = np.empty(count, np.int64), np.empty(count, np.int64)
+    widths, splits = np.empty(count, np.int64), np.empty(count, np.int64)
     bad = read_kernels.split_images(
-        source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, borders
+        source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, splits
     )
-    return widths, borders, bad
-
-
-MAX_COLUMNS: Final = (
-    4096  # no table of a common database has more; a greater index is a damaged one
-)
-NOT_DEFINED: Final = "nothing defines the table: its columns are numbered"
-_DATETIME: Final = re.compile(rb"\d{4}-\d\d-\d\d(:\d\d:\d\d:\d\d(\.\d{1,9})?)?", re.ASCII)
-_BETWEEN: Final = 10  # offset of what separates date and time
-_INTEGER_SIZES: Final = (4, 8)
-_NUMBER_SIZES: Final = (2, 4, 8)  # of integers and floats
-_HEX: Final = "0x"
+    return widths, splits, bad
 
 
 def _text_bytes() -> Mask:
@@ -164,19 +172,18 @@ def _text_bytes() -> Mask:
 
 
 _TEXT_BYTE: Final = _text_bytes()
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def numbered_table(name: str, columns: int) -> Table:
-    """Return a table of so many columns, marked as a guess."""
-    found = tuple(Column(f"#{i}", NUMBERED.code, 0) for i in range(columns))
-    return Table(name, found, guessed=True)
+    """Return a table with ``columns`` numbered columns, marked as a guess."""
+    numbered = tuple(Column(f"#{i}", NUMBERED.code, 0) for i in range(columns))
+    return Table(name, numbered, guessed=True)
 
 
 def columns_used(source: TrailBytes, areas: Spans) -> int:
-    """Return one more than the greatest column index in these data areas.
+    """Return the number of columns that these data areas use: their highest column index plus one.
 
-    An area that cells do not fill counts as far as it holds cells: whoever reads it reports what is wrong.
+    An area that is damaged counts up to the damage; the reader that decodes it reports the error.
     """
     return int(
         read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
@@ -184,22 +191,23 @@ def columns_used(source: TrailBytes, areas: Spans) -> int:
 
 
 def decode_numbered(cells: Cells) -> pa.Array:
-    """Return what the values of a column look like; NULL is FF FF, whatever follows."""
+    """Decode the values of an undefined column by how they look. An indicator FF FF is NULL, whatever follows it."""
     nulls = check_numbered(cells)
+    # A value is ``counted`` if its four bytes are 00 00 and the length of the rest: 00 00 00 02 41 42.
     frames = cells.source.order.words(cells.source.data, "u4")[cells.starts]
     counted = frames == cells.source.order.pair(0, cells.lengths - VARIABLE_HEAD)
     ends = cells.starts + cells.lengths
     skipped = np.where(counted, VARIABLE_HEAD, INDICATOR_BYTES)
     raw = gather(cells.source.buffer, cells.starts + skipped, ends, nulls=nulls)
     if counted[~nulls].all():
-        return _shown(raw, cells.source.charset, counted=True)
-    slots = pa.array(np.asarray(counted, bool))
-    strings = [_shown(raw, cells.source.charset, counted=kind) for kind in (True, False)]
-    return pc.if_else(slots, *strings)
+        return _format_guess(raw, cells.source.charset, counted=True)
+    is_counted = pa.array(np.asarray(counted, bool))
+    strings = [_format_guess(raw, cells.source.charset, counted=kind) for kind in (True, False)]
+    return pc.if_else(is_counted, *strings)
 
 
 def check_numbered(cells: Cells) -> Mask:
-    """Return which values are NULL; raises for one without an indicator."""
+    """Return a mask of the NULL values. Raises DecodeError for a value without a null indicator."""
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")
@@ -207,19 +215,20 @@ def check_numbered(cells: Cells) -> Mask:
 
 
 def decode_large_numbered(cells: Cells) -> pa.Array:
-    """Return what large objects look like."""
+    """Decode the large objects of an undefined column by how they look."""
     raw = gather(cells.source.buffer, cells.starts, cells.starts + cells.lengths)
-    return _shown(raw, cells.source.charset, counted=True)
+    return _format_guess(raw, cells.source.charset, counted=True)
 
 
 def encode_numbered(target: TargetColumn, _: RecordValues) -> CellWriter:
-    """Refuse: what only looks like a value is not written back."""
+    """Raise EncodeError: a value whose type was guessed cannot be written."""
     raise target.error(f"{NOT_DEFINED}, and cannot be written")
 
 
-def _shown(values: pa.Array, charset: str, *, counted: bool) -> pa.Array:
+def _format_guess(values: pa.Array, charset: str, *, counted: bool) -> pa.Array:
     if counted and charset == "utf-8" and _plain(values):
         return values.view(pa.string())
+    # Columns repeat their values, so decide only once per distinct value.
     distinct = values.dictionary_encode()
     show = _counted_text if counted else _bare
     strings = [show(raw, charset) for raw in distinct.dictionary.to_pylist()]
@@ -227,7 +236,7 @@ def _shown(values: pa.Array, charset: str, *, counted: bool) -> pa.Array:
 
 
 def _plain(values: pa.Array) -> bool:
-    """Return whether all values are printable ASCII that does not begin with 0x."""
+    """Return whether all values are printable ASCII and none begins with 0x."""
     if not len(values):
         return True
     _, offsets, data = values.buffers()
@@ -239,15 +248,15 @@ def _plain(values: pa.Array) -> bool:
 
 
 def _counted_text(raw: bytes, charset: str) -> str:
-    """Return bytes after a length: text if they can be, else hex."""
+    """Return bytes that follow a length: as text if they can be text, otherwise in hex."""
     text = _text(raw, charset)
     return _digits(raw) if text is None else text
 
 
 def _bare(raw: bytes, charset: str) -> str:
-    """Return bytes without a length: a date time, a padded text, a binary integer, else hex.
+    """Return bytes without a length: as a date time, padded text or binary integer, otherwise in hex.
 
-    Bytes that are a text and may be a number are given in hex, which is right for both.
+    Bytes that may be a text and may be a number are returned in hex, which is right for both.
     """
     if _DATETIME.fullmatch(raw):
         text = raw.decode()

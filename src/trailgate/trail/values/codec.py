@@ -1,8 +1,12 @@
-"""Column values in trail form and back, whole columns at once; one codec row a kind.
+"""The interface of value codecs, and the character sets of databases.
 
-Every value begins with a null indicator: 00 00, or FF FF for NULL (trail format §10.2).
+A codec converts the values of one type between trail bytes and an Arrow array, a complete column at
+a time. `Cells` is its input for decoding: the offset and length of each value. `RecordValues` and
+`TargetColumn` are its input for encoding, which returns a `CellWriter`. Every value begins with a
+null indicator: 00 00, or FF FF for NULL (trail format §10.2).
 
-The character sets of databases: their names, and strings in them made UTF-8, whole columns at once.
+Character sets have many names: Oracle's (WE8ISO8859P1), IANA's (ISO-8859-1) and Python's
+(iso8859-1). `charset_named` accepts all of them.
 """
 
 from __future__ import annotations
@@ -31,10 +35,17 @@ CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of varying length
 
+UTF_8: Final = "utf-8"
+UTF_16: Final = "utf-16-be"
+# Assumed: the number of UTF-16BE. A header has it as DbNCharset (trail format §4.3) if Logdump prints UTF-16BE for the
+# database's national character set.
+UTF_16_NUMBER: Final = 1
+NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where the values of one column lie: the offset of each null indicator, and its length."""
+    """The values of one column: the offset of each null indicator, and the length of each value with it."""
 
     source: TrailBytes
     table: str
@@ -43,12 +54,12 @@ class Cells:
     lengths: Longs
 
     def require(self, good: Mask, problem: str) -> None:
-        """Raise DecodeError about the first value that is not good."""
+        """Raise DecodeError for the first value that is not good."""
         if not good.all():
             raise self.error(problem, int(np.argmin(good)))
 
     def error(self, problem: str, row: int) -> DecodeError:
-        """Return an error about one value."""
+        """Return a DecodeError about one value."""
         start = int(self.starts[row])
         span = (start, start + int(self.lengths[row]))
         error = self.source.error(problem, span, table=self.table)
@@ -57,7 +68,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """The column that cells are written for: its index in the records, and the trail's byte order."""
+    """The column that cells are written for, its index in the records, and the trail's byte order."""
 
     table: str
     column: Column
@@ -65,13 +76,13 @@ class TargetColumn:
     order: ByteOrder = ByteOrder.BIG
 
     def error(self, problem: str, value: str | bytes = b"") -> EncodeError:
-        """Return an error about one value."""
+        """Return an EncodeError about one value."""
         raw = value.encode() if isinstance(value, str) else value
         where = Where(table=self.table, field=self.column.name, raw=raw or None)
         return EncodeError(problem, where=where)
 
     def head(self, length: int) -> Octets:
-        """Return column index and length of cells that are all as long; raises EncodeError."""
+        """Return the head (column index and length) of cells of one length. Raises EncodeError if it is too long."""
         if length > MAX_CELL:
             raise self.error(f"a value of {length} bytes does not fit in a record")
         return octets(self.order.raw(self.index, 2) + self.order.raw(length, 2))
@@ -79,69 +90,67 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class RecordValues:
-    """The values of a column, and which of them each record holds.
+    """The values of a column, and the value that each record takes: record i takes ``values[rows[i]]``.
 
-    ``missing`` marks values that no record holds: such a record has no cell of the column.
+    ``missing`` marks the values that are not logged: a record with such a row has no cell of the
+    column.
     """
 
     values: pa.Array
-    rows: Longs  # of the values, one a record
-    missing: Mask | None = None  # one item a value
+    rows: Longs  # one per record
+    missing: Mask | None = None  # one per value
 
-    def held(self) -> RecordValues:
-        """Return the values that records hold alone, in the order of the records."""
+    def for_records(self) -> RecordValues:
+        """Return only the values that records take, in the order of the records."""
         if len(self.rows) == len(self.values):
             return self
         missing = None if self.missing is None else self.missing[self.rows]
         rows = np.arange(len(self.rows))
         return RecordValues(self.values.take(pa.array(self.rows)), rows, missing)
 
-    def first(self, bad: Mask) -> int | None:
-        """Return the row of the first record whose value is marked; None where there is none."""
-        found = bad[self.rows]
-        return int(self.rows[int(np.argmax(found))]) if found.any() else None
+    def first_bad_row(self, bad: Mask) -> int | None:
+        """Return the row of the first record whose value is marked in ``bad``, or None."""
+        bad_records = bad[self.rows]
+        return int(self.rows[int(np.argmax(bad_records))]) if bad_records.any() else None
 
 
 class CellWriter(Protocol):
-    """Writes the cells of one column: into many records, each at its place."""
+    """Writes the cells of one column into many records."""
 
     least: int
-    """How many bytes of each record are its cell at least."""
+    """The minimum size of a cell, or 0 if some records have none."""
 
     def measure(self, sizes: Longs) -> None:
-        """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
+        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells; each place becomes the end of its cell.
+        """Write the cells. ``places`` are the offsets of the cells and become their ends.
 
-        At least the ``following`` bytes after each cell are its record's, and are written later.
+        At least ``following`` bytes after each cell belong to the same record and are written
+        later, so a cell may overwrite them.
         """
 
 
 class ValueCodec(NamedTuple):
-    """Both directions of one kind of value, and a check of indicators and lengths alone, which raises what ``decode`` would."""
+    """The decoder and encoder of one type of value.
+
+    ``check`` checks only null indicators and lengths and raises what ``decode`` would raise for
+    these.
+    """
 
     decode: Callable[[Cells], pa.Array]
     encode: Callable[[TargetColumn, RecordValues], CellWriter]
     check: Callable[[Cells], object]
 
 
-UTF_8: Final = "utf-8"
-UTF_16: Final = "utf-16-be"
-# Assumed: the number that a header gives for the national character set (trail format §4.3, DbNCharset) of a database
-# whose Logdump print has UTF-16BE.
-UTF_16_NUMBER: Final = 1
-NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
-
-
 class Charset(NamedTuple):
-    """One character set: Python's codec, and the names that databases and standards give it."""
+    """One character set: its codec in Python, and its names in databases and standards."""
 
     codec: str
     names: tuple[str, ...]
 
 
-# Oracle's names, and those of the IANA registry; Python's own aliases are found as well.
+# IANA's and Oracle's names. ``charset_named`` accepts Python's aliases as well.
 ROWS: Final = (
     Charset(UTF_8, ("UTF-8", "UTF8", "AL32UTF8")),
     Charset(UTF_16, ("UTF-16", "UTF-16BE", "AL16UTF16")),
@@ -185,10 +194,10 @@ _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def charset_named(name: str) -> str:
-    """Return Python's name of a character set; raises OptionError for one that is not known."""
-    found = _BY_NAME.get(name.strip().casefold())
-    if found is not None:
-        return found
+    """Return Python's name of a character set. Raises OptionError if the name is unknown."""
+    codec = _BY_NAME.get(name.strip().casefold())
+    if codec is not None:
+        return codec
     try:
         canonical = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -203,9 +212,10 @@ def charset_named(name: str) -> str:
 
 
 def charset_of(column: Column, usual: str) -> str | None:
-    """Return what a column's strings are in; None where its definition would have to say and does not.
+    """Return the character set of a column, or None if its definition must state it but does not.
 
-    Sub types of capture properties §9.4 come first; ``usual`` is the character set of the source.
+    The sub types of capture properties §9.4 come first. ``usual`` is the character set of the
+    source.
     """
     if column.sub_type == UTF_16_SUB_TYPE or column.character_set == UTF_16_NUMBER:
         return UTF_16
@@ -215,20 +225,20 @@ def charset_of(column: Column, usual: str) -> str | None:
 
 
 def decoded_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
-    """Return strings in a character set as UTF-8; null stays null.
+    """Decode strings from a character set. Null stays null.
 
-    Raises DecodeError, with the row as its record, for bytes that the set does not have.
+    Raises DecodeError, with the row as its record, if bytes are not valid in the character set.
     """
-    found = decode_column(code_page(charset), values)
-    if found.bad is not None and found.bad.any():
-        row = int(np.argmax(found.bad))
+    decoded = decode_column(code_page(charset), values)
+    if decoded.bad is not None and decoded.bad.any():
+        row = int(np.argmax(decoded.bad))
         where = Where(record=row, raw=values[row].as_py())
         raise DecodeError(f"text is not {charset}", where=where)
-    return found.values
+    return decoded.values
 
 
 def encoded_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
-    """Return UTF-8 strings in a character set; null stays null. Raises EncodeError."""
+    """Encode strings in a character set. Null stays null. Raises EncodeError for a character that it lacks."""
     try:
         raw = code_page(charset).encode(values.fill_null(""))
     except EncodeError as error:

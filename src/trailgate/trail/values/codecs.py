@@ -1,4 +1,4 @@
-"""Which codec a column has: one row a kind of value, chosen once a column and block."""
+"""The table of value codecs, one row per type family, and the selection of a column's codec from it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _TEXT, _PADDED = (
 )
 _INTEGER = ValueCodec(decode_integer, encode_integer, check_integer)
 
-# Keyed by family and whether the type is of fixed length.
+# By family and whether the type has a fixed length.
 CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
     {
         (Family.TEXT, False): _TEXT,
@@ -79,14 +79,14 @@ CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
         (Family.NUMBERED, False): ValueCodec(decode_numbered, encode_numbered, check_numbered),
     }
 )
-# Text in another character set than UTF-8 by its definition, by whether its type is of fixed length.
+# Text whose definition states a character set other than UTF-8; the index is 1 for a fixed length.
 _NATIONAL: Final = (
     ValueCodec(decode_variable, encode_national, check_variable),
     ValueCodec(decode_fixed, encode_fixed_national, check_fixed),
 )
 _ZONED: Final = ValueCodec(decode_zoned, encode_zoned, check_zoned)
 
-# How the whole bytes of a large object become a value: those families that one can have.
+# Decoders of the bytes of a complete large object. Other families cannot be large objects.
 LARGE: Final[Mapping[Family, Callable[[Cells], pa.Array]]] = MappingProxyType(
     {
         Family.TEXT: decode_large_text,
@@ -98,9 +98,9 @@ LARGE: Final[Mapping[Family, Callable[[Cells], pa.Array]]] = MappingProxyType(
 
 
 def codec_of(column: Column) -> ValueCodec | None:
-    """Return the codec of a column; None where no public layout of its type is known.
+    """Return the codec of a column, or None if the layout of its type is not public.
 
-    Raises DefinitionError for an unknown type code.
+    Raises DefinitionError if the type code is unknown.
     """
     if column.zoned:
         return _ZONED
@@ -112,7 +112,7 @@ def codec_of(column: Column) -> ValueCodec | None:
 
 @lru_cache(TABLES)
 def codecs_of(table: Table) -> tuple[ValueCodec | None, ...]:
-    """Return the codec of each column of a table; None where values of its type cannot be read."""
+    """Return the codec of each column of a table, or None for a column whose values cannot be read."""
     return tuple(map(_known_codec, table.columns))
 
 
@@ -124,7 +124,7 @@ def _known_codec(column: Column) -> ValueCodec | None:
 
 
 def unreadable(column: Column) -> str:
-    """Return why values of a column can be neither read nor written."""
+    """Explain why the values of a column can be neither read nor written."""
     try:
         row = column.type_row
     except DefinitionError as error:

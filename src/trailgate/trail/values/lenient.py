@@ -1,4 +1,4 @@
-"""Decode a column of which some values are bad: those are null, and each has its problem."""
+"""Decode a column that may have bad values: these become null, and each has its problem in a second array."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from trailgate.trail.values.codec import Cells
 def decode_leniently(
     decode: Callable[[Cells], pa.Array], cells: Cells
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Return the values and the problem of each bad one, None if all are good.
+    """Decode values. Returns them and the problem of each (null if it is good), or None if all are good.
 
-    A decoder names the first bad value only, so parts are tried: half as many values after a failure, twice as many after
-    a success. One bad value among n costs about two decodings of all.
+    A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
+    after a failure, twice as many after a success. One bad value among n costs about two decodings
+    of all n.
     """
     try:
         return decode(cells), None
@@ -26,6 +27,8 @@ def decode_leniently(
     count = len(cells.starts)
     problems: list[str | None] = [None] * count
     parts: list[pa.Array | None] = []  # None for a bad value
+    # Example: 8 values of which number 5 is bad. Sizes 8 and 4 at 0: failure, then success; sizes 4, 2 and 1
+    # at 4: failure, failure, success; size 2, then 1 at 5: the bad value; 1 and 1 at 6 and 7.
     at, size = 0, count
     while at < count:
         size = min(size, count - at)

@@ -1,4 +1,7 @@
-"""Binary numbers in trail form and back; always big-endian (trail format §3 and §10.2)."""
+"""Binary numbers: integers and IEEE floats, always big-endian (trail format §3 and §10.2).
+
+``00 00 FF FE`` is -2 in a column of two bytes. Integers of a column with a scale become decimals.
+"""
 
 from __future__ import annotations
 
@@ -18,117 +21,124 @@ from trailgate.trail.values.text import fixed_bytes, null_cells, width_error
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
-# Assumed: a NULL integer is FF FF and zeros in the column's width. No public dump shows one
-# (trail format §10.2); a CHAR's NULL has this form. A bare FF FF is read as well.
+# Assumed: a NULL integer is FF FF and zeros in the column's width, as a NULL CHAR is. No public dump
+# shows one (trail format §10.2). Reading accepts a bare FF FF too.
 NULL_INTEGER_IS_ZEROS: Final = True
 
 
-def _kind(column: Column) -> str:
+def _numpy_type(column: Column) -> str:
     return ("u" if column.family is Family.UNSIGNED else "i") + str(column.type_row.width)
 
 
 def decode_integer(cells: Cells) -> pa.Array:
-    """Return integers in the column's block type: int64, uint64, or a decimal of its scale."""
-    kind = _kind(cells.column)
-    width = int(kind[1:])
+    """Decode integers as the column's Arrow type: int64, uint64, or a decimal of its scale."""
+    numpy_type = _numpy_type(cells.column)
+    width = int(numpy_type[1:])
     count = len(cells.starts)
-    nulls, found = np.empty(count, bool), np.empty(count, np.int64)
+    nulls, words = np.empty(count, bool), np.empty(count, np.int64)
     null_count, bad = read_kernels.read_integers(
         cells.source.data,
         cells.starts,
         cells.lengths,
         width,
-        kind[0] == "i",
+        numpy_type[0] == "i",
         nulls,
-        found,
+        words,
     )
     if bad >= 0:
         raise width_error(cells, width, bad)
     missing = nulls if null_count else None
-    return from_words(found.view(kind[0] + "8"), cells.column.arrow_type, missing)
+    return from_words(words.view(numpy_type[0] + "8"), cells.column.arrow_type, missing)
 
 
 def check_integer(cells: Cells) -> None:
-    """Raise for an integer that is not of the column's width."""
-    null_cells(cells, int(_kind(cells.column)[1:]))
+    """Raise DecodeError for an integer that does not have the column's width."""
+    null_cells(cells, int(_numpy_type(cells.column)[1:]))
 
 
-def from_words(found: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
-    """Return 64-bit words as Arrow integers, or as unscaled decimals of 128 bits."""
+def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
+    """Return 64-bit words as Arrow integers, or as unscaled values of decimal128."""
     bitmap = None
     if nulls is not None:
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
-    if not pa.types.is_decimal(kind):
-        return pa.Array.from_buffers(kind, len(found), [bitmap, pa.py_buffer(found)])
-    pairs = np.zeros((len(found), 2), np.int64)
-    pairs[:, 0] = found.view(np.int64)
-    if found.dtype == np.int64:
-        pairs[:, 1] = found >> 63  # the sign, carried into the high word
-    return pa.Array.from_buffers(kind, len(found), [bitmap, pa.py_buffer(pairs)])
+    if not pa.types.is_decimal(arrow_type):
+        return pa.Array.from_buffers(arrow_type, len(words), [bitmap, pa.py_buffer(words)])
+    # A decimal128 is two little-endian words, the low one first.
+    pairs = np.zeros((len(words), 2), np.int64)
+    pairs[:, 0] = words.view(np.int64)
+    if words.dtype == np.int64:
+        pairs[:, 1] = words >> 63  # extend the sign into the high word: 0 or -1
+    return pa.Array.from_buffers(arrow_type, len(words), [bitmap, pa.py_buffer(pairs)])
 
 
-def encode_integer(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return integers as big-endian words; one out of range is an error."""
-    kind = _kind(target.column)
-    width = int(kind[1:])
-    words = _to_words(target, found)
+def encode_integer(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+    """Encode integers as big-endian words. Raises EncodeError if one is out of range."""
+    numpy_type = _numpy_type(target.column)
+    width = int(numpy_type[1:])
+    words = _to_words(target, column_values)
     if width < 8:
-        limits = np.iinfo(kind)
-        _check_range(target, found, (words < limits.min) | (words > limits.max))
-    return WordCells(target, found, words.view(np.uint64), width)
+        limits = np.iinfo(numpy_type)
+        _check_range(target, column_values, (words < limits.min) | (words > limits.max))
+    return WordCells(target, column_values, words.view(np.uint64), width)
 
 
 def decode_float(cells: Cells) -> pa.Array:
-    """Return IEEE floats of four or eight bytes.
+    """Decode IEEE floats of four or eight bytes.
 
-    Assumed (trail format §10.2): big-endian, as integers are, in the width of the type.
+    Assumed (trail format §10.2): they are big-endian like integers, and as wide as the type.
     """
     width = cells.column.type_row.width or 8
     nulls = null_cells(cells, width)
-    found = fixed_bytes(cells, width, nulls).view(f">f{width}").reshape(-1).astype(f"f{width}")
+    floats = fixed_bytes(cells, width, nulls).view(f">f{width}").reshape(-1).astype(f"f{width}")
     if nulls is None:
-        return pa.array(found)
-    return pa.array(found).take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
+        return pa.array(floats)
+    # fixed_bytes skipped the NULLs. nulls 0 1 0 take 0, null, 1.
+    return pa.array(floats).take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
 
 
 def check_float(cells: Cells) -> None:
-    """Raise for a float that is not of the type's width."""
+    """Raise DecodeError for a float that does not have the type's width."""
     null_cells(cells, cells.column.type_row.width or 8)
 
 
-def encode_float(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return IEEE floats as big-endian words."""
+def encode_float(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+    """Encode IEEE floats as big-endian words."""
     width = target.column.type_row.width or 8
-    floats = _fill(found.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)
+    floats = (
+        _fill(column_values.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)
+    )
     words = floats.view(f"u{width}").astype(np.uint64, copy=False)
-    return WordCells(target, found, words, width)
+    return WordCells(target, column_values, words, width)
 
 
 def _fill(values: pa.Array) -> pa.Array:
     return values.fill_null(0) if values.null_count else values
 
 
-def _to_words(target: TargetColumn, found: RecordValues) -> Integers:
-    """Return integers and unscaled decimals as 64-bit words, 0 for NULL; raises EncodeError for wider ones."""
+def _to_words(target: TargetColumn, column_values: RecordValues) -> Integers:
+    """Return integers and unscaled decimals as 64-bit words, NULL as 0. Raises EncodeError if one is wider."""
     signed = target.column.family is Family.INTEGER
-    kind, values = np.int64 if signed else np.uint64, found.values
+    numpy_type, values = np.int64 if signed else np.uint64, column_values.values
     if not pa.types.is_decimal(values.type):
-        words: Integers = _fill(values).to_numpy(zero_copy_only=False).astype(kind, copy=False)
+        words: Integers = (
+            _fill(values).to_numpy(zero_copy_only=False).astype(numpy_type, copy=False)
+        )
         return words
     data = np.frombuffer(values.buffers()[1], np.int64)
     pairs = data[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
     low, high = pairs[:, 0].copy(), pairs[:, 1]
+    # The value fits in 64 bits if the high word only extends the sign of the low one.
     bad = high != (low >> 63 if signed else 0)
     if values.null_count:
         nulls = values.is_null().to_numpy(zero_copy_only=False)
         low[nulls] = 0
         bad &= ~nulls
-    _check_range(target, found, bad)
+    _check_range(target, column_values, bad)
     return low if signed else low.view(np.uint64)
 
 
-def _check_range(target: TargetColumn, found: RecordValues, bad: Mask) -> None:
-    row = found.first(bad)
+def _check_range(target: TargetColumn, column_values: RecordValues, bad: Mask) -> None:
+    row = column_values.first_bad_row(bad)
     if row is not None:
-        value, name = found.values[row].as_py(), target.column.type_row.name
+        value, name = column_values.values[row].as_py(), target.column.type_row.name
         raise target.error(f"{value} is out of the range of {name}", str(value))

@@ -1,8 +1,8 @@
-"""Loops over the cells of data areas and over the values of a column: where they are, whether they fit, fixed widths decoded.
+"""The loops that find cells in data areas and decode the values of a column.
 
-A cell is a column index u16, a length u16 and a value of that length, which begins with a null indicator of two bytes
-(trail format §10.1). ``count_cells`` proves that the cells of an area are within it; everything else gets places that
-it has proven, or checks them itself.
+A cell is a column index u16, a length u16, and a value of that length that begins with a null
+indicator of two bytes (trail format §10.1). `count_cells` proves that the cells of an area are
+within it. All other loops either get offsets that it has proven, or check them themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OVER, BAD_INDEX, NO_INDICATOR, TWICE = range(1, 5)  # problems of ``count_cells`
 
 @inner
 def _half(data: Octets, at: int, big: bool) -> np.int64:
-    """Return the u16 at a place."""
+    """Return the u16 at an offset."""
     one, two = np.int64(data[at]), np.int64(data[at + 1])
     return (one << 8) | two if big else (two << 8) | one
 
@@ -34,29 +34,32 @@ def _half(data: Octets, at: int, big: bool) -> np.int64:
 def count_cells(
     data: Octets, starts: Longs, ends: Longs, big: bool, counts: Longs, last: Longs
 ) -> tuple[int, int, int]:
-    """Count the cells of each column in areas [start, end); return a problem (0: none), its area and its place.
+    """Count the cells of each column in areas [start, end). Return a problem (0: none), its area and its offset.
 
-    ``counts`` is all zeros and ``last`` all -1, one item a column.
+    ``counts`` are zeros and ``last`` are -1 at the start, with one item per column.
     """
+    # Example: 00 00 00 03 00 00 41 | 00 02 00 02 FF FF counts one cell of column 0 and one of column 2.
+    # ``last`` has the last area in which a column was seen, so a second cell in one area is found
+    # without clearing anything between areas.
     columns = len(counts)
     for r in range(len(starts)):
-        place, end = starts[r], ends[r]
-        while place < end:
-            if place < 0 or place + CELL_HEAD > end or end > len(data):
-                return OVER, r, place
-            column = _half(data, place, big)
-            length = _half(data, place + 2, big)
-            if place + CELL_HEAD + length > end:
-                return OVER, r, place
+        offset, end = starts[r], ends[r]
+        while offset < end:
+            if offset < 0 or offset + CELL_HEAD > end or end > len(data):
+                return OVER, r, offset
+            column = _half(data, offset, big)
+            length = _half(data, offset + 2, big)
+            if offset + CELL_HEAD + length > end:
+                return OVER, r, offset
             if column >= columns:
-                return BAD_INDEX, r, place
+                return BAD_INDEX, r, offset
             if length < INDICATOR_BYTES:
-                return NO_INDICATOR, r, place
+                return NO_INDICATOR, r, offset
             if last[column] == r:
-                return TWICE, r, place
+                return TWICE, r, offset
             last[column] = r
             counts[column] += 1
-            place += CELL_HEAD + length
+            offset += CELL_HEAD + length
     return 0, 0, 0
 
 
@@ -70,26 +73,27 @@ def place_alike(
     places: Longs,
     lengths: Longs,
 ) -> bool:
-    """Write place and length of each value, by column, of areas that have just these columns in this order.
+    """Write the offset and length of each value, by column, if all areas have exactly these columns in this order.
 
-    Returns whether all have, and are sound; where not, ``count_cells`` finds out why.
+    Returns False if an area differs or is damaged; ``count_cells`` then finds out which.
     """
+    # Example: columns 0 and 2 in each of three areas: values 0 to 2 are those of column 0, 3 to 5 of column 2.
     count = len(starts)
     for r in range(count):
-        place, end = starts[r], ends[r]
-        if place < 0 or end > len(data):
+        offset, end = starts[r], ends[r]
+        if offset < 0 or end > len(data):
             return False
         for k in range(len(columns)):
-            if place + CELL_HEAD > end or _half(data, place, big) != columns[k]:
+            if offset + CELL_HEAD > end or _half(data, offset, big) != columns[k]:
                 return False
-            length = _half(data, place + 2, big)
-            place += CELL_HEAD
-            if length < INDICATOR_BYTES or place + length > end:
+            length = _half(data, offset + 2, big)
+            offset += CELL_HEAD
+            if length < INDICATOR_BYTES or offset + length > end:
                 return False
-            places[k * count + r] = place
+            places[k * count + r] = offset
             lengths[k * count + r] = length
-            place += length
-        if place != end:
+            offset += length
+        if offset != end:
             return False
     return True
 
@@ -105,46 +109,47 @@ def place_cells(
     places: Longs,
     lengths: Longs,
 ) -> int:
-    """Write area, place and length of each value, by column; return how many there are.
+    """Write the area, offset and length of each value, by column. Return the number of values.
 
-    The areas are those that ``count_cells`` found sound; ``next_cell`` is where the values of each column begin.
+    ``count_cells`` must have accepted the areas. ``next_cell`` is the index at which the values of
+    each column begin.
     """
     total = 0
     for r in range(len(starts)):
-        place, end = starts[r], ends[r]
-        while place < end:
-            column = _half(data, place, big)
-            length = _half(data, place + 2, big)
+        offset, end = starts[r], ends[r]
+        while offset < end:
+            column = _half(data, offset, big)
+            length = _half(data, offset + 2, big)
             cell = next_cell[column]
             next_cell[column] = cell + 1
             rows[cell] = r
-            places[cell] = place + CELL_HEAD
+            places[cell] = offset + CELL_HEAD
             lengths[cell] = length
             total += 1
-            place += CELL_HEAD + length
+            offset += CELL_HEAD + length
     return total
 
 
 @inner
-def _holds_cells(data: Octets, place: int, end: int, big: bool, columns: int) -> bool:
-    """Return whether cells of so many columns, or fewer, fill [place, end) exactly."""
+def _holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) -> bool:
+    """Return whether at most ``columns`` cells with indexes below ``columns`` fill [offset, end) exactly."""
     cells = 0
-    while place < end:
-        if place + CELL_HEAD + INDICATOR_BYTES > end or cells == columns:
+    while offset < end:
+        if offset + CELL_HEAD + INDICATOR_BYTES > end or cells == columns:
             return False
-        length = _half(data, place + 2, big)
-        if _half(data, place, big) >= columns or length < INDICATOR_BYTES:
+        length = _half(data, offset + 2, big)
+        if _half(data, offset, big) >= columns or length < INDICATOR_BYTES:
             return False
-        place += CELL_HEAD + length
+        offset += CELL_HEAD + length
         cells += 1
-    return place <= end
+    return offset <= end
 
 
 @kernel(writes=("good",))
 def check_cells(
     data: Octets, starts: Longs, ends: Longs, big: bool, columns: int, good: Mask
 ) -> int:
-    """Write which areas cells fill exactly, each at most as many as there are columns; return how many do not."""
+    """Write a mask of the areas that cells fill exactly (see ``_holds_cells``). Return the number of other areas."""
     bad = 0
     for r in range(len(starts)):
         within = starts[r] >= ends[r] or (starts[r] >= 0 and ends[r] <= len(data))
@@ -156,19 +161,22 @@ def check_cells(
 
 @kernel()
 def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int) -> int:
-    """Return one more than the greatest column index in areas, as far as they hold cells of columns below ``most``."""
-    found = 0
+    """Return the number of columns that areas use: the highest column index plus one.
+
+    An area counts only up to its first damage, or up to its first index of ``most`` or higher.
+    """
+    columns = 0
     for r in range(len(starts)):
-        place, end = starts[r], min(ends[r], len(data))
+        offset, end = starts[r], min(ends[r], len(data))
         cells = 0
-        while place >= 0 and place + CELL_HEAD + INDICATOR_BYTES <= end and cells <= most:
-            column = _half(data, place, big)
+        while offset >= 0 and offset + CELL_HEAD + INDICATOR_BYTES <= end and cells <= most:
+            column = _half(data, offset, big)
             if column >= most:
                 break
-            found = max(found, column + 1)
-            place += CELL_HEAD + _half(data, place + 2, big)
+            columns = max(columns, column + 1)
+            offset += CELL_HEAD + _half(data, offset + 2, big)
             cells += 1
-    return found
+    return columns
 
 
 @kernel(writes=("widths", "borders"))
@@ -182,11 +190,14 @@ def split_images(
     widths: Longs,
     borders: Longs,
 ) -> int:
-    """Write the bytes of the length that begins an area of two images, and where the first image ends.
+    """Write the width of the length field that begins an area of two images, and the end of the first image.
 
-    ``kinds`` is 0 for an area of one image, 2 or 4 for a length of so many bytes, and anything else for either: the one with
-    which cells fill both images exactly, 2 where both do. Returns the first area that fits none, or -1.
+    ``kinds`` is 0 for an area with one image, and 2 or 4 for a length field of that many bytes. Any
+    other kind means that the width is unknown: it is the one with which cells fill both images
+    exactly, or 2 if both widths fit. Returns the first area that cannot be split, or -1.
     """
+    # Example, big-endian: 00 05 | 00 00 00 01 41 | 00 00 00 01 42. With two bytes the first image ends at
+    # 2 + 5 and both images are cells. With four bytes the length would be 0x00050000: beyond the end.
     for r in range(len(starts)):
         widths[r] = 0
         borders[r] = ends[r]
@@ -200,21 +211,21 @@ def split_images(
                 continue
             if start + width > end:
                 continue
-            border = start + width
+            split = start + width
             if width == 2:
-                border += _half(data, start, big)
+                split += _half(data, start, big)
             elif big:
-                border += (_half(data, start, big) << 16) | _half(data, start + 2, big)
+                split += (_half(data, start, big) << 16) | _half(data, start + 2, big)
             else:
-                border += (_half(data, start + 2, big) << 16) | _half(data, start, big)
-            if border > end:
+                split += (_half(data, start + 2, big) << 16) | _half(data, start, big)
+            if split > end:
                 continue
             if kinds[r] == width or (
-                _holds_cells(data, start + width, border, big, columns)
-                and _holds_cells(data, border, end, big, columns)
+                _holds_cells(data, start + width, split, big, columns)
+                and _holds_cells(data, split, end, big, columns)
             ):
                 widths[r] = width
-                borders[r] = border
+                borders[r] = split
                 break
         if widths[r] == 0:
             return r
@@ -223,25 +234,25 @@ def split_images(
 
 @inner
 def _state(data: Octets, at: int, length: int, width: int) -> int:
-    """Return 0 for a value of a fixed width, 1 for NULL, and -1 for neither.
+    """Return 0 for a value of a fixed width, 1 for NULL, and -1 if it is neither.
 
-    A value is 00 00 and its bytes; NULL is FF FF, alone or with as many bytes.
+    A value is 00 00 and its bytes. NULL is FF FF, either alone or followed by as many bytes.
     """
-    whole = length == INDICATOR_BYTES + width
+    has_width = length == INDICATOR_BYTES + width
     if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
         return -1
     if data[at] == 0 and data[at + 1] == 0:
-        return 0 if whole else -1
+        return 0 if has_width else -1
     if data[at] != 0xFF or data[at + 1] != 0xFF:
         return -1
-    return 1 if whole or length == INDICATOR_BYTES else -1
+    return 1 if has_width or length == INDICATOR_BYTES else -1
 
 
 @kernel(writes=("nulls",))
 def check_fixed(
     data: Octets, starts: Longs, lengths: Longs, width: int, nulls: Mask
 ) -> tuple[int, int]:
-    """Write which values of a fixed width are NULL; return how many are, and the first that does not fit, or -1."""
+    """Write a mask of the NULLs in a fixed-width column. Return their number and the first invalid value, or -1."""
     count = 0
     for k in range(len(starts)):
         state = _state(data, starts[k], lengths[k], width)
@@ -256,11 +267,13 @@ def check_fixed(
 def check_variable(
     data: Octets, starts: Longs, lengths: Longs, big: bool, nulls: Mask, offsets: Offsets
 ) -> tuple[int, int, int]:
-    """Write which values of varying length are NULL, and Arrow's offsets of their bytes.
+    """Write a mask of the NULLs among values of varying length, and the Arrow offsets of the values.
 
-    A value is 00 00, its length u16 and its bytes; NULL is FF FF, alone or with a length of 0. Returns how many are NULL, the
-    first that does not fit, or -1, and the bytes of all, which are ``TOO_MANY`` where int32 does not count them.
+    A value is 00 00, its length u16 and its bytes. NULL is FF FF, alone or with a length of 0.
+    Returns the number of NULLs, the first invalid value or -1, and the size of all values, which is
+    ``TOO_MANY`` if it exceeds int32.
     """
+    # Example: 00 00 00 02 41 42 | FF FF are "AB" and NULL: offsets 0, 2, 2.
     count = 0
     total = np.int64(0)
     offsets[0] = 0
@@ -287,7 +300,7 @@ def check_variable(
 
 @inner
 def _big_word(data: Octets, at: int) -> np.uint64:
-    """Return the eight bytes at a place as a big-endian number."""
+    """Return the eight bytes at an offset as a big-endian number."""
     word = load8(data, at)
     word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | (
         (word & U64(0x00FF00FF00FF00FF)) << U64(8)
@@ -308,10 +321,12 @@ def read_integers(
     nulls: Mask,
     values: Longs,
 ) -> tuple[int, int]:
-    """Write the big-endian integers of a column of at most eight bytes, 0 for NULL.
+    """Write the big-endian integers of a column, of at most eight bytes each, and 0 for NULL.
 
-    Returns how many are NULL, and the first value that does not fit, or -1.
+    Returns the number of NULLs, and the first invalid value or -1.
     """
+    # Example: width 2. Load FF FE and six more bytes as a big-endian word FF FE .. .. and shift it right by
+    # ``spare`` = 48 bits: -2 if signed, else 65534. Near the end of the data, load byte by byte.
     spare = np.int64(64 - 8 * width)
     count = 0
     for k in range(len(starts)):
@@ -337,7 +352,10 @@ def read_integers(
 
 @inner
 def _copy_bytes(data: Octets, at: int, size: int, out: Octets, to: int) -> np.uint64:
-    """Copy bytes; return all of them ored, eight at a time. ``out`` has room for seven bytes more."""
+    """Copy ``size`` bytes, eight at a time. Return the bitwise OR of all words.
+
+    ``out`` has room for seven more bytes. A byte above 0x7F sets a high bit of the result.
+    """
     every = np.uint64(0)
     if at + size + 8 > len(data):
         for byte in range(size):
@@ -347,6 +365,7 @@ def _copy_bytes(data: Octets, at: int, size: int, out: Octets, to: int) -> np.ui
     for byte in range(0, size, 8):
         word = load8(data, at + byte)
         store8(out, to + byte, word)
+        # Shift out the bytes beyond the value; the word is little-endian, so they are the high ones.
         over = max(0, byte + 8 - size)
         every |= word << np.uint64(8 * over)
     return every
@@ -362,11 +381,14 @@ def read_datetimes(
     offsets: Offsets,
     strings: Octets,
 ) -> tuple[int, int, bool]:
-    """Write date times as ISO strings, NULL left out, and Arrow's offsets of them.
+    """Write date times as ISO strings and their Arrow offsets; NULL takes no bytes.
 
-    ``strings`` has room for the bytes of all values, and ``SPARE`` more. Returns how many are NULL, the first value that does not
-    fit, or -1, and whether that is a value of the width, which is not a date time.
+    ``strings`` has room for the bytes of all values and ``SPARE`` more. Returns the number of
+    NULLs, the first invalid value or -1, and whether that value has the right width but is not a
+    date time.
     """
+    # Example: 00 00 "2024-02-03:10:20:30" becomes "2024-02-03 10:20:30": copy the bytes, then replace the
+    # colon at offset 10. A byte that is not ASCII is an error, but digits are not checked here.
     to = np.int64(0)
     count = 0
     offsets[0] = 0

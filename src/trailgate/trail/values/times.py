@@ -1,6 +1,8 @@
-"""Date times in trail form (YYYY-MM-DD:HH:MI:SS.fffffffff) and back (trail format §10.2).
+"""Date times, with and without a time zone (trail format §10.2).
 
-Date times with a time zone after them in trail form and back: text of at most the column's length.
+A trail stores ``YYYY-MM-DD:HH:MI:SS.fffffffff`` as text of the column's length. In Arrow it is an
+ISO string with a blank after the date. A date time with a zone is followed by the zone, such as
+``+02:00``, and may be shorter than the column.
 """
 
 from __future__ import annotations
@@ -33,9 +35,12 @@ from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
 
+ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
+ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
+
 
 def decode_datetime(cells: Cells) -> pa.Array:
-    """Return ISO strings of the column's length; NULL is FF FF and any text, or a bare FF FF."""
+    """Decode date times as ISO strings of the column's length. NULL is FF FF and any text, or a bare FF FF."""
     width = cells.column.external_length
     count, room = len(cells.starts), int(cells.lengths.sum())
     if room > MAX_INT32:
@@ -51,27 +56,24 @@ def decode_datetime(cells: Cells) -> pa.Array:
 
 
 def check_datetime(cells: Cells) -> None:
-    """Raise for a date time that is not of the column's length."""
+    """Raise DecodeError for a date time that does not have the column's length."""
     null_cells(cells, cells.column.external_length)
 
 
-def encode_datetime(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return ISO strings in trail form; a shorter fraction is filled up with zeros."""
+def encode_datetime(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+    """Encode ISO strings. A shorter fraction is filled with zeros."""
     width = target.column.external_length
     filling = NULL_TEXT[:width].encode()
-    cells = FilledCells(target, found, filling=filling, null_filling=filling, colon=BETWEEN)
+    cells = FilledCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
     cells.check_times()
     return cells
 
 
-ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
-ZONE_AT: Final = 21  # of the indicator and a date time to the second
-
-
 def decode_zoned(cells: Cells) -> pa.Array:
-    """Return date times with a zone after them: ASCII of at most the column's length.
+    """Decode date times that are followed by a zone: ASCII of at most the column's length.
 
-    Assumed (trail format §10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
+    Assumed (trail format §10.2): the text of a date time, then the zone; with a shorter zone the
+    value may be shorter.
     """
     nulls = check_zoned(cells)
     strings = _ascii(cells, nulls)
@@ -81,7 +83,7 @@ def decode_zoned(cells: Cells) -> pa.Array:
 
 
 def check_zoned(cells: Cells) -> Mask:
-    """Return which values are NULL; raises for one that is too long or too short."""
+    """Return a mask of the NULLs. Raises DecodeError for a value that is too long or too short."""
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     width = cells.column.external_length + INDICATOR_BYTES
@@ -99,14 +101,14 @@ def _ascii(cells: Cells, nulls: Mask) -> pa.Array:
         raise cells.error("not a date time", row) from None
 
 
-def encode_zoned(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return date times with a zone after them, as long as they are; NULL is a bare FF FF."""
-    found = found.held()
-    values = found.values
+def encode_zoned(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+    """Encode date times that are followed by a zone, without padding. NULL is a bare FF FF."""
+    column_values = column_values.for_records()
+    values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
     long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
-    row = found.first(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
+    row = column_values.first_bad_row(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
     if row is not None:
         raise target.error("not a date time with a zone, or too long", values[row].as_py())
     strings = pc.replace_substring(values, " ", ":", max_replacements=1)
-    return VaryingCells(target, replace(found, values=strings), counted=False)
+    return VaryingCells(target, replace(column_values, values=strings), counted=False)

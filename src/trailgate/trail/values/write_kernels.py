@@ -1,9 +1,12 @@
-"""Compiled loops that measure and write cells: one column of many records a call.
+"""The loops that measure and write cells: each call handles one column of many records.
 
-Record i takes the value of row ``rows[i]``, and its cell is written at ``places[i]``, which becomes the end of the cell.
-``states`` has an item a row, or none where every row has a value. The loops do not check places: they write the sizes that
-``add_sizes`` counted from the same arrays, and the body has room for these and ``SPARE`` bytes. So have the bytes of values.
-``wide`` copies write over bytes after a cell, which takes half the time: only where more of the record follows than they write.
+Record i takes the value of row ``rows[i]``. Its cell is written at ``places[i]``, which becomes the
+end of the cell. ``states`` has one item per row, or none if every row has a value.
+
+The loops do not check offsets: they write exactly the sizes that ``add_sizes`` counted from the
+same arrays. The body has room for these and ``SPARE`` more bytes, and so have the bytes of the
+values. ``wide`` copies overwrite bytes after a cell, which takes half the time. They are used only
+if the record has more bytes after the cell than the copy overwrites; those are written later.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from trailgate.columnar.kernels.words import load8, move32, store2, store4, stor
 from trailgate.trail.values.codec import NULL
 
 PRESENT, NULL_VALUE, MISSING = 0, 1, 2  # states: a value, NULL, not logged (takes no bytes)
-BETWEEN: Final = 10  # offset of what separates date and time: a blank in ISO, ":" in a trail
+BETWEEN: Final = 10  # offset of the character between date and time: a blank in ISO, ":" in a trail
 COLON, BLANK = ord(":"), ord(" ")
 SECONDS: Final = 19  # characters of a date time without a fraction
 
@@ -27,10 +30,10 @@ SECONDS: Final = 19  # characters of a date time without a fraction
 def add_sizes(
     rows: Longs, states: Octets, offsets: Offsets, base: int, counted: bool, sizes: Longs
 ) -> tuple[int, int]:
-    """Add the bytes of each cell: ``base``, and those of its value if ``counted``.
+    """Add the size of each cell to ``sizes``: ``base``, and the size of its value if ``counted``.
 
-    Returns the bytes of the longest value and its record; 0 and record 0 where no value has any. Without
-    ``offsets`` values have no bytes.
+    Returns the size of the longest value and its record, or 0 and 0 if all are empty. Without
+    ``offsets``, values have no bytes.
     """
     longest, at = np.int64(0), 0
     for record in range(len(rows)):
@@ -60,10 +63,9 @@ def write_varying(
     big: bool,
     wide: bool,
 ) -> None:
-    """Write cells as long as their values; a ``counted`` value has its length before it.
-
-    The four words are column index, length of the cell, null indicator and length of the value.
-    """
+    """Write cells as long as their values. A ``counted`` value has its length before it."""
+    # Example: "AB" in column 2, big-endian, counted: 00 02 | 00 06 | 00 00 | 00 02 | 41 42. The four u16
+    # (column index, cell length, null indicator, value length) are one store of eight bytes.
     front = 4 if counted else 2
     for record in range(len(rows)):
         row = rows[record]
@@ -104,10 +106,11 @@ def write_filled(
     colon: int,
     wide: bool,
 ) -> None:
-    """Write cells of one width after a ``head`` of four bytes; what a value lacks is taken from ``filling``.
+    """Write cells of one width after a ``head`` of four bytes. A shorter value ends with bytes of ``filling``.
 
-    NULL is ``null_filling``. A colon is written at that offset of values, where they are as wide.
+    NULL is ``null_filling``. A colon is written at offset ``colon`` if the cells are wide enough.
     """
+    # Example: head 00 02 00 06, filling of four blanks, value "AB": 00 02 00 06 | 00 00 | 41 42 20 20.
     width, begins = len(filling), four_bytes(head)
     for record in range(len(rows)):
         row = rows[record]
@@ -145,7 +148,7 @@ def write_words(
     head: Octets,
     width: int,
 ) -> None:
-    """Write cells that hold the last ``width`` bytes of a word, big-endian; NULL holds its word too."""
+    """Write cells with the last ``width`` bytes of a word, big-endian. NULL has a word too."""
     begins = four_bytes(head)
     for record in range(len(rows)):
         row = rows[record]
@@ -160,6 +163,7 @@ def write_words(
         if width == 8:
             store8(body, at, ordered_word(word, True))
         else:
+            # The most significant byte first: with width 2, 0x1234 is written as 12 34.
             for byte in range(width):
                 body[at + byte] = (word >> np.uint64(8 * (width - 1 - byte))) & np.uint64(0xFF)
         places[record] = at + width
@@ -169,9 +173,9 @@ def write_words(
 def find_bad_times(
     rows: Longs, states: Octets, offsets: Offsets, data: Octets, width: int
 ) -> tuple[int, int]:
-    """Return the first record whose date time has another length, and the first without a blank; -1 for none.
+    """Return the first record whose date time has a wrong length, and the first one without a blank; -1 for none.
 
-    A column with a fraction takes shorter ones too: to the second, or with fewer digits.
+    A column with a fraction accepts shorter values too: to the second, or with fewer digits.
     """
     unlike, unparted = -1, -1
     for record in range(len(rows)):
@@ -192,7 +196,7 @@ def find_bad_times(
 
 @inner
 def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy bytes, and up to ``SPARE`` more, which both arrays have; what is written after these bytes comes later."""
+    """Copy bytes and up to ``SPARE`` more. Both arrays have these, and the extra ones are overwritten later."""
     move32(body, at, data, start)
     for done in range(32, size, 32):
         move32(body, at + done, data, start + done)
@@ -200,16 +204,17 @@ def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> Non
 
 @inner
 def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy bytes in words of eight; the last word keeps what the body has after them.
+    """Copy bytes in words of eight. The last word keeps the bytes that the body has after the copy.
 
-    Both arrays have eight bytes more after these. Byte by byte, short values take twice as long.
+    Both arrays have eight more bytes. Copying short values byte by byte takes twice as long.
     """
-    whole = size & ~7
-    for done in range(0, whole, 8):
+    full_words = size & ~7
+    for done in range(0, full_words, 8):
         store8(body, at + done, load8(data, start + done))
+    # With 3 bytes left the mask is 0x0000000000FFFFFF: three bytes of data, five of the body.
     mask = (np.uint64(1) << np.uint64((size & 7) << 3)) - np.uint64(1)
-    at += whole
-    store8(body, at, load8(data, start + whole) & mask | load8(body, at) & ~mask)
+    at += full_words
+    store8(body, at, load8(data, start + full_words) & mask | load8(body, at) & ~mask)
 
 
 @inner
@@ -223,13 +228,13 @@ def four_bytes(head: Octets) -> np.uint64:
 
 @inner
 def ordered_half(number: int, big: bool) -> int:
-    """Return a number of 16 bits as two bytes of a little-endian word."""
+    """Return the u16 that a little-endian store writes in the trail's byte order: if ``big``, 0x0102 becomes 0x0201."""
     return (number & 0xFF) << 8 | number >> 8 if big else number
 
 
 @inner
 def ordered_word(word: np.uint64, big: bool) -> np.uint64:
-    """Return a number of 64 bits as eight bytes of a little-endian word."""
+    """Return the u64 that a little-endian store writes in the trail's byte order: reversed if ``big``."""
     if not big:
         return word
     low = np.uint64(0x00FF00FF00FF00FF)

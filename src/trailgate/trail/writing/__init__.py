@@ -1,1 +1,1 @@
-"""Changes to trail bytes."""
+"""Write changes as trail bytes."""

@@ -1,6 +1,9 @@
-"""What a trail file begins with: its header, and the metadata that say what table indexes mean.
+"""The start of a trail file: write its header and metadata records, or change what a header states about its file.
 
-Change what a file header states about its file; every other byte stays as it is.
+A file of level 5 or higher begins with the file header, a record for the database, and one record
+per table. Data records then name a table by its index, which is its position among the definitions.
+`patched_header` rewrites a header, for example after a damaged file was repaired; all fields that
+do not describe the file itself stay as they are.
 """
 
 from __future__ import annotations
@@ -29,9 +32,11 @@ from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
 
 DATABASE_INDEX: Final = 1  # a file has one database definition
 
+TRAIL_GROUP: Final = 0x30
+
 
 def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
-    """Return a header that names the format of its file."""
+    """Return the header with the release, level and byte order of its trail's format."""
     release = RELEASES[trail_format.release]
     producer = replace(header.producer, major_version=release.major, minor_version=release.minor)
     trail = replace(header.trail, compatibility=trail_format.level)
@@ -39,9 +44,10 @@ def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
 
 
 def file_begin(header: FileHeader, trail_format: TrailFormat, definitions: Definitions) -> bytes:
-    """Return the bytes before a file's first operation; raises EncodeError.
+    """Return the bytes before the first operation of a file. Raises EncodeError if a table does not fit.
 
-    Tables are described in the order of the definitions, so that an index means the same in all files of a run.
+    Tables have the order of the definitions, so that an index means the same table in all files of
+    a run.
     """
     begin = encode_header(header_of(header, trail_format)) if trail_format.has_header else b""
     if not trail_format.by_index:
@@ -50,7 +56,7 @@ def file_begin(header: FileHeader, trail_format: TrailFormat, definitions: Defin
 
 
 def metadata_bytes(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
-    """Return the records of the database and of all tables."""
+    """Return the metadata records of the database and of all tables as bytes."""
     records = metadata_records(definitions, trail_format, time)
     return b"".join(map(encode_record, records))
 
@@ -58,10 +64,10 @@ def metadata_bytes(definitions: Definitions, trail_format: TrailFormat, time: in
 def metadata_records(
     definitions: Definitions, trail_format: TrailFormat, time: int
 ) -> list[TrailRecord]:
-    """Return the records of the database and of all tables; raises EncodeError."""
+    """Return the metadata records of the database and of all tables. Raises EncodeError if one does not fit."""
     order = trail_format.order
     if len(definitions) > MAX_LENGTH - FIRST_INDEX:
-        raise EncodeError(f"{len(definitions)} tables are more than an index can name")
+        raise EncodeError(f"{len(definitions)} tables are too many for a table index of two bytes")
     model = TrailRecord(IO_METADATA, io_time=time, order=order)
     database = database_data(definitions.database, order)
     records = [
@@ -85,17 +91,14 @@ def metadata_records(
 
 
 def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
-    """Return two indexes as AuditRBA holds them (trail format §5.3)."""
+    """Return the value of AuditRBA that holds two indexes (trail format §5.3)."""
     order = trail_format.order
     return order.number(order.raw(first, 2) + order.raw(second, 2))
 
 
-TRAIL_GROUP: Final = 0x30
-
-
 @dataclass(frozen=True, slots=True)
 class HeaderFacts:
-    """What a header states about its own file; the names are those of ``TrailInfo``, None is not known."""
+    """What a header states about its own file, in the names of ``TrailInfo``. None: unknown."""
 
     filename: str
     seqno: int
@@ -111,7 +114,7 @@ _FIELDS: Final = {field.code: field for field in TRAIL_FIELDS if field.name in _
 
 
 def patched_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
-    """Return a header with other facts; its length depends on the file name alone."""
+    """Return the header with other facts. Its length changes only with the file name."""
     data = octets(raw)
     inner = b""
     for group, start in tokens_between(data, (FRAME, len(raw) - FRAME), order):
@@ -124,18 +127,18 @@ def patched_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
     return outer_object(FILE_HEADER, inner, raw[1], order)
 
 
-def _field(found: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
-    field = _FIELDS.get(found.code)
+def _field(field_token: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
+    field = _FIELDS.get(field_token.code)
     if field is None:
-        return token(found.code, found.payload, found.info, order)
+        return token(field_token.code, field_token.payload, field_token.info, order)
     payload = _encode(field, order, facts)
     if payload is None:
-        return token(found.code, field.codec.unset or found.payload, UNSET, order)
-    return token(found.code, payload, NORMAL, order)
+        return token(field_token.code, field.codec.unset or field_token.payload, UNSET, order)
+    return token(field_token.code, payload, NORMAL, order)
 
 
 def _encode(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
-    """Return a fact as bytes; None where it is not known, or damaged so that it cannot be written."""
+    """Encode a fact, or return None if it is unknown or a damaged value that cannot be encoded."""
     value = getattr(facts, field.name)
     try:
         return None if value is None else field.codec.encode(value, order)

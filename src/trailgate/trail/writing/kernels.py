@@ -1,7 +1,8 @@
-"""Compiled loops that write what is around the cells of records, and the pieces of large objects.
+"""The loops that write everything around the cells of records: heads, lengths, trailers, and large-object pieces.
 
-Each loop writes one part of many records: that of record i at ``places[i]``, which becomes the end of the part. The loops do not
-check places: the body has room for the sizes that were counted from the same arrays, and for ``SPARE`` bytes.
+Each loop writes one part of many records. The part of record i begins at ``places[i]``, which
+becomes the end of the part. The loops do not check offsets: the body has room for the sizes that
+were counted from the same arrays, and for ``SPARE`` more bytes.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from trailgate.trail.format.record_layout import PIECE_HEAD, RECORD_HEADS
 from trailgate.trail.format.tokens import DATA, FRAME, NORMAL, RECORD_INFO, TRAILER, ByteOrder
 from trailgate.trail.values.write_kernels import copy_bytes, ordered_half, ordered_word
 
-PIECE_BYTES: Final = 2000  # of the printed large object, whose odd piece comes first
-# RecCount has one byte. Assumed: it stays at its greatest number for a value of more pieces, whose own words say how many.
+PIECE_BYTES: Final = 2000  # as in the printed large object, whose shorter piece comes first
+# RecCount has one byte. Assumed: it stays at 255 for a value with more pieces, since each piece states their number.
 MAX_COUNT: Final = 255
 MIDDLE: Final = 1  # TransInd
 
 
 def _at(field: str) -> int:
-    places: Any = RECORD_HEADS[ByteOrder.BIG].fields
-    return int(places[field][1])
+    layout: Any = RECORD_HEADS[ByteOrder.BIG].fields
+    return int(layout[field][1])
 
 
 LENGTH_AT, DATA_LENGTH_AT, TYPE_AT = _at("g_length"), _at("data_length"), _at("io_type")
@@ -46,11 +47,15 @@ def write_heads(
     indicators: Octets,
     big: bool,
 ) -> None:
-    """Write the frames of G and H, the record header and the name area, and the frame of D where there are data.
+    """Write the start of each record: the frames of G and H, the record header and name area, and the frame of D.
 
-    The first ``head`` bytes of the model are all up to the end of the name area; fields that differ are written over them.
+    The first ``head`` bytes of ``model`` are the same for all records; the fields that differ are
+    then overwritten. A record without data has no D.
     """
-    wide = (head + 31) & ~31  # bytes that copies of 32 write: most records have so many
+    # Copies of 32 bytes write up to ``wide`` bytes. That is safe if the record is as long, since all
+    # later bytes are written afterwards. Shorter records, such as a truncate's, are copied exactly.
+    # Example: a head of 50 bytes is copied as 32 + 32 into any record of 64 bytes or more.
+    wide = (head + 31) & ~31
     for record in range(len(places)):
         at, size = places[record], data_sizes[record]
         if lengths[record] >= wide:
@@ -80,7 +85,7 @@ def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> Non
 
 @kernel(writes=("body", "places"))
 def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
-    """Write the end of each record, which repeats its length."""
+    """Write the trailer Z of each record, which repeats its length."""
     for record in range(len(places)):
         write_frame(body, places[record], TRAILER, RECORD_INFO, lengths[record], big)
         places[record] += FRAME
@@ -90,7 +95,7 @@ def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> No
 def add_piece_sizes(
     records: Longs, rows: Longs, offsets: Offsets, frames: int, sizes: Longs
 ) -> None:
-    """Add the bytes of the pieces of large values; ``frames`` are those of a record beside its part of the value."""
+    """Add the size of the pieces of large values. ``frames`` is the size of a piece record without its data."""
     for value in range(len(rows)):
         size = np.int64(offsets[rows[value] + 1]) - np.int64(offsets[rows[value]])
         count = (size + PIECE_BYTES - 1) // PIECE_BYTES
@@ -112,17 +117,20 @@ def write_pieces(
     last_indicators: Octets,
     big: bool,
 ) -> None:
-    """Write large values as records that follow those of their rows (trail format §11).
+    """Write large values as piece records after the records of their rows (trail format §11).
 
-    ``times`` and ``last_indicators`` have an item a value: its records' time, and the last one's TransInd.
+    ``times`` and ``last_indicators`` have one item per value: the time of its records, and TransInd
+    of the last one.
     """
+    # Example: a value of 4500 bytes becomes three pieces of 500, 2000 and 2000 bytes: the shorter one
+    # comes first. Each is a record of its own: head | D | column, 3, piece number, offset, size | bytes | Z.
     for value in range(len(rows)):
         start = np.int64(offsets[rows[value]])
-        whole = np.int64(offsets[rows[value] + 1]) - start
-        count = (whole + PIECE_BYTES - 1) // PIECE_BYTES
+        total = np.int64(offsets[rows[value] + 1]) - start
+        count = (total + PIECE_BYTES - 1) // PIECE_BYTES
         at, done = places[records[value]], np.int64(0)
         for piece in range(1, count + 1):
-            size = np.int64(PIECE_BYTES) if piece > 1 else whole - (count - 1) * PIECE_BYTES
+            size = np.int64(PIECE_BYTES) if piece > 1 else total - (count - 1) * PIECE_BYTES
             length = head + FRAME + PIECE_HEAD + size + FRAME
             last = piece == count
             copy_bytes(body, at, model, 0, head)
@@ -138,10 +146,10 @@ def write_pieces(
             for number in (column, count, piece, done, size):
                 write_long(body, at, number, big)
                 at += 4
-            whole = size & ~7
-            for word in range(0, whole, 8):
+            full_words = size & ~7
+            for word in range(0, full_words, 8):
                 store8(body, at + word, load8(data, start + done + word))
-            for byte in range(whole, size):  # no bytes need follow the values
+            for byte in range(full_words, size):  # byte by byte: the data may end with the value
                 body[at + byte] = data[start + done + byte]
             at += size
             done += size
@@ -152,13 +160,13 @@ def write_pieces(
 
 @inner
 def write_short(body: Octets, at: int, number: int, big: bool) -> None:
-    """Write the last two bytes of a number in the byte order of the trail."""
+    """Write the low two bytes of a number in the byte order of the trail."""
     store2(body, at, np.uint64(ordered_half(number, big)))
 
 
 @inner
 def write_long(body: Octets, at: int, number: int, big: bool) -> None:
-    """Write the last four bytes of a number in the byte order of the trail."""
+    """Write the low four bytes of a number in the byte order of the trail."""
     first, last = number >> 16 & 0xFFFF, number & 0xFFFF
     word = ordered_half(first, big) | ordered_half(last, big) << 16 if big else number
     store4(body, at, np.uint64(word))
@@ -166,5 +174,5 @@ def write_long(body: Octets, at: int, number: int, big: bool) -> None:
 
 @inner
 def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
-    """Write the frame of a token."""
+    """Write the frame of a token: id, info and length."""
     store4(body, at, np.uint64(code | info << 8 | ordered_half(size, big) << 16))

@@ -1,7 +1,9 @@
-"""Records that are too long, and large objects. They are rare, so they are written one by one.
+"""Write operations that do not fit in one record: long records as fragments, and large values as pieces.
 
-The data of a record that is too long are cut into fragments. A large object is in records of its own (116), which follow the record of their image: that
-holds NULL for it, and each piece states which part of the value it is (trail format §11).
+A record is at most 65,535 bytes. If the data of a record are longer, its record is followed by
+fragment records (161) with the rest. These are rare, so they are written one by one. A large object
+has records of its own (116) after the record of its image. The image has NULL for it, and each
+piece states which part of the value it is (trail format §11).
 """
 
 from __future__ import annotations
@@ -55,12 +57,17 @@ from trailgate.trail.writing.record_writer import (
     record_times,
 )
 
-STEP: Final = 64  # rows whose data are joined at once
+STEP: Final = 64  # rows that are written at once
 YES: Final = 1
+
+# Assumed: a value of a large-object column (by lob_type in its definition) stays in its record up to the length of
+# Oracle's longest VARCHAR2. One printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
+INLINE_BYTES: Final = 4000
+WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another character set (UTF-16)
 
 
 class FragmentWriter:
-    """Writes a group's records with the fragments that follow each; ``sizes`` are their bytes."""
+    """Writes records that are too long, each with its fragments. ``sizes`` are their sizes."""
 
     def __init__(self, group: RecordGroup) -> None:
         self.records: list[bytes] = []
@@ -70,37 +77,41 @@ class FragmentWriter:
         self.sizes = np.array([len(record) for record in self.records], np.int64)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records; each place becomes the end of the last fragment."""
-        for place, record in zip(places.tolist(), self.records, strict=True):
-            body[place : place + len(record)] = octets(record)
+        """Write the records. ``places`` are their offsets and become the ends of their last fragments."""
+        for start, record in zip(places.tolist(), self.records, strict=True):
+            body[start : start + len(record)] = octets(record)
         places += self.sizes
 
 
 def _records(group: RecordGroup) -> Iterator[bytes]:
-    """Yield each record and its fragments."""
+    """Yield the bytes of each record with its fragments."""
     before, image = before_writer(group), image_writer(group)
-    befores = [None] * len(group.rows) if before is None else _written(before)
-    wholes = [
-        _whole(group, record, *images)
-        for record, images in enumerate(zip(befores, _written(image), strict=True))
+    befores = [None] * len(group.rows) if before is None else _write_separately(before)
+    complete_records = [
+        _complete_record(group, record, *images)
+        for record, images in enumerate(zip(befores, _write_separately(image), strict=True))
     ]
-    tokens, rooms = _token_areas(group, wholes)
-    areas = zip(_written(tokens), tokens.ggs_sizes.tolist(), rooms.tolist(), strict=True)
-    for record, (whole, (area, ggs_size, room)) in enumerate(zip(wholes, areas, strict=True)):
+    tokens, rooms = _token_areas(group, complete_records)
+    areas = zip(_write_separately(tokens), tokens.ggs_sizes.tolist(), rooms.tolist(), strict=True)
+    for record, (complete_record, (area, ggs_size, room)) in enumerate(
+        zip(complete_records, areas, strict=True)
+    ):
         user_at = FRAME + ggs_size if ggs_size else 0
         others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
-        cut = [*_cut(replace(whole, others=tuple(others)), room)]
+        cut = [*_cut(replace(complete_record, others=tuple(others)), room)]
         yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
 
 
-def _token_areas(group: RecordGroup, wholes: Sequence[TrailRecord]) -> tuple[TokenAreas, Longs]:
-    """Return the tokens of the first record of each row, and the bytes of data that fit into it.
+def _token_areas(
+    group: RecordGroup, complete_records: Sequence[TrailRecord]
+) -> tuple[TokenAreas, Longs]:
+    """Return the tokens of the first record of each row, and the number of data bytes that fit into it.
 
-    The tokens may state how many data their record has. There is room for the number of the most digits,
-    so that a shorter one needs no second try.
+    The tokens may contain the length of their record's data. Space is reserved for the longest number,
+    so that a shorter one never changes how the data are divided.
     """
-    lengths = np.array([len(whole.data or b"") for whole in wholes], np.int64)
+    lengths = np.array([len(record.data or b"") for record in complete_records], np.int64)
     widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
     rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
     if rooms.min(initial=1) <= 0:
@@ -109,16 +120,18 @@ def _token_areas(group: RecordGroup, wholes: Sequence[TrailRecord]) -> tuple[Tok
     return TokenAreas(group, np.minimum(lengths, rooms)), rooms
 
 
-def _written(part: ImageWriter | TokenAreas) -> list[bytes]:
-    """Return what is written of each record."""
+def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
+    """Return the bytes that a part writes for each record."""
     ends = np.cumsum(part.sizes)
-    body, places = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
-    part.write(body, places.copy())
-    return [body[start:end].tobytes() for start, end in zip(places, ends, strict=True)]
+    body, starts = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
+    part.write(body, starts.copy())
+    return [body[start:end].tobytes() for start, end in zip(starts, ends, strict=True)]
 
 
-def _whole(group: RecordGroup, record: int, before: bytes | None, image: bytes) -> TrailRecord:
-    """Return a record without tokens, as long as it is."""
+def _complete_record(
+    group: RecordGroup, record: int, before: bytes | None, image: bytes
+) -> TrailRecord:
+    """Return a record without its tokens; its data may be too long."""
     reference, io_type = group.reference, int(group.io_type[record])
     if before is not None:
         width = Prefix.SHORT if len(before) <= MAX_LENGTH else Prefix.LONG
@@ -141,37 +154,32 @@ def _whole(group: RecordGroup, record: int, before: bytes | None, image: bytes) 
 
 
 def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
-    """Yield a record, or the first ``room`` bytes of one that is too long and the fragments that follow it.
+    """Yield a record, or the first ``room`` bytes of a record that is too long and then its fragments.
 
-    Assumed (trail format §11): a fragment's data are what comes next of the row's, Continued is Y in all but the last.
+    Assumed (trail format §11): the data of a fragment continue the row's data, and Continued is Y
+    in all parts but the last.
     """
     data = record.data or b""
     more = replace(record, io_type=IO_FRAGMENT, data=None, others=())
-    place = 0
-    while place + room < len(data):
-        yield replace(record, data=data[place : place + room], continued=YES)
-        place, room, record = place + room, _room(more), more
-    yield replace(record, data=data[place:] or None)
+    offset = 0
+    while offset + room < len(data):
+        yield replace(record, data=data[offset : offset + room], continued=YES)
+        offset, room, record = offset + room, _room(more), more
+    yield replace(record, data=data[offset:] or None)
 
 
 def _room(record: TrailRecord) -> int:
-    """Return how many bytes of data fit into a record that has none so far."""
+    """Return the number of data bytes that fit into a record that has no data yet."""
     return MAX_LENGTH - len(encode_record(record)) - FRAME
 
 
 def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
-    """Return an operation's records, all middle ones so far, with the place of each in the transaction."""
+    """Set TransInd of an operation's records, which are all middle ones so far."""
     if len(records) == 1:
         return [replace(records[0], trans_ind=int(trans_ind[0]))]
     first = replace(records[0], trans_ind=int(without_end(trans_ind)[0]))
     last = replace(records[-1], trans_ind=int(without_begin(trans_ind)[0]))
     return [first, *records[1:-1], last]
-
-
-# Assumed: a value of a column that is a large object by its definition (lob_type) stays in its record up to the length
-# of Oracle's longest VARCHAR2; one printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
-INLINE_BYTES: Final = 4000
-WIDEST: Final = 2  # bytes in a character set of one byte of UTF-8
 
 
 def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
@@ -181,7 +189,7 @@ def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
     return encoded_strings(values, charset)
 
 
-# How a block column's values become the bytes of large objects: those families that can have one.
+# Encoders from a column's values to the bytes of large objects. Other families cannot be large objects.
 LARGE_BYTES: Final[Mapping[Family, Callable[[Column, pa.Array], pa.Array]]] = MappingProxyType(
     {
         Family.TEXT: _text_bytes,
@@ -193,7 +201,7 @@ LARGE_BYTES: Final[Mapping[Family, Callable[[Column, pa.Array], pa.Array]]] = Ma
 
 @dataclass(frozen=True, slots=True)
 class LargeColumn:
-    """The large values of one column of an image: those of ``rows``, ascending, among the bytes of all."""
+    """The large values of one column of an image: ``rows`` are their rows, ``values`` the bytes of all rows."""
 
     before: bool  # of the before image
     index: int
@@ -202,13 +210,14 @@ class LargeColumn:
 
 
 def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
-    """Return a block with NULL for its large values, and these.
+    """Replace the large values of a block by NULL. Returns the block and the large values.
 
     The before values of a key update stay in its record, which has both images.
     """
+    # Only deletes and updates have a before image in a record of its own.
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
     before, after = list(block.before), list(block.after)
-    found = []
+    large_columns = []
     for is_before, image, rows in ((True, before, parted), (False, after, None)):
         for index, state in enumerate(image):
             raw = _possibly_large(block, index, state)
@@ -217,16 +226,17 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
                 large &= rows
             if large is not None and large.any():
                 values = TextBytes.shared(raw)
-                found.append(LargeColumn(is_before, index, np.flatnonzero(large), values))
+                large_columns.append(LargeColumn(is_before, index, np.flatnonzero(large), values))
                 image[index] = _null_where(state, large)
-    if not found:
-        return block, found
-    return replace(block, before=tuple(before), after=tuple(after)), found
+    if not large_columns:
+        return block, large_columns
+    return replace(block, before=tuple(before), after=tuple(after)), large_columns
 
 
 def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
-    """Return a column's values as the bytes of large objects; None where none is large."""
+    """Return a column's values as bytes of large objects, or None if none of them can be large."""
     limit = _limits(block.table)[index]
+    # If even the longest value cannot exceed the limit in any character set, none needs to be encoded.
     if state.values is None or limit is None or most_bytes(state.values) * WIDEST <= limit:
         return None
     column = block.table.columns[index]
@@ -239,14 +249,14 @@ def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Ar
 
 @lru_cache(TABLES)
 def _limits(table: Table) -> tuple[int | None, ...]:
-    """Return the bytes above which a value of each column is a large object; None where none is."""
+    """Return for each column the size in bytes above which a value is a large object, or None if it has none."""
     return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
 
 
 def _may_be_large(column: Column) -> bool:
     try:
         return column.family in LARGE_BYTES and not column.type_row.fixed
-    except DefinitionError:  # an unknown type: the record's writer refuses its values
+    except DefinitionError:  # an unknown type: ImageWriter raises for its values
         return False
 
 
@@ -261,18 +271,19 @@ def _large(column: Column, raw: pa.Array) -> Mask:
 
 
 def _null_where(state: StateColumn, large: Mask) -> StateColumn:
-    """Return a column with NULL for its large values, whose bytes are not copied."""
+    """Return a column with NULL for its large values. The bytes are shared, not copied."""
     values = state.values
     assert values is not None
     valid = values.is_valid().to_numpy(zero_copy_only=False) & ~large
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     _, offsets, data = values.buffers()
+    # The new array begins at row 0, so skip the offsets (4 bytes each) of the rows before it.
     shared = [bitmap, offsets.slice(4 * values.offset), data]
     return replace(state, values=pa.Array.from_buffers(values.type, len(values), shared))
 
 
 class _ValuesOfRecords(NamedTuple):
-    """Large values of one column: that of row ``rows[i]`` follows record ``records[i]``."""
+    """The large values of one column: the value of row ``rows[i]`` is written after record ``records[i]``."""
 
     column: LargeColumn
     records: Longs
@@ -280,7 +291,10 @@ class _ValuesOfRecords(NamedTuple):
 
 
 class PieceWriter:
-    """Writes the pieces of a group's large values after its records; ``sizes`` are their bytes."""
+    """Writes the pieces of a group's large values after its records.
+
+    ``sizes`` are the total sizes of each record's pieces.
+    """
 
     def __init__(self, group: RecordGroup, columns: Sequence[LargeColumn]) -> None:
         self.group, self.model = group, record_model(group, IO_LARGE_OBJECT)
@@ -290,23 +304,25 @@ class PieceWriter:
             if column.before is not (group.images is Images.BEFORE):
                 continue
             rows = column.rows[np.isin(column.rows, group.rows, assume_unique=True)]
-            found = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
+            selected = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
             frames = head_size(group) + 2 * FRAME
-            add_piece_sizes(found.records, rows, column.values.offsets, frames, self.sizes)
-            self.values.append(found)
+            add_piece_sizes(selected.records, rows, column.values.offsets, frames, self.sizes)
+            self.values.append(selected)
 
     def records_before(self) -> RecordGroup:
-        """Return the group's records, whose transactions end with the pieces if they do."""
+        """Return the group's records for writing: a record with pieces after it must not end its transaction."""
         indicators = self.group.trans_ind
         split = np.where(self.sizes > 0, without_end(indicators), indicators)
         return replace(self.group, trans_ind=split)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the pieces; each place becomes the end of those of its record."""
+        """Write the pieces. ``places`` are the ends of their records and become the ends of their pieces."""
         group, order = self.group, self.group.reference.order
+        # The pieces of a record are written column by column. Only the last column's pieces may end
+        # the transaction, so find the last column of each record.
         last_column = np.zeros(len(group.rows), np.int64)
-        for number, found in enumerate(self.values):
-            last_column[found.records] = number
+        for number, selected in enumerate(self.values):
+            last_column[selected.records] = number
         last, times = without_begin(group.trans_ind), record_times(group)
         for number, (column, records, rows) in enumerate(self.values):
             is_last = last_column[records] == number

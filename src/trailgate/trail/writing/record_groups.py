@@ -1,6 +1,9 @@
-"""The records that operations become, in groups: those of one table that hold the same images.
+"""Convert operations to records, in groups: a group has the records of one table with the same images.
 
-With UPDATERECORDFORMAT COMPACT an update's before image holds the key and what changed, its after image what changed (trail format §10.4).
+An update with before values becomes two records: the before images are one group, the after images
+another. ``order`` puts the records of all groups back into the order of the operations. With
+UPDATERECORDFORMAT COMPACT the before image of an update has the key and the changed columns, the
+after image only the changed columns (trail format §10.4).
 """
 
 from __future__ import annotations
@@ -50,9 +53,11 @@ from trailgate.trail.records.metadata import FIRST_INDEX
 from trailgate.trail.writing.tokens import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
+FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
+
 
 def compact(block: ChangeBlock) -> ChangeBlock:
-    """Return the block with the unchanged columns of its updates missing."""
+    """Mark the unchanged columns of updates as missing. Keys stay in the before image."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)
     befores, afters = list(block.before), list(block.after)
@@ -66,9 +71,9 @@ def compact(block: ChangeBlock) -> ChangeBlock:
 
 
 def _same(before: StateColumn, after: StateColumn) -> Mask:
-    """Return the rows in which both images have the column, with the same value or NULL."""
+    """Return a mask of the rows in which both images have the column with the same value or NULL."""
     if before.values is None or after.values is None:
-        return np.zeros(1, bool)
+        return np.zeros(1, bool)  # one item, which numpy broadcasts to all rows
     equal = pc.equal(before.values, after.values).fill_null(False)
     null = pc.and_(before.values.is_null(), after.values.is_null())
     same: Mask = pc.or_(equal, null).to_numpy(zero_copy_only=False)
@@ -79,18 +84,16 @@ def _same(before: StateColumn, after: StateColumn) -> Mask:
 
 
 def _without(column: StateColumn, rows: Mask) -> StateColumn:
+    """Return a column that is missing in some rows."""
     missing = rows if column.missing is None else column.missing | rows
     values = column.values
     assert values is not None
     return StateColumn(pc.if_else(pa.array(rows), pa.scalar(None, values.type), values), missing)
 
 
-FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
-
-
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """How records name their table: by text, or by the index that metadata records give it."""
+    """How records name their table: by text, or by its index in the metadata records."""
 
     table: str
     index: int | None
@@ -112,42 +115,42 @@ class TableReference:
 def reference_to(
     table: Table, trail_format: TrailFormat, definitions: Definitions
 ) -> TableReference:
-    """Return how records name a table; raises EncodeError for one without an index."""
+    """Return how records name a table. Raises EncodeError if it needs an index but has none."""
     if not trail_format.by_index:
         return TableReference(table.name, None, trail_format.order)
-    for place, known in enumerate(definitions):
+    for position, known in enumerate(definitions):
         if known.name == table.name and (known is table or known == table):
-            return TableReference(table.name, place + FIRST_INDEX, trail_format.order)
+            return TableReference(table.name, position + FIRST_INDEX, trail_format.order)
     problem = "the table has no index: it is not among the definitions that the file begins with"
     raise EncodeError(problem, where=Where(table=table.name))
 
 
 class Images(Enum):
-    """Which images of a row a record holds."""
+    """The images that a record has."""
 
     BEFORE = auto()
     AFTER = auto()
     KEY_AND_AFTER = auto()  # a key update: the before image with the key, then the after image
-    BOTH = auto()  # unified: the before image, then the after image
+    BOTH = auto()  # a unified record: the before image, then the after image
     NONE = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class RecordGroup:
-    """Records of one table that hold the same images; all arrays have one item a record."""
+    """Records of one table with the same images. All arrays have one item per record."""
 
     images: Images
     block: ChangeBlock
     tokens: OperationTokens | None  # of the block's maps
     reference: TableReference
     rows: Longs  # of the block, ascending
-    order: Longs  # twice that of the operation, plus one for its second record
+    order: Longs  # twice the operation's order, plus one for its second record
     io_type: Octets
     trans_ind: Octets
     first: Mask  # the record is the first of its transaction
 
     def take(self, records: Longs) -> RecordGroup:
-        """Return the records named, of the same block."""
+        """Return a selection of the records."""
         return replace(
             self,
             rows=self.rows[records],
@@ -159,14 +162,15 @@ class RecordGroup:
 
     @property
     def image_letter(self) -> int:
-        """Return what the records' BeforeAfter is."""
+        """Return the BeforeAfter byte of the records."""
         return BEFORE_IMAGE if self.images is Images.BEFORE else AFTER_IMAGE
 
     @property
     def partition(self) -> int:
-        """Return the records' partition byte.
+        """Return the partition byte of the records.
 
-        Assumed: the bit that one printed unified record has marks them all (trail format §5.1).
+        Assumed: all unified records have the bit that one printed unified record has (trail format
+        §5.1).
         """
         return self.reference.partition | (UNIFIED if self.images is Images.BOTH else 0)
 
@@ -174,9 +178,10 @@ class RecordGroup:
 def record_groups(
     block: ChangeBlock, reference: TableReference, unified_types: Sequence[int], separate: Mask
 ) -> Iterator[RecordGroup]:
-    """Yield the records of a block; those operation types are unified that have before values.
+    """Yield the records of a block in groups. Operations of ``unified_types`` with before values are unified.
 
-    An update of a ``separate`` row is not. An update with before values that is not unified has two records.
+    Updates of ``separate`` rows are not unified. An update with before values that is not unified
+    becomes two records.
     """
     op_type = block.op_type
     _check_types(block)
@@ -185,7 +190,7 @@ def record_groups(
     if unified_types:
         unified = has_before & np.isin(op_type, unified_types) & ~(separate & updates)
     paired = has_before & updates & ~unified
-    whole = _INDICATORS[block.tx_ind]
+    indicators = _INDICATORS[block.tx_ind]
     tokens = None if block.tokens is None else OperationTokens(block, reference.order)
     for images, chosen, second in (
         (Images.BEFORE, paired | (op_type == DELETE), False),
@@ -197,8 +202,8 @@ def record_groups(
         if not chosen.any():
             continue
         types = _UNIFIED_TYPES if images is Images.BOTH else _IO_TYPES
-        # The indicator of a pair is split between its records.
-        split = (without_begin if second else without_end)(whole)
+        # A pair shares one indicator: ONLY becomes FIRST and LAST, FIRST becomes FIRST and MIDDLE.
+        split = (without_begin if second else without_end)(indicators)
         group = RecordGroup(
             images=images,
             block=block,
@@ -207,19 +212,19 @@ def record_groups(
             rows=np.arange(len(block)),
             order=2 * block.order + (paired if second else 0),
             io_type=types[op_type],
-            trans_ind=np.where(paired, split, whole),
-            first=((whole == FIRST) | (whole == ONLY)) & ~(paired & second),
+            trans_ind=np.where(paired, split, indicators),
+            first=((indicators == FIRST) | (indicators == ONLY)) & ~(paired & second),
         )
         yield group if chosen.all() else group.take(np.flatnonzero(chosen))
 
 
 def without_end(trans_ind: Octets) -> Octets:
-    """Return the indicators of records that others of the same operation follow."""
+    """Return the indicators for records that are followed by others of the same operation."""
     return _BEFORE_OTHERS[trans_ind]
 
 
 def without_begin(trans_ind: Octets) -> Octets:
-    """Return the indicators of records that follow others of the same operation."""
+    """Return the indicators for records that follow others of the same operation."""
     return _AFTER_OTHERS[trans_ind]
 
 
@@ -253,11 +258,11 @@ def _check_types(block: ChangeBlock) -> None:
 
 
 def _has_before(block: ChangeBlock) -> Mask:
-    """Return the rows that have any before column."""
-    found = np.zeros(len(block), bool)
+    """Return a mask of the rows that have at least one before column."""
+    has_before = np.zeros(len(block), bool)
     for column in block.before:
         if column.values is not None:
             if column.missing is None:
                 return np.ones(len(block), bool)
-            found |= ~column.missing
-    return found
+            has_before |= ~column.missing
+    return has_before

@@ -1,7 +1,9 @@
-"""Records of a group: their sizes first, then their bytes, each written at its place in the file's body.
+"""Write the records of a group: first compute the size of each, then write all of them at their offsets in the body.
 
-Their token areas are GGS tokens (T), and user tokens after them (U). LOGCSN and TRANID are on a transaction's first record alone; what an operation's tokens map holds
-is on each of its images, as printed ROWIDs are (trail format §8, §9 and §14).
+A record is written part by part, and each part for all records at once: head, before image, image,
+tokens, trailer. The token areas are GGS tokens (T), then user tokens (U). LOGCSN and TRANID are
+only in a transaction's first record. The tokens of an operation's map are in the record of each of
+its images, as printed ROWIDs are (trail format §8, §9 and §14).
 """
 
 from __future__ import annotations
@@ -42,9 +44,14 @@ from trailgate.trail.writing.record_groups import Images, RecordGroup
 from trailgate.trail.writing.token_kernels import add_token_sizes, write_area_frames, write_tokens
 from trailgate.trail.writing.tokens import check_size
 
+# Assumed: AuditPos and AuditRBA are 0 for a source without a redo log, as in DDL records of MySQL
+# (trail format §5.2).
+AUDIT_POS: Final = 0
+AUDIT_RBA: Final = 0
+
 
 class _CarriedToken(NamedTuple):
-    """A token whose value is a column of the operations, on the records that show it."""
+    """A token whose values are a column of the operations. ``shown`` marks the records that have it."""
 
     code: int
     shown: Mask
@@ -52,9 +59,9 @@ class _CarriedToken(NamedTuple):
 
 
 class TokenAreas:
-    """Writes the token areas of a group's records; ``sizes`` are their bytes with frames.
+    """Writes the token areas of a group's records. ``sizes`` are their sizes, with frames.
 
-    ``lengths`` are those of the records' data: the values of tokens that ask for RECORDLENGTH.
+    ``lengths`` are the lengths of the records' data, the values of RECORDLENGTH tokens.
     """
 
     def __init__(self, group: RecordGroup, lengths: Longs) -> None:
@@ -76,7 +83,7 @@ class TokenAreas:
         self.sizes = self.ggs_sizes + self.user_sizes + frames
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write T and U where a record has such tokens; each place becomes the end of the areas."""
+        """Write T and U if a record has such tokens. ``places`` are their offsets and become their ends."""
         rows, tokens = self.group.rows, self.group.tokens
         big = self.group.reference.order is ByteOrder.BIG
         write_area_frames(body, places, GGS_TOKENS, self.ggs_sizes, big)
@@ -89,14 +96,8 @@ class TokenAreas:
             tokens.write_user(body, places, rows, self.lengths)
 
 
-# Assumed: a source without a redo log has AuditPos 0 and AuditRBA 0, as DDL records of MySQL
-# have (trail format §5.2).
-AUDIT_POS: Final = 0
-AUDIT_RBA: Final = 0
-
-
 class ImageWriter:
-    """Writes one image of a group's records; ``sizes`` are the bytes of each."""
+    """Writes one image of a group's records. ``sizes`` are the sizes of the images."""
 
     def __init__(self, group: RecordGroup, image: Image) -> None:
         self.sizes = np.zeros(len(group.rows), np.int64)
@@ -110,28 +111,29 @@ class ImageWriter:
                 self.cells.append(cells)
 
     def write(self, body: Octets, places: Longs, following: int = 0) -> None:
-        """Write the image's cells; each place becomes their end.
+        """Write the cells of the images. ``places`` are their offsets and become their ends.
 
-        At least the ``following`` bytes after the image are its record's, and are written later.
+        At least ``following`` bytes after each image belong to its record and are written later.
         """
+        # After the cell of a column come at least the smallest cells of all later columns.
         following += sum(cells.least for cells in self.cells)
         for cells in self.cells:
             following -= cells.least
             cells.write(body, places, following)
 
 
-def _cell_writer(group: RecordGroup, index: int, found: RecordValues) -> CellWriter:
+def _cell_writer(group: RecordGroup, index: int, column_values: RecordValues) -> CellWriter:
     table = group.block.table
-    assert len(found.values) == len(group.block)
+    assert len(column_values.values) == len(group.block)
     target = TargetColumn(table.name, table.columns[index], index, group.reference.order)
     codec = codecs_of(table)[index]
     if codec is None:
         raise target.error(unreadable(target.column))
-    return codec.encode(target, found)
+    return codec.encode(target, column_values)
 
 
 class RecordWriter:
-    """Writes a group's records. ``sizes`` are their bytes, beyond what a record may have if they are too many."""
+    """Writes a group's records. ``sizes`` are their sizes, which may exceed the limit of a record."""
 
     def __init__(self, group: RecordGroup) -> None:
         self.group = group
@@ -143,7 +145,7 @@ class RecordWriter:
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records; each place becomes the end of its record."""
+        """Write the records. ``places`` are their offsets and become their ends."""
         group = self.group
         big = group.reference.order is ByteOrder.BIG
         write_heads(
@@ -161,15 +163,18 @@ class RecordWriter:
         if self.before is not None:
             write_lengths(body, places, self.before.sizes, big)
             self.before.write(body, places)
+        # After the image come at least the smallest token areas and the trailer. SPARE is the most
+        # that matters for wide copies.
         self.image.write(body, places, int(self.tokens.sizes.min(initial=SPARE)) + FRAME)
         self.tokens.write(body, places)
         write_trailers(body, places, self.sizes, big)
 
 
 def before_writer(group: RecordGroup) -> ImageWriter | None:
-    """Return the writer of the image before another one in the same record.
+    """Return the writer of the before image, if the records hold both images, or else None.
 
-    Assumed (trail format §10.4): that of a key update may hold more than the key, as a unified one does.
+    Assumed (trail format §10.4): the before image of a key update may have more columns than the
+    key, like a unified one.
     """
     if group.images not in (Images.KEY_AND_AFTER, Images.BOTH):
         return None
@@ -177,26 +182,26 @@ def before_writer(group: RecordGroup) -> ImageWriter | None:
 
 
 def image_writer(group: RecordGroup) -> ImageWriter:
-    """Return the writer of the one image of the records, or of the last one."""
+    """Return the writer of the only image of the records, or of the second one."""
     images = {Images.NONE: (), Images.BEFORE: group.block.before}
     return ImageWriter(group, images.get(group.images, group.block.after))
 
 
 def record_times(group: RecordGroup) -> Longs:
-    """Return the times of the records as their headers have them."""
+    """Return the times of the records for their headers."""
     times: Longs = group.block.op_ts[group.rows] + JULIAN_EPOCH
     return times
 
 
 def head_size(group: RecordGroup) -> int:
-    """Return the bytes of the group's records up to the end of the name area."""
+    """Return the size of the group's records up to the end of the name area."""
     return RECORD_HEADS[group.reference.order].itemsize + len(group.reference.area)
 
 
 def record_model(group: RecordGroup, io_type: int = 0) -> Octets:
-    """Return the bytes that the group's records begin with: the frames of G and H, GHDR and the name area.
+    """Return the start that all records of the group share: the frames of G and H, GHDR and the name area.
 
-    ``SPARE`` bytes follow. What differs from record to record is 0 (trail format §5).
+    Fields that differ between records are 0 (trail format §5). ``SPARE`` bytes follow.
     """
     area = group.reference.area
     model = np.zeros(1, RECORD_HEADS[group.reference.order])

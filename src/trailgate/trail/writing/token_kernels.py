@@ -1,7 +1,8 @@
-"""Compiled loops that write the tokens of records, in the way of ``kernels``: each one part of many records.
+"""The loops that write the tokens of records, each one part of many records (see ``trail.writing.kernels``).
 
-Tokens come from columns of operations, and from the entries of their maps: those of row i are ``entries[i]`` to
-``entries[i + 1]``, each with a code: the id of a GGS token, ``USER_TOKEN``, ``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
+Tokens come from columns of the operations and from the entries of their maps. The entries of row i
+are ``entries[i]`` to ``entries[i + 1]``. Each has a code: the id of a GGS token, ``USER_TOKEN``,
+``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ZERO: Final = ord("0")
 
 @kernel(writes=("body", "places"))
 def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big: bool) -> None:
-    """Write the frame of an area in the records in which it has bytes."""
+    """Write the frame of a token area in the records in which the area is not empty."""
     for record in range(len(places)):
         if sizes[record] > 0:
             write_frame(body, places[record], code, NORMAL, sizes[record], big)
@@ -33,7 +34,7 @@ def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big:
 
 @kernel(writes=("sizes",))
 def add_token_sizes(rows: Longs, shown: Mask, offsets: Offsets, sizes: Longs) -> None:
-    """Add the bytes of one token in the records in which it is ``shown``."""
+    """Add the size of one token to the records in which it is ``shown``."""
     for record in range(len(rows)):
         if shown[record]:
             row = rows[record]
@@ -75,12 +76,13 @@ def add_entry_sizes(
     ggs_sizes: Longs,
     user_sizes: Longs,
 ) -> int:
-    """Add the bytes of the tokens of each row's map, from ``entries[row]`` on; return the first bad record or -1.
+    """Add the sizes of the tokens in each row's map. Return the first bad record, or -1.
 
-    ``lengths`` are those of the records' data, which the values of length tokens state.
-
-    A record is bad whose user tokens have a NUL, a name too long or empty, or too many bytes in all.
+    ``lengths`` are the lengths of the records' data, the values of length tokens. A record is bad
+    if its user tokens contain a NUL, have an empty or too long name, or are too long in total.
     """
+    # Example: the entries ORATAG: 01, JOB: nightly add FRAME + 1 to the GGS tokens (two hex digits are one byte)
+    # and 3 + 1 + 7 + 1 to the user tokens.
     for record in range(len(rows)):
         row = rows[record]
         for entry in range(entries[row], entries[row + 1]):
@@ -140,7 +142,10 @@ def write_user_entries(
     value_data: Octets,
     lengths: Longs,
 ) -> None:
-    """Write the user tokens of each row's map: name, NUL, value, NUL; that of a length token is of ``lengths``."""
+    """Write the user tokens of each row's map: name, NUL, value, NUL.
+
+    The value of a length token is the record's length in ``lengths``.
+    """
     for record in range(len(rows)):
         row, at = rows[record], places[record]
         for entry in range(entries[row], entries[row + 1]):
@@ -156,7 +161,7 @@ def write_user_entries(
 
 @inner
 def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: int) -> int:
-    """Write a text and a NUL; return their end."""
+    """Write a text and a NUL. Return the offset after them."""
     start = np.int64(offsets[entry])
     size = np.int64(offsets[entry + 1]) - start
     copy_bytes(body, at, data, start, size)
@@ -176,11 +181,11 @@ def _digits(number: int) -> int:
 
 @inner
 def _write_number(body: Octets, at: int, number: int) -> int:
-    """Write a number's digits and a NUL; return their end."""
+    """Write a number's digits and a NUL. Return the offset after them."""
     end = at + _digits(number)
     body[end] = 0
-    for place in range(end - 1, at - 1, -1):
-        body[place] = ZERO + number % 10
+    for digit_at in range(end - 1, at - 1, -1):
+        body[digit_at] = ZERO + number % 10
         number //= 10
     return int(end + 1)
 

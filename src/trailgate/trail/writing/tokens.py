@@ -1,4 +1,9 @@
-"""The tokens that operations bring in their map: GGS tokens by name, user tokens by any other name."""
+"""Encode the tokens in the maps of operations: GGS tokens have their names, all other names are user tokens.
+
+For example ``{"ORAROWID": "AAAR3sAAEAAAACXAAA", "JOB": "nightly"}`` is one GGS token and one user
+token. LOGCSN and TRANID in a map are skipped, since they are written from the columns ``csn`` and
+``tx_id``.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,7 @@ CODES: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class _Entries(NamedTuple):
-    """The entries of a column of maps: those of row i are ``starts[i]`` to ``starts[i + 1]``."""
+    """The entries of a map column: the entries of row i are ``starts[i]`` to ``starts[i + 1]``."""
 
     starts: Longs
     names: pa.Array
@@ -64,7 +69,7 @@ class _Entries(NamedTuple):
 
 
 def written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return tokens that are written from their map; None where all are written from columns."""
+    """Return the map column, or None if it has no token that is written from it."""
     if tokens is None:
         return None
     names = set(pc.unique(_Entries.of(tokens).names).to_pylist())
@@ -72,7 +77,7 @@ def written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
 
 
 class OperationTokens:
-    """The tokens in the maps of a block's operations; raises EncodeError for what cannot be one."""
+    """The encoded tokens of a block's maps. Raises EncodeError if an entry cannot be a token."""
 
     def __init__(self, block: ChangeBlock, order: ByteOrder) -> None:
         self.table, self.big = block.table.name, order is ByteOrder.BIG
@@ -89,7 +94,10 @@ class OperationTokens:
         self.values = TextBytes.of(values)
 
     def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
-        """Add the bytes of the GGS tokens and of the user tokens of each row; ``lengths`` are those of the records' data."""
+        """Add the sizes of the GGS and user tokens of each row.
+
+        ``lengths`` are the lengths of the records' data.
+        """
         bad = add_entry_sizes(
             rows,
             self.entries.starts,
@@ -106,7 +114,7 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each row; each place becomes their end."""
+        """Write the GGS tokens of each row. ``places`` are their offsets and become their ends."""
         write_entries(
             body,
             places,
@@ -120,7 +128,7 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each row; each place becomes their end."""
+        """Write the user tokens of each row. ``places`` are their offsets and become their ends."""
         write_user_entries(
             body,
             places,
@@ -150,7 +158,7 @@ class OperationTokens:
 
 
 def _code(name: str) -> int:
-    """Return the id of a GGS token's name, or what else the name is."""
+    """Return the id of a GGS token's name, or ``CARRIED_TOKEN`` or ``USER_TOKEN``."""
     if name in CODES:
         return CODES[name]
     unnamed = UNNAMED.fullmatch(name)
@@ -164,26 +172,26 @@ def _code(name: str) -> int:
 
 
 def _is_length(codes: Longs, entries: _Entries) -> Mask:
-    """Return the user tokens whose value is the length of their record's data."""
+    """Return a mask of the user tokens whose value is the length of their record's data."""
     same = pc.equal(entries.values, RECORD_LENGTH).fill_null(False)
-    found: Mask = same.to_numpy(zero_copy_only=False) & (codes == USER_TOKEN)
-    return found
+    is_length: Mask = same.to_numpy(zero_copy_only=False) & (codes == USER_TOKEN)
+    return is_length
 
 
 def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
-    """Return the bytes of each entry's value as its token has them."""
-    places, parts = [], []
+    """Return the payload of each entry's token."""
+    rows_by_code, parts = [], []
     for code in sorted(np.unique(codes).tolist(), key=lambda code: code < 0):
         at = np.flatnonzero(codes == code)
         index = pa.array(at)
         chosen = entries.names.take(index), entries.values.take(index)
-        places.append(at)
+        rows_by_code.append(at)
         parts.append(_payloads_of(block, code, *chosen))
     if len(parts) == 1:
         return parts[0]
     if not parts:
         return pa.array([], pa.binary())
-    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows_by_code))))
 
 
 def _payloads_of(block: ChangeBlock, code: int, names: pa.Array, values: pa.Array) -> pa.Array:
@@ -228,7 +236,7 @@ _PAYLOADS: Final[Mapping[int, Callable[[pa.Array], pa.Array]]] = MappingProxyTyp
 
 
 def check_size(block: ChangeBlock, sizes: Longs) -> None:
-    """Raise EncodeError where tokens are longer than a length can say."""
+    """Raise EncodeError if the tokens of a record are longer than a u16 length can state."""
     if len(sizes) and sizes.max() > MAX_LENGTH:
         problem = f"{sizes.max()} bytes of tokens do not fit in a record"
         raise EncodeError(problem, where=Where(table=block.table.name))

@@ -1,6 +1,9 @@
-"""Which format a trail is written in: its level, byte order and form of updates.
+"""The format in which a trail is written (level, byte order, form of updates), and restart records.
 
-The record that a writer that starts again writes after what it finds (trail format §7).
+FORMAT RELEASE 12.2 is level 5, for example. The level decides what a trail may contain: a file
+header from level 1, unified updates and little-endian numbers from level 4, metadata records from
+level 5 (trail format §4.6). `restart_record` builds the record that a writer appends when it
+restarts (trail format §7).
 """
 
 from __future__ import annotations
@@ -22,9 +25,17 @@ Kind = TypeVar("Kind", bound=Enum)
 HEADER_LEVEL: Final = 1  # 10.0, the first level with a file header (trail format §4.6)
 NEWER_LEVEL: Final = 4  # 12.1: little-endian trails, unified updates
 
+DEFAULT_RELEASE: Final = "11.2"
+
+# Assumed: a restart record has one token, the name of the group. The first record of a printed trail
+# has 58 bytes, which leaves room for one token of three bytes, such as "EX1".
+# Assumed: the id of that token. Its name GROUPNAME is public, but the byte is not; no dump shows it.
+GROUP_NAME: Final = ord("g")
+NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
+
 
 class Release(NamedTuple):
-    """A release that FORMAT RELEASE may name, and its level."""
+    """A release that FORMAT RELEASE may name, and its format level."""
 
     major: int
     minor: int
@@ -32,12 +43,12 @@ class Release(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the release as FORMAT RELEASE spells it."""
+        """Return the release as FORMAT RELEASE spells it, such as "12.2"."""
         return f"{self.major}.{self.minor}"
 
 
-# trail format §4.6. Levels 6 and 7 were seen in trails of these releases; what lies between the
-# named releases, and what comes after, is not public.
+# trail format §4.6. Levels 6 and 7 were seen in trails of these releases. The levels of releases
+# between these, and after them, are not public.
 RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
     {
         row.name: row
@@ -53,14 +64,14 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
         )
     }
 )
-DEFAULT_RELEASE: Final = "11.2"
 
 
 class UpdateFormat(Enum):
     """How an update with before values is written.
 
-    Two records; or one, of type 134 or 135, as UPDATERECORDFORMAT FULL and COMPACT have it: with COMPACT the before half
-    holds the key and what changed, the after half what changed.
+    SEPARATE: two records. FULL and COMPACT: one record of type 134 or 135, as with
+    UPDATERECORDFORMAT. A COMPACT record has the key and the changed columns before the change, and
+    only the changed columns after it.
     """
 
     SEPARATE = "separate"
@@ -70,7 +81,7 @@ class UpdateFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrailFormat:
-    """What is written; raises OptionError where a level does not have what is asked for."""
+    """The format of a trail. Raises OptionError for a combination that its level does not support."""
 
     level: int = RELEASES[DEFAULT_RELEASE].level
     order: ByteOrder = ByteOrder.BIG
@@ -79,8 +90,8 @@ class TrailFormat:
     def __post_init__(self) -> None:
         levels = [row.level for row in RELEASES.values()]
         if self.level not in levels:
-            raise OptionError(f"level {self.level} is not among {levels[0]} to {levels[-1]}")
-        hint = "Name format release 12.1 or a later one"
+            raise OptionError(f"level {self.level} is not one of {levels[0]} to {levels[-1]}")
+        hint = "Use format release 12.1 or later"
         if self.level < NEWER_LEVEL and self.order is ByteOrder.LITTLE:
             problem = f"a trail of format release {self.release} is big-endian"
             raise OptionError(problem, hint=hint)
@@ -92,7 +103,7 @@ class TrailFormat:
     def named(
         cls, release: str | None = None, byte_order: str | None = None, updates: str | None = None
     ) -> Self:
-        """Return the format that strings name, as options have them; None takes the default."""
+        """Return the format for the values of options. None selects the default."""
         return cls(
             _release(release or DEFAULT_RELEASE).level,
             _chosen("byte order", {order.label: order for order in ByteOrder}, byte_order)
@@ -103,7 +114,7 @@ class TrailFormat:
 
     @property
     def release(self) -> str:
-        """Return the release whose level it is."""
+        """Return the release with this level."""
         return next(row.name for row in RELEASES.values() if row.level == self.level)
 
     @property
@@ -113,7 +124,7 @@ class TrailFormat:
 
     @property
     def by_index(self) -> bool:
-        """Return whether records name tables by index, which metadata records explain."""
+        """Return whether records name tables by index, which metadata records define."""
         return self.level >= METADATA_LEVEL
 
 
@@ -125,7 +136,7 @@ def _release(name: str) -> Release:
         return RELEASES[name.strip()]
     except KeyError:
         problem = f"the format of release {name} is not public"
-        raise OptionError(problem, hint=f"Known are {', '.join(RELEASES)}") from None
+        raise OptionError(problem, hint=f"Known: {', '.join(RELEASES)}") from None
 
 
 def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | None:
@@ -137,20 +148,13 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
         raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None
 
 
-# Assumed: the one token of a restart record is the name of the group. The first record of a printed
-# trail has 58 bytes, which leaves one token of three bytes, as "EX1" has.
-# Assumed: its id. The name GROUPNAME is public, the byte is not; this one is seen nowhere else.
-GROUP_NAME: Final = ord("g")
-NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
-
-
 def restart_record(
     group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
 ) -> bytes:
-    """Return a restart record; ``io_time`` is microseconds since 1970 UTC.
+    """Encode a restart record. ``io_time`` is microseconds since 1970 UTC.
 
-    It is RestartAbend if the transaction before it is ``abandoned``, not finished and written again after it, else
-    RestartOK.
+    RestartAbend means that the open transaction before it is ``abandoned`` and written again after
+    it. Otherwise the record is RestartOK.
     """
     return encode_record(
         TrailRecord(

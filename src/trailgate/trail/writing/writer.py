@@ -1,4 +1,9 @@
-"""Change batches to trail bytes: sizes of all records first, then each written at its place in one body."""
+"""Encode change batches as trail bytes: compute the size of every record, then write each at its offset in one body.
+
+Blocks are cut into chunks that stay in the CPU cache, and each chunk into groups of records with
+the same images. A writer per group reports the sizes of its records. Their running sum is the
+offset of each record, and the writers then write into the same body.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +40,13 @@ from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFor
 
 CHUNK: Final = (
     1 << 14
-)  # about so many records are written at once: they stay in cache from column to column
+)  # about this many records are written at once: they stay in cache from column to column
 NO_DEFINITIONS: Final = Definitions(())
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Trail bytes: operation i is body[starts[i]:starts[i + 1]]; ``starts`` has rows + 1 slots."""
+    """Trail bytes: operation i is body[starts[i]:starts[i + 1]]. ``starts`` has one item more than operations."""
 
     body: pa.Buffer
     starts: Longs
@@ -52,11 +57,12 @@ def encode(
     trail_format: TrailFormat = LEVEL_3,
     definitions: Definitions = NO_DEFINITIONS,
 ) -> Encoded:
-    """Return the records of all operations in their order; raises EncodeError.
+    """Encode all operations in their order. Raises EncodeError if a value does not fit.
 
-    An update with before columns becomes two records, before image and after image, or a unified one. A key update
-    becomes one record, with its before columns first. ``definitions`` are those of the metadata that a file of level 5
-    or above begins with: its records name tables by their place there.
+    An update with before columns becomes two records (before image, after image) or a unified one.
+    A key update becomes one record with its before columns first. ``definitions`` are those of the
+    metadata records at the start of a file of level 5 or higher; its records name tables by their
+    position there.
     """
     writers: list[_Writer] = []
     for block in batch.blocks:
@@ -64,19 +70,21 @@ def encode(
         for start, stop in _chunks(len(block)):
             part = _slice(block, start, stop)
             writers += _writers(part, reference, trail_format.updates)
-    # Each operation has a slot for its first record and one for a second.
-    places = np.zeros(2 * batch.rows + 1, np.int64)
+    # Each operation has two slots, for its first and its second record. Example: sizes 90 (update,
+    # before), 95 (update, after), 80 (insert), 0 become the offsets 0, 90, 185, 265, 265; the operations
+    # begin at every other one: 0, 185, and end at 265.
+    offsets = np.zeros(2 * batch.rows + 1, np.int64)
     for writer in writers:
-        places[writer.order + 1] = writer.sizes
-    np.cumsum(places, out=places)
-    body = pa.allocate_buffer(int(places[-1]) + SPARE)
+        offsets[writer.order + 1] = writer.sizes
+    np.cumsum(offsets, out=offsets)
+    body = pa.allocate_buffer(int(offsets[-1]) + SPARE)
     for writer in writers:
-        writer.write(octets(body), places[writer.order])
-    return Encoded(body.slice(0, int(places[-1])), places[::2].copy())
+        writer.write(octets(body), offsets[writer.order])
+    return Encoded(body.slice(0, int(offsets[-1])), offsets[::2].copy())
 
 
 class _Writer:
-    """Writes a group's records, and the pieces that follow each."""
+    """Writes a group's records, and the pieces of large objects after each."""
 
     def __init__(
         self, group: RecordGroup, records: RecordWriter | FragmentWriter, pieces: PieceWriter | None
@@ -85,7 +93,7 @@ class _Writer:
         self.sizes = records.sizes if pieces is None else records.sizes + pieces.sizes
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records from their places on."""
+        """Write the records. ``places`` are their offsets."""
         self.records.write(body, places)
         if self.pieces is not None:
             self.pieces.write(body, places)
@@ -98,7 +106,7 @@ def _writers(
     if updates is UpdateFormat.COMPACT:
         block = compact(block)
     block, large = part_large(block)
-    # Nothing in a piece states to which image of a record with two it belongs.
+    # A piece does not state the image it belongs to, so updates with large values are not unified.
     separate = np.zeros(len(block), bool)
     for column in large:
         separate[column.rows] = True
@@ -115,20 +123,20 @@ def _writers(
 
 
 def _part(group: RecordGroup, large: Sequence[LargeColumn], *, long: bool) -> _Writer:
-    """Return the writer of records that are too long, or may have large objects."""
+    """Return the writer of records that are too long or may have large objects."""
     pieces = PieceWriter(group, large)
     records = pieces.records_before()
     return _Writer(group, FragmentWriter(records) if long else RecordWriter(records), pieces)
 
 
 def _chunks(rows: int) -> Iterator[tuple[int, int]]:
-    """Yield where chunks of one size begin and end: a short last one would cost as much as a whole one."""
+    """Yield the bounds of chunks of equal size. A short last chunk would cost as much as a full one."""
     count = max(1, round(rows / CHUNK))
     return pairwise(rows * part // count for part in range(count + 1))
 
 
 def _slice(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
-    """Return consecutive rows of a block, with what is written of them; nothing is copied."""
+    """Return consecutive rows of a block, with only the columns that are written. Nothing is copied."""
     part = slice(start, stop)
 
     def column(state: StateColumn) -> StateColumn:

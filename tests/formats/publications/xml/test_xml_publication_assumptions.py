@@ -60,7 +60,7 @@ def test_an_empty_large_object_waits_for_its_parts() -> None:
 
     assert one["after"] == {"ID": "1", "L": "x"}
     assert other["after"] == {"ID": "1", "L": ""}
-    assert "no lob message brings the large object L" in problem
+    assert "no lob message has the large object L" in problem
 
 
 def test_messages_with_one_commit_position_are_a_transaction() -> None:

@@ -54,7 +54,7 @@ def test_ebcdic_is_decoded_by_the_page_that_it_declares() -> None:
 def test_ebcdic_without_a_page_is_refused_with_what_to_set() -> None:
     (problem,) = captured(xml_publications(), messages_of([DOCUMENT.encode("cp037")])).problems
 
-    assert "the message is EBCDIC, of which page is unknown" in problem[1]
+    assert "the message is EBCDIC of an unknown code page" in problem[1]
     assert "event_publishing.codepage" in problem[1]
 
 

@@ -71,7 +71,7 @@ def test_a_transaction_that_waits_does_not_end_the_one_before() -> None:
         assert [each["csn"] for each in found.rows] == ["0002"]
         ((message_, problem),) = found.problems
         assert message_ == 0
-        assert "has not ended where the next one begins" in problem
+        assert "has not ended when the next one begins" in problem
 
 
 def test_documents_of_several_encodings_in_a_batch_keep_their_places() -> None:

@@ -234,9 +234,9 @@ def many(count: int) -> list[dict[str, Any]]:
         ({"after": {"K": "a\x01"}}, "the value has a control character"),
         ({"after": {"K": "\ufffe"}}, "the value has a control character"),
         ({"csn": None, "tx_id": None}, "no transaction id and no commit sequence number"),
-        ({"op_type": "U", "before": {"V": "x"}, "after": {"K": "1"}}, "column V has a value before and none after"),
-        ({"op_type": "U", "before": {"L": "x"}, "after": {"K": "1", "L": "y"}}, "large object L has a value before"),
-        ({"after": {"K": "1" * 40, "V": "<" * 400}}, "a message 1500 at most"),
+        ({"op_type": "U", "before": {"V": "x"}, "after": {"K": "1"}}, "column V has a before value but no after value"),
+        ({"op_type": "U", "before": {"L": "x"}, "after": {"K": "1", "L": "y"}}, "large object L has a before value"),
+        ({"after": {"K": "1" * 40, "V": "<" * 400}}, "a message may have at most 1500"),
     ],
 )  # fmt: skip
 def test_what_the_format_cannot_hold_is_refused(change: dict[str, Any], said: str) -> None:

@@ -170,7 +170,7 @@ def test_who_may_not_write_infers_it_in_one_line(
     for act in acts:
         with pytest.raises(WriteError) as caught:
             act()
-        assert "the store refuses it: Permission denied: user=someone" in str(caught.value)
+        assert "the store refused the request: Permission denied: user=someone" in str(caught.value)
         assert f"{hdfs_bucket.url}/" in str(caught.value)
         assert str(caught.value).count("\n") == 0
         assert "HADOOP_USER_NAME" in str(caught.value)
@@ -213,7 +213,7 @@ def test_a_full_a_closed_and_a_killed_cluster_are_named(
         store = bucket.store
         first = store.put("x", b"1", None)
         server.administer("-setQuota", "5", f"/{bucket.name}")
-        refused = "the store refuses it: The NameSpace quota .* Have the quota raised"
+        refused = "the store refused the request: The NameSpace quota .* Have the quota raised"
         with pytest.raises(WriteError, match=refused):
             put_many(store, 9)
         kept = bucket.keys()

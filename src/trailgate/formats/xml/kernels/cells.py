@@ -1,4 +1,8 @@
-"""The cells of a table's operations: which words they name, where the value of each row and column is, and their columns."""
+"""Kernels that turn the scanner's column records ("cells") into Arrow columns.
+
+`word_ids` numbers the column names of cells, `place_cells` assigns each cell to a column and row,
+and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
+"""
 
 from __future__ import annotations
 
@@ -21,25 +25,29 @@ from trailgate.formats.xml.kernels.names import (
 )
 
 NO_WORD: Final = -1
-MISSING: Final = -1  # lengths of cells that are not values
+MISSING: Final = -1  # MISSING and NULL are lengths of cells without a value
 NULL: Final = EMPTY
 
-# What a rule gives, in a plan, for the before image and for the after image: the fields of the value, of what makes it NULL and of what
-# makes it missing, and what it is where its path finds no element. Then the column that the rule names, -1 where the cell does.
+# The plan has one row per rule. For each of the before and the after image: the record fields of the
+# value, of its NULL mark, and of its "missing" mark, and the length to use if the value's path finds no
+# element. Then the column that the rule names, or -1 if each cell names its own.
 NO_FIELD: Final = -1
-NEVER_FOUND: Final = -2  # the rule has a value, and no record has one
+NEVER_FOUND: Final = -2  # the rule has a value, but no record of this batch has it
 PLAN: Final = 9
 SIDE: Final = 4
 COLUMN: Final = 8
 
-# Of a column of values: their bytes, how many are null (and missing, among them), where its bytes begin, and how many the longest value has.
+# Totals of a column: its bytes, its nulls, the missing ones among them, the offset of its bytes in the
+# output, and the length of its longest value.
 TOTALS: Final = 5
 BYTES: Final = 0
 NULLS: Final = 1
 GONE: Final = 2
 BEGIN: Final = 3
 LONGEST: Final = 4
-ROWS_AT_ONCE: Final = 64  # copied together: their bytes are near one another
+ROWS_AT_ONCE: Final = (
+    64  # the bytes of one row's cells are adjacent, so blocks of rows stay in cache
+)
 
 
 @kernel(writes=("ids", "firsts", "table", "keys", "info", "pool", "used"))
@@ -56,9 +64,14 @@ def word_ids(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Write the number of each record's word, ``NO_WORD`` where there is none, and the first record of each number; return how many words there are.
+    """Assign numbers to the distinct words in a field of records.
 
-    Returns ``NO_ROOM`` where they are too many, or one is empty.
+    Return the number of words, or `NO_ROOM`.
+
+    `ids` gets each record's word number, or `NO_WORD` if the record has none. `firsts` gets the
+    first record with each word. `NO_ROOM` is returned if there are too many words, or one is empty.
+
+    Example: the words ID, NAME, ID get the numbers 0, 1, 0, and firsts is 0, 1.
     """
     for row in range(len(ids)):
         place = row * width + field
@@ -66,6 +79,7 @@ def word_ids(
         if size < 0:
             ids[row] = NO_WORD
             continue
+        # The hash reads the first byte, so an empty word cannot be numbered.
         if size == 0:
             return NO_ROOM
         number = find_name(text, start, size, table, keys, info, pool)
@@ -92,10 +106,16 @@ def place_cells(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write where the value of each image, column and row is, from the cells of these operations; return how many cells cannot be placed.
+    """Write the span of each image's value, by column and row.
 
-    ``words`` is empty or has the word of each cell, ``columns`` the column of each word, -1 for none. Images are those from
-    ``first`` to before ``last``: 0 is before, 1 after. What is written to must have the length ``MISSING``.
+    Return the number of cells that cannot be placed.
+
+    Row r of the output consists of the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`. `words` is
+    empty, or the word number of each cell; `columns` maps word numbers to columns, -1 for none. The
+    images are `first` to before `last`; 0 is before, 1 is after. All output lengths must be
+    `MISSING` initially.
+
+    Example: with 2 rows and 3 columns, the after value of column 1 in row 0 is at 1 * 2 + 0 = 2.
     """
     refused = 0
     count, size = len(rows), len(lengths) // (last - first)
@@ -103,6 +123,7 @@ def place_cells(
         for cell in range(bounds[rows[row]], bounds[rows[row] + 1]):
             record = cell * width
             own = np.int64(records[record + RULE]) * PLAN
+            # The column that the rule names, or else the column that the cell names.
             column = plan[own + COLUMN]
             if column < 0 and len(words) and words[cell] >= 0:
                 column = columns[words[cell]]
@@ -127,7 +148,10 @@ def place_value(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write where a cell's value of one image is; return 1 where another cell is there already, else 0."""
+    """Write the span of a cell's value in one image.
+
+    Return 1 if the place is already filled, otherwise 0.
+    """
     if plan[own] == NO_FIELD:
         return 0
     start, length = np.int32(0), np.int32(ABSENT_CELL)
@@ -135,6 +159,7 @@ def place_value(
         start, length = records[record + plan[own]], records[record + plan[own] + 1]
     if length == ABSENT_CELL:
         length = np.int32(plan[own + 3])
+    # The NULL mark of this cell was found.
     if plan[own + 1] >= 0 and records[record + plan[own + 1] + 1] >= 0:
         length = np.int32(NULL)
     if length == MISSING or (plan[own + 2] >= 0 and records[record + plan[own + 2] + 1] >= 0):
@@ -157,9 +182,15 @@ def measure_cells(
     missing: Mask,
     totals: Longs,
 ) -> int:
-    """Write Arrow's offsets and validity of columns of cells, which are missing, and totals; return the bytes that all need, ``OUTSIDE`` or ``TOO_MANY``.
+    """Write Arrow's offsets and validity bits of the columns.
 
-    A column has ``rows`` + 1 offsets, and as many bytes of validity as its rows need. ``spare`` bytes are after each column's values.
+    Return the bytes needed, `OUTSIDE` or `TOO_MANY`.
+
+    A column has rows + 1 offsets and (rows + 7) // 8 validity bytes. `missing` marks missing
+    values. `spare` bytes are reserved after each column's values.
+
+    Example: one column of three rows with the lengths 2, NULL, 3 has the offsets 0, 2, 2, 5 and the
+    validity bits 101.
     """
     bits = (rows + 7) // 8
     begin = np.int64(0)
@@ -179,6 +210,7 @@ def measure_cells(
                 longest = max(longest, length)
                 if total > MAX_INT32:
                     return TOO_MANY
+                # Validity bits are collected in `known` and written every eight rows.
                 known |= 1 << (row & 7)
             else:
                 nulls += 1
@@ -204,7 +236,7 @@ def copy_cells(
     totals: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values that ``measure_cells`` found, some rows of all columns after one another."""
+    """Copy the values measured by `measure_cells`, in blocks of rows."""
     for first in range(0, rows, ROWS_AT_ONCE):
         for column in range(len(totals) // TOTALS):
             begin = totals[column * TOTALS + BEGIN]
@@ -218,10 +250,13 @@ def copy_cells(
 
 @kernel(writes=("seen",))
 def note_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
-    """Mark what records show of their rules: that they match, which of their paths find a value, and which find several.
+    """Mark which rules matched, and which of their paths found one value or several.
 
-    ``seen`` has 1 + 2 * ``len(lengths)`` places a rule. ``lengths`` are the fields of the values' lengths, ``again`` that of the bits of further
-    values, 0 where the records have none. A record of rule 3 with a value at the second of five lengths marks the places 33 and 35.
+    `seen` has 1 + 2 * len(lengths) elements per rule. `lengths` are the record fields with the
+    values' lengths. `again` is the field with bits of repeated values, or 0.
+
+    Example: with five lengths, rule 3 begins at 3 * 11 = 33. A record of it with a value at the
+    second length marks 33 (matched) and 35 (second path).
     """
     paths = len(lengths)
     for record in range(0, len(records), width):

@@ -1,4 +1,7 @@
-"""The characters of names, as XML 1.0 has them in its first four editions: expat has these too, the fifth allows more."""
+"""Name characters of XML 1.0, first to fourth edition.
+
+Expat uses these too; the fifth edition allows more.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.columnar.kernels.compiled import inner
 
-LAST: Final = 0xFFFF  # those above are in no name
+LAST: Final = 0xFFFF  # characters above are not allowed in names
 CONTINUES: Final = 1
 STARTS: Final = 2
-# Characters that may begin a name, a colon aside, and those that may only follow.
+# Ranges of characters that may begin a name (besides the colon), and of those that may only follow.
 _STARTING: Final = (
     "41-5a 5f 61-7a c0-d6 d8-f6 f8-131 134-13e 141-148 14a-17e 180-1c3 1cd-1f0 1f4-1f5 1fa-217 "
     "250-2a8 2bb-2c1 386 388-38a 38c 38e-3a1 3a3-3ce 3d0-3d6 3da 3dc 3de 3e0 3e2-3f3 401-40c "
@@ -48,12 +51,12 @@ _CONTINUING: Final = (
 
 
 def _characters() -> Octets:
-    found = np.zeros(LAST + 1, np.uint8)
+    classes = np.zeros(LAST + 1, np.uint8)
     for ranges, what in ((_CONTINUING, CONTINUES), (_STARTING, STARTS)):
         for each in ranges.split():
             first, _, last = each.partition("-")
-            found[int(first, 16) : int(last or first, 16) + 1] = what
-    return found
+            classes[int(first, 16) : int(last or first, 16) + 1] = what
+    return classes
 
 
 NAME_CHARACTERS: Final = _characters()
@@ -61,7 +64,11 @@ NAME_CHARACTERS: Final = _characters()
 
 @inner
 def checked_name(text: Octets, at: int, end: int) -> int:
-    """Return the length of a name's prefix, 0 without one, or -1 for what is not a name with one colon at most."""
+    """Check a name.
+
+    Return the length of its prefix, 0 without one, or -1 if it is not a name with at most one
+    colon.
+    """
     start, colon = at, 0
     begins = True
     while at < end:
@@ -81,7 +88,7 @@ def checked_name(text: Octets, at: int, end: int) -> int:
 
 @inner
 def code_point(text: Octets, at: int) -> tuple[int, int]:
-    """Return a character of valid UTF-8 and how many bytes it has."""
+    """Decode a character of valid UTF-8. Return it and its number of bytes."""
     first = np.int64(text[at])
     if first < 0x80:
         return first, 1

@@ -1,7 +1,9 @@
-"""Which state an element leads to, where predicates decide: by its attributes, its number, or its text.
+"""Choose the next state of the automaton for elements with predicates, such as `order[@type='new']` or `order[2]`.
 
-Its text is known only at its end. So where a predicate asks for that the scan looks ahead, over what is in the element, and reads it
-again afterwards. What is wrong there is left for it to find: then the text is not the one that is asked for.
+Predicates compare an attribute, the element's position, or its text. Text is known only at the end
+tag, so the kernel looks ahead over the element's content (`element_text`), and the main scan reads
+it again afterwards. Faults in the content are left to the main scan; here the predicate simply does
+not match.
 """
 
 from __future__ import annotations
@@ -60,29 +62,34 @@ def chosen_state(
     pieces: Longs,
     piece_count: int,
 ) -> int:
-    """Return the state that the predicates of a tag choose, or why the message is not taken.
+    """Return the state that the predicates of a tag choose, or the reason to refuse the message.
 
-    ``at`` is where the content of the element begins, or -1 where it is closed by its tag.
+    `at` is the start of the element's content, or -1 if it is empty. All predicates at this point
+    of the rules are grouped by what they compare. Each group yields a value: 0 if none of its
+    literals is equal, otherwise the literal's number from 1. The values are the digits of a
+    mixed-radix number that indexes `outcomes`.
 
-    With the predicates ``[@kind='new']``, ``[@kind='old']`` and ``[2]`` there are two groups, of two values and of one: six outcomes. The second
-    element, of the kind ``old``, has the value 2 of the first group and 1 of the other: outcome 2 + 1 * 3.
+    Example: `[@type='new']`, `[@type='old']` and `[2]` are two groups, with two values and one
+    value: 3 * 2 = 6 outcomes. For the second element, with type "old", the first group has the
+    value 2 and the other the value 1: outcome 2 + 1 * 3 = 5.
     """
     row = choice * CHOICE
     groups = choices[row + 1]
-    chosen = (
-        len(counters) - groups
-    )  # after those of elements is room for the value that holds of each group
+    # The last slots of `counters` hold the value of each group, for `needs` of later groups.
+    chosen = len(counters) - groups
     outcome, size = choices[row + 2], 1
     for number in range(groups):
         group = choices[row] + number * GROUP
         by, values = predicates[group], predicates[group + 3]
         start, stop, value = 1, 0, 0
         if by == BY_POSITION:
-            met = True
+            # A position counts only the elements that satisfy other predicates, as in
+            # `a[@x='1'][2]`: these are the group's needs.
+            satisfied = True
             for need in range(predicates[group + 5]):
                 place = predicates[group + 4] + 2 * need
-                met &= counters[chosen + predicates[place]] == predicates[place + 1]
-            if met:
+                satisfied &= counters[chosen + predicates[place]] == predicates[place + 1]
+            if satisfied:
                 counters[depth * width + predicates[group + 1]] += 1
                 start = 0
                 stop = counters[depth * width + predicates[group + 1]]
@@ -123,7 +130,7 @@ def equal_value(
     predicates: Longs,
     literals: int,
 ) -> int:
-    """Return which of some values the text between two places is, or the number ``stop``: from 1, or 0 for none."""
+    """Return which of some literals a text equals (or which number equals `stop`): from 1, or 0 for none."""
     for value in range(values):
         place = first + 2 * value
         if is_number:
@@ -153,9 +160,15 @@ def element_text(
     count: int,
     side: int,
 ) -> tuple[int, int]:
-    """Return the bounds of an element's own text, without blanks around it; where it has none the end is before the start.
+    """Return the bounds of an element's own text without surrounding blanks.
 
-    The element's frame is used, and the one above it. The start is ``FULL`` where there is no room.
+    Without text, the end is before the start.
+
+    Uses the frames of the element and of the next depth. The start is `FULL` if there is no room
+    for pieces of text.
+
+    Example: for `<a> x<b>y</b><!--z--> </a>` the loop reads " x" (kept), the tags around "y"
+    (nested text is ignored), the comment and " ", and joins " x" and " " to "x".
     """
     frame = depth * FRAME
     frames[frame + TEXT] = NOTHING
@@ -171,11 +184,13 @@ def element_text(
             if count < 0:
                 return FULL, 0
         byte = text[at + 1]
+        # An end tag: of this element if nothing is open inside.
         if byte == 0x2F:
             if inside == 0:
                 break
             inside -= 1
             at = tag_end(text, at, end)
+        # `<!`: a comment or a CDATA section, whose text counts only if nothing is open inside.
         elif byte == 0x21:
             at, count = after_marked(
                 text, at, end, depth if inside == 0 else depth + 1, frames, pieces, count
@@ -186,6 +201,8 @@ def element_text(
                 return 1, 0
         else:
             at = tag_end(text, at, end)
+            # Neither a processing instruction (`<?`) nor an empty element (`/>`): an element was
+            # opened.
             if byte != 0x3F and at > 0 and text[at - 2] != 0x2F:
                 inside += 1
         if at < 0:
@@ -208,7 +225,11 @@ def element_text(
 
 @inner
 def tag_end(text: Octets, at: int, end: int) -> int:
-    """Return where a tag or an instruction ends, or ``REFUSED``; it may hold its last character in quotes, an instruction without them."""
+    """Return the offset after a tag or processing instruction, or `REFUSED`.
+
+    In a tag, a `>` inside quotes does not count. An instruction ends at `?>`, quotes or not.
+    """
+    # `<?`
     instruction = text[at + 1] == 0x3F
     quote = 0
     at += 2

@@ -1,4 +1,7 @@
-"""A long message cut where a transaction ends: the same tokens and tables as the scan, but no values."""
+"""Find the offsets at which a message too large for memory can be cut: after transactions.
+
+The kernel tokenizes like the main scan and uses the same tables, but stores no values.
+"""
 
 from __future__ import annotations
 
@@ -75,11 +78,21 @@ def cut(
     now: Longs,
     cuts: Longs,
 ) -> int:
-    """Write where elements end that a rule begins at, with the elements around them; return ``DONE`` at the document's end.
+    """Find the ends of outermost elements that match a rule.
 
-    ``now`` has where the token begins that is not read, and what is open there. With ``NEEDS_MORE`` that is for more text to come; ``last``
-    states that there is none. ``REFUSED`` is a token that is not taken, maybe because it is not whole. ``FULL`` is for ``cuts`` to be
-    emptied, which has room for a cut at any depth then, or for more ``scopes``. After the text are as many bytes to work in.
+    Return `DONE` at the end of the document.
+
+    Each cut is written to `cuts` with the start tags of the elements around it, so that the parts
+    can be made complete documents. `now` is the state between calls: the offset of the next token,
+    and what is open there.
+
+    Other results: `NEEDS_MORE` if a token is incomplete and more text follows (`last` is not set).
+    `REFUSED` if a token is not accepted; it may also be incomplete. `FULL` if `cuts` or `scopes` is
+    full and must be emptied or enlarged. After the text there must be as many bytes again to work
+    in.
+
+    Example with a rule for `/all/tx`: in `<all><tx>1</tx><tx>2</tx></all>` the first cut is at 15,
+    at depth 1, inside `<all>`; the second is at 25.
     """
     literals, side = used[LITERALS], used[DECODED]
     at, depth, scoped = now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED]
@@ -94,14 +107,18 @@ def cut(
                 return NEEDS_MORE
             return DONE if depth == 0 and now[CUT_BEGUN] and at >= end else REFUSED
         tag, byte, closed = at, text[at + 1], 0
+        # `</`
         if byte == 0x2F:
             at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
             closed = 1
+        # `<!`: a comment or a CDATA section.
         elif byte == 0x21:
             at, _ = after_marked(text, at, end, depth, frames, pieces, 0)
+        # `<?`
         elif byte == 0x3F:
             at = instruction_end(text, at, end, table, keys, info, pool, used)
         else:
+            # A second root element.
             if depth == 0 and now[CUT_BEGUN]:
                 return REFUSED
             at, name, count, closed, scoped = start_tag(
@@ -121,6 +138,8 @@ def cut(
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)
                 frames[depth * FRAME + TAG_START] = tag
+                # The first phase of a state's actions opens records: this element begins a match.
+                # Matches inside it do not count.
                 if now[CUT_INSIDE] == 0 and bounds[state * PHASES + 1] > bounds[state * PHASES]:
                     now[CUT_INSIDE] = depth
         if at < 0:
@@ -128,9 +147,11 @@ def cut(
         if closed:
             scoped = without_prefixes(scopes, scoped, depth, info)
             depth -= 1
+            # The outermost match has ended: this is a cut.
             if now[CUT_INSIDE] == depth + 1:
                 now[CUT_INSIDE] = 0
                 write_cut(at, depth, frames, now, cuts)
+            # Stop while there is still room for one more cut at the greatest depth.
             if now[CUT_WRITTEN] + CUT + len(frames) // FRAME * OPENED > len(cuts):
                 now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED] = at, depth, scoped
                 return FULL
@@ -138,7 +159,7 @@ def cut(
 
 @inner
 def write_cut(at: int, depth: int, frames: Longs, now: Longs, cuts: Longs) -> None:
-    """Write a place to cut at, and the start tags of the elements that are open there."""
+    """Write an offset to cut at, and the start tags of the elements that are open there."""
     place = now[CUT_WRITTEN]
     cuts[place], cuts[place + 1] = at, depth
     place += CUT

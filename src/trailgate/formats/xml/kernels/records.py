@@ -1,4 +1,4 @@
-"""Records of matches, and the places of their values."""
+"""Execute the actions of states: open records of rule matches, and store the spans of their values."""
 
 from __future__ import annotations
 
@@ -73,13 +73,19 @@ DIGITS = 20
 
 @inner
 def row_of(depth: int, level: int) -> int:
-    """Return the row of instances that a level is, seen from an element's depth; 0 is ``LOOSE``, others are a depth and 1."""
+    """Return the row of `instances` for an action's level, relative to an element's depth.
+
+    See `LOOSE` and `DOCUMENT`.
+
+    Row 0 is `LOOSE`; a depth d has the row d + 1. A level of 0 is the element itself, 1 its parent,
+    and so on.
+    """
     return depth - level + 1 if level >= 0 else -1 - level
 
 
 @inner
 def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int) -> int:
-    """Return where the record of an action is."""
+    """Return the offset of the record that an action writes to."""
     level = row_of(depth, actions[row + LEVEL])
     return instances[(level * width + actions[row + INSTANCE]) * PLACED + PLACE]
 
@@ -88,9 +94,12 @@ def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int
 def store(
     records: Offsets, record: int, actions: Longs, row: int, start: int, size: int, begin: int
 ) -> None:
-    """Store the place of a value in the slot of an action, or that it is ``EMPTY``; its element begins at ``begin``.
+    """Store the span of a value in an action's slot, or that it is `EMPTY`.
 
-    The value of the element that begins first counts; that a path finds a further one clears a bit, where an action has one.
+    Its element begins at `begin`.
+
+    If a path finds several elements, the one that begins first counts. A repeated value clears a
+    bit, if the action has one.
     """
     place = record + actions[row + FIELD]
     ordered = actions[row + ORDER]
@@ -99,6 +108,7 @@ def store(
         if ordered and size >= 0:
             records[record + ordered] = begin
         return
+    # An element that began earlier ended later (it is around the other): its value counts.
     if ordered and size >= 0 and begin < records[record + ordered]:
         records[place], records[place + 1] = start, size
         records[record + ordered] = begin
@@ -108,7 +118,7 @@ def store(
 
 @inner
 def store_once(records: Offsets, place: int, start: int, size: int) -> None:
-    """Store a value in a slot, unless there is one."""
+    """Store a span in a slot, unless it is already filled."""
     if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
 
@@ -126,7 +136,17 @@ def open_record(
     records: Offsets,
     shape: Longs,
 ) -> int:
-    """Open the record of an action; return 0, ``FULL``, or ``REFUSED`` for one that is in another and must not be."""
+    """Open the record of an action.
+
+    Return 0, `FULL`, or `REFUSED` if it would be nested in another record illegally.
+
+    The record is a new row of its type, filled with -1. It gets the rule, its owner (the record of
+    the enclosing match), the transaction, the message and the offset of its element. `instances`
+    then refers to it, so that actions of elements inside find it.
+
+    Example: `<tx><row/><row/></tx>` with a transaction rule and an operation rule opens one record
+    of type OUTER, number 0, and two of type OPERATIONS whose OWNER is 0.
+    """
     kind = actions[row + KIND]
     own = kind * SHAPE
     number = shape[own + COUNT]
@@ -134,10 +154,12 @@ def open_record(
         return FULL
     size = shape[own + WIDTH]
     record = shape[own + BASE] + number * size
+    # A width that is a multiple of LINE lets the compiler fill a record with vector stores.
     for line in range(record, record + size, LINE):
         for field in range(LINE):
             records[line + field] = -1
     records[record + RULE] = actions[row + FIRST]
+    # A transaction's record is its own transaction; others take that of their owner.
     transaction = number if actions[row + SECOND] else -1
     if actions[row + FIELD] >= 0:
         level = row_of(depth, actions[row + LEVEL])
@@ -155,6 +177,8 @@ def open_record(
     if actions[row + ORDER]:
         last = actions[row + INSTANCE] * PLACED
         before = instances[last + DEPTH]
+        # The last instance of this rule began at a smaller depth. If that element is still open,
+        # its start in the message is the one in its record: the new match would be inside it.
         if 0 <= before < depth:
             begun = frames[before * FRAME + TAG_START] - frames[depth * FRAME + TAG_START] + place
             if records[instances[last + PLACE] + START] == begun:
@@ -184,7 +208,13 @@ def start_element(
     literals: int,
     side: int,
 ) -> int:
-    """Open the records of an element and store what is known of it; return where decoded values end, ``FULL`` or ``REFUSED``."""
+    """Open the records of an element, and store what its start tag reveals.
+
+    Returns the end of decoded values, `FULL` or `REFUSED`. The phases of a state's actions in
+    `bounds` are: open records, values of the start tag, attributes, values of the end tag. Example:
+    for `/tx/row` with the value `name()`, the element `<row>` opens a record (phase 0) and stores
+    the span of "row" (phase 1).
+    """
     for number in range(bounds[state * PHASES], bounds[state * PHASES + 1]):
         row = number * ACTION
         opened = open_record(
@@ -205,10 +235,12 @@ def start_element(
         elif what == POSITION:
             if side + DIGITS > len(text):
                 return FULL
+            # The parent counts its children.
             position = frames[(depth - 1) * FRAME + CHILDREN] if depth else 0
             start = side
             side = put_number(text, position, side)
             store_once(records, slot, start, side - start)
+        # POINT: store the number of the anchor's record, the element at which a path begins.
         else:
             level = row_of(depth, actions[row + SECOND])
             anchor = (level * width + actions[row + FIRST]) * PLACED + NUMBER
@@ -232,7 +264,10 @@ def store_attributes(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the attributes that rules name; return where decoded values end, or ``FULL``."""
+    """Store the attributes that rules name. Return the end of decoded values, or `FULL`.
+
+    An attribute with references, such as `a="x&amp;y"`, is decoded to `side`, after the messages.
+    """
     for number in range(bounds[state * PHASES + 2], bounds[state * PHASES + 3]):
         row = number * ACTION
         each = attribute_of(actions[row], count, attributes, info)
@@ -241,6 +276,7 @@ def store_attributes(
         start = attributes[each * ATTRIBUTES + VALUE_START]
         end = attributes[each * ATTRIBUTES + VALUE_END]
         if attributes[each * ATTRIBUTES + TO_DECODE]:
+            # Decoding never makes a value longer, so this room is enough.
             if side + end - start > len(text):
                 return FULL
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
@@ -266,9 +302,12 @@ def end_element(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the text and content of an element, and where it ends; return where decoded values end, or ``FULL``.
+    """Store the text, content and end of an element. Return the end of decoded values, or `FULL`.
 
-    ``tag`` is where its end tag begins, ``place`` where that ends, in its message.
+    `tag` is the offset of its end tag; `place` is the offset after that, relative to the message.
+
+    Example: for `<id> 7 </id>` TEXT stores the span of "7", EXACT_TEXT that of " 7 ", and CONTENT
+    the span between the tags, including nested tags.
     """
     frame = depth * FRAME
     kind = frames[frame + TEXT]
@@ -276,6 +315,7 @@ def end_element(
         return side
     begin = frames[frame + TAG_START]
     start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
+    # The text before blanks are removed.
     exact, exact_end = start, end
     if kind == PLAIN:
         while start < end and is_blank(text[start]):
@@ -293,7 +333,7 @@ def end_element(
         what = actions[row]
         record = record_of(actions, row, depth, instances, width)
         if what == TEXTUAL:
-            # Where there is no text, where it starts was never written.
+            # Without text, TEXT_START was never written.
             size = end - start if kind != NOTHING else EMPTY
             store(records, record, actions, row, start if size != EMPTY else 0, size, begin)
         elif what == EXACT:

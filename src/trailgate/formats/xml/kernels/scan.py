@@ -1,7 +1,9 @@
-"""One pass over a batch of XML messages: each is checked, and what the rules' tables name is noted.
+"""The XML scanner: one pass over a batch of messages that checks them and finds the values that the rules name.
 
-No value is copied but those with references, line ends or several pieces. A message that is not taken leaves nothing: it is for the
-general way, which reads it or reports what is wrong with it.
+The scanner is a finite automaton: each element name moves it to a state, and states have actions
+(`records.py`) that store spans of values. Values are copied only if they have references, line ends
+or several pieces. A message that the scanner refuses leaves no records; the general engine reads it
+again, or reports its fault.
 """
 
 from __future__ import annotations
@@ -74,13 +76,17 @@ WINDOW: Final = 64
 
 @kernel()
 def survey(text: Octets, start: int, end: int) -> int:
-    """Return 1 for bytes that have controls which XML forbids, plus 2 where not all are ASCII; 64 bytes follow them."""
+    """Return 1 if the bytes have control characters forbidden in XML, plus 2 if they are not all ASCII.
+
+    64 more bytes must follow, because the last window is read completely.
+    """
     controls = high = np.uint64(0)
     rest = (end - start) % WINDOW
     for at in range(start, end - rest, WINDOW):
         controls |= control_marks64(text, at)
         high |= high_marks64(text, at)
     if rest:
+        # Ignore the bytes of the last window that are after `end`.
         within = EVERY >> np.uint64(WINDOW - rest)
         controls |= control_marks64(text, end - rest) & within
         high |= high_marks64(text, end - rest) & within
@@ -98,7 +104,10 @@ def intern(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Return the number of a word, which is added unchecked where it is new, or ``NO_ROOM``."""
+    """Return the number of a word.
+
+    A new one is added without a check; `NO_ROOM` if it does not fit.
+    """
     number = find_name(text, start, end - start, table, keys, info, pool)
     if number >= 0:
         return number
@@ -139,16 +148,25 @@ def scan(
     records: Offsets,
     shape: Longs,
 ) -> tuple[int, int]:
-    """Note what is found in the messages from ``first`` on; return the message that is not taken and why, else their number and ``DONE``.
+    """Scan the messages from `first` on.
 
-    ``width`` is how many instances the rules have, ``counted`` how many counters, ``letters`` how many names of elements each
-    namespace of the rules has.
+    Return the first message that is refused and the reason, or their number and `DONE`.
 
-    With a rule for ``/orders/order`` whose value is ``id/text()``, the message ``<orders><order><id>7</id></order></orders>`` makes one record: its
-    element is from 8 to 33, and its value is the byte at 19.
+    `width` is the number of instances (rules), `counted` the number of counters, and `letters` the
+    number of element names per namespace in the rules.
+
+    Each iteration of the inner loop reads the text up to a `<`, then the token there: an end tag, a
+    comment or CDATA section, an instruction, or a start tag. A start tag moves the automaton:
+    `state = step[step[above] + letter]`, where `above` is the parent's state. A negative state is a
+    choice by predicates.
+
+    Example with a rule for `/orders/order` and the value `id/text()`: the message
+    `<orders><order><id>7</id></order></orders>` gives one record. Its element spans the bytes 8 to
+    33, and its value is the byte at 19.
     """
     for message in range(first, len(starts)):
         for kind in range(len(shape) // SHAPE):
+            # Records of a message that was refused are overwritten: COUNT starts from KEPT.
             shape[kind * SHAPE + COUNT] = shape[kind * SHAPE + KEPT]
         begin, end = starts[message], ends[message]
         literals, side = used[LITERALS], used[DECODED]
@@ -187,20 +205,24 @@ def scan(
             tag = at
             byte = text[at + 1]
             closed = 0
+            # `</`
             if byte == 0x2F:
                 at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
                 if at < 0:
                     return message, at
                 closed = 1
+            # `<!`: a comment or a CDATA section. A document type is refused.
             elif byte == 0x21:
                 at, piece_count = after_marked(text, at, end, depth, frames, pieces, piece_count)
                 if at < 0:
                     return message, at
+            # `<?`
             elif byte == 0x3F:
                 at = instruction_end(text, at, end, table, keys, info, pool, used)
                 if at < 0:
                     return message, at
             else:
+                # A second root element.
                 if depth == 0 and begun:
                     return message, REFUSED
                 begun = True
@@ -214,6 +236,8 @@ def scan(
                 above = np.int64(frames[depth * FRAME + STATE])
                 state = np.int64(step[step[above] + element_letter(name, info, letters)])
                 if state < 0:
+                    # Predicates may decode an attribute, or the tag's text, into the room at
+                    # `side`.
                     if 2 * (at - tag) + side > len(text):
                         return message, FULL
                     state = chosen_state(
@@ -226,6 +250,7 @@ def scan(
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)
                 frames[depth * FRAME + TAG_START] = tag
+                # The state has actions.
                 if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
                     start, size = local_name(tag + 1, name, info)
                     side = start_element(
@@ -250,6 +275,7 @@ def scan(
                 )  # fmt: skip
                 if side < 0:
                     return message, FULL
+                # The pieces of the closed element are no longer needed.
                 if frames[frame + TEXT] == PIECES:
                     piece_count = frames[frame + FIRST_PIECE]
                 scoped = without_prefixes(scopes, scoped, depth, info)
@@ -264,7 +290,7 @@ def scan(
 
 @inner
 def mark_size(text: Octets, begin: int, end: int) -> int:
-    """Return how many bytes of a message are a byte-order mark."""
+    """Return the size of a message's byte order mark: 3 or 0."""
     return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
 
 
@@ -272,8 +298,16 @@ def mark_size(text: Octets, begin: int, end: int) -> int:
 def after_declaration(
     text: Octets, start: int, end: int, table: Offsets, keys: Words, info: Longs, pool: Octets
 ) -> int:
-    """Return where an XML declaration ends that begins at a place, that place where none does, or why the message is not taken."""
+    """Return the offset after an XML declaration.
+
+    This is the same offset if there is no declaration. Negative values are reasons to refuse the
+    message.
+
+    Only declarations that are already among the words are accepted; the caller checks and adds new
+    ones.
+    """
     at = start
+    # `<?xml` and a blank.
     if end - at < 6 or load8(text, at) & FIVE != DECLARATION_BEGINS or not is_blank(text[at + 5]):
         return at
     at += 6
@@ -297,9 +331,10 @@ def open_frame(
     counters: Longs,
     counted: int,
 ) -> None:
-    """Write the frame of an element whose start tag ends at a place."""
+    """Initialize the frame of an element whose start tag ends at `at`."""
     frame = depth * FRAME
     frames[frame], frames[frame + STATE] = name, state
+    # Text is collected only if the state has actions at the end tag.
     needed = bounds[state * PHASES + 4] > bounds[state * PHASES + 3]
     frames[frame + TEXT] = NOTHING if needed else UNREAD
     frames[frame + CHILDREN] = 0
@@ -310,7 +345,7 @@ def open_frame(
 
 @inner
 def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
-    """Return where a name at a place has its part without prefix, and the size of that."""
+    """Return the offset and size of a name without its prefix."""
     prefix, size = info[name * INFO + PREFIX], info[name * INFO + SIZE]
     if prefix < 0:
         return at, size
@@ -335,14 +370,19 @@ def start_tag(
     scoped: int,
     side: int,
 ) -> tuple[int, int, int, int, int]:
-    """Read a start tag; return where it ends, its name, its number of attributes, whether it is closed, and how many prefixes are bound.
+    """Read a start tag.
 
-    Instead of the place it returns why the message is not taken.
+    Return the offset after it, its name, the number of attributes, whether it is empty, and the
+    number of bound prefixes.
+
+    Instead of the offset, a negative value is the reason to refuse the message. Example: `<a:b
+    x="1"/>` returns its end, the number of "a:b", 1, 1, and `scoped` unchanged.
     """
     place = name_end(text, at + 1, end)
     name = name_at(text, at + 1, place, table, keys, info, pool, used)
     if name < 0:
         return name, 0, 0, 0, 0
+    # Room for this frame and one more, which predicates use to look ahead.
     if place >= end or (depth + 3) * FRAME > len(frames):
         return REFUSED, 0, 0, 0, 0
     info[name * INFO + SEEN] = max(info[name * INFO + SEEN], 0)
@@ -369,7 +409,7 @@ def start_tag(
 
 @inner
 def is_bound(prefix: int, info: Longs) -> bool:
-    """Return whether an element may have a prefix, -1 for none."""
+    """Return whether an element may have this prefix; -1 means none."""
     return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
 
 
@@ -384,7 +424,10 @@ def after_end_tag(
     info: Longs,
     pool: Octets,
 ) -> int:
-    """Return where an end tag ends, or ``REFUSED``: the bytes of the open element's name are compared as words."""
+    """Return the offset after an end tag, or `REFUSED`.
+
+    The name is compared with that of the open element.
+    """
     if depth == 0:
         return REFUSED
     name, size = frames[depth * FRAME], frames[depth * FRAME + NAME_SIZE]
@@ -395,6 +438,7 @@ def after_end_tag(
     else:
         last = load8(text, at + size - 8)
     alike = keys[2 * name] == first and keys[2 * name + 1] == last
+    # The bytes between the first and the last eight.
     if size > 16:
         pooled = info[name * INFO + POOLED]
         for byte in range(8, size - 8):

@@ -1,4 +1,4 @@
-"""Text of elements and attributes: where it ends, its references, and its pieces joined."""
+"""Text of elements and attributes: find its end, decode references, and join its pieces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOWER: Final = np.uint64(0xFFFFFFFF)
 UPPER: Final = np.uint64(32)
 ONE: Final = np.uint64(1)
 
-# How text is decoded.
+# Where text comes from decides how it is decoded.
 OF_ELEMENT: Final = 0
 OF_SECTION: Final = 1  # CDATA
 OF_ATTRIBUTE: Final = 2
@@ -50,18 +50,25 @@ QUOT: Final = np.uint64(0x3B746F7571)
 
 @inner
 def is_blank(byte: int) -> bool:
-    """Return whether a byte is white space of XML."""
+    """Return whether a byte is XML white space."""
     return byte == 0x20 or byte == 0x0A or byte == 0x09 or byte == 0x0D
 
 
 @inner
 def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return where text ends, at a ``<`` or the end, and whether it has something to decode; or ``REFUSED``."""
+    """Return the end of text, at a `<` or the end, and whether it needs decoding; or `REFUSED`.
+
+    32 bytes are tested at a time. Text needs decoding if it has a reference or a carriage return;
+    "]]>" is not allowed. Example: in `a&lt;b<c>` the end is at 6, and the reference makes `decode`
+    1.
+    """
     begin, decode = at, 0
     while at < end:
         marks = text_marks(text, at)
         tags, others = marks & LOWER, marks >> UPPER
         if tags:
+            # Keep only the marks below the lowest tag mark: tags & -tags is the lowest set bit, and
+            # minus one gives all bits below it.
             others &= (tags & (np.uint64(0) - tags)) - ONE
         if not others:
             if tags:
@@ -81,6 +88,7 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
         elif byte == CARRIAGE:
             decode = 1
             at += 1
+        # `>` after `]]`.
         elif at - begin >= 2 and text[at - 1] == BRACKET and text[at - 2] == BRACKET:
             return REFUSED, 0
         else:
@@ -90,12 +98,19 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return where an attribute's value ends, of which ``at - 1`` is the quote, and whether it has something to decode; or ``REFUSED``."""
+    """Return the end of an attribute's value, and whether it needs decoding; or `REFUSED`.
+
+    The opening quote is at `at - 1`.
+
+    Example: for `"x&amp;y"` the end is the offset of the closing quote, and `decode` is 1. A `<` in
+    a value is refused.
+    """
     quote, decode = text[at - 1], 0
     while at < end:
         marks = value_marks(text, at, quote)
         quotes, others = marks & LOWER, marks >> UPPER
         if quotes:
+            # Only marks before the first closing quote count.
             others &= (quotes & (np.uint64(0) - quotes)) - ONE
         if not others:
             if quotes:
@@ -112,6 +127,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
             if size == 0:
                 return REFUSED, 0
             at += size
+        # `<` is not allowed in a value.
         elif text[at] == 0x3C:
             return REFUSED, 0
         else:
@@ -121,9 +137,10 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the length and the character of the reference that begins at a ``&``; length 0 for what is not one."""
+    """Return the length and the character of a reference that begins at an `&`; length 0 if it is not one."""
     if at + 3 >= end:
         return 0, 0
+    # `&#`
     if text[at + 1] == 0x23:
         return number_reference(text, at, end)
     word = load8(text, at + 1)
@@ -145,7 +162,11 @@ def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return what ``reference`` does of a number."""
+    """Do the same as `reference` for `&#10;` and `&#xA;`.
+
+    Only characters allowed in XML are accepted. The number is capped at 0x110000, so it cannot
+    overflow.
+    """
     hexadecimal = text[at + 2] == 0x78
     first = at + 3 if hexadecimal else at + 2
     place, point = first, 0
@@ -159,6 +180,7 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
             break
         point = min(point * (16 if hexadecimal else 10) + digit, 0x110000)
         place += 1
+    # No digits, or no semicolon after them.
     if place == first or place >= end or text[place] != 0x3B:
         return 0, 0
     if not (
@@ -175,7 +197,10 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
-    """Write text with its references and line ends replaced, and return where it ends. It is never longer than before."""
+    """Write text with references and line ends decoded.
+
+    Return the end, which is never later than without decoding.
+    """
     while at < end:
         byte = text[at]
         if byte == AMPERSAND and how != OF_SECTION:
@@ -183,10 +208,12 @@ def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
             to = put_character(text, point, to)
             at += size
             continue
+        # CR LF and a single CR become LF (XML 1.0, end-of-line handling).
         if byte == CARRIAGE:
             if at + 1 < end and text[at + 1] == LINE:
                 at += 1
             byte = np.uint8(LINE)
+        # Line ends and tabs in attributes become blanks (XML 1.0, attribute-value normalization).
         if how == OF_ATTRIBUTE and byte < 0x20:
             byte = np.uint8(0x20)
         text[to] = byte
@@ -197,7 +224,7 @@ def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
 
 @inner
 def put_character(text: Octets, point: int, to: int) -> int:
-    """Write a character as UTF-8 and return where it ends."""
+    """Write a character as UTF-8. Return the offset after it."""
     if point < 0x80:
         text[to] = point
         return to + 1
@@ -219,7 +246,7 @@ def put_character(text: Octets, point: int, to: int) -> int:
 
 @inner
 def put_number(text: Octets, number: int, to: int) -> int:
-    """Write a number's digits and return where they end."""
+    """Write a number in decimal digits. Return the offset after it."""
     size, rest = 1, number // 10
     while rest:
         size += 1
@@ -241,9 +268,9 @@ def note_text(
     decode: int,
     section: int,
 ) -> int:
-    """Note a piece of an open element's text; return how many pieces are in use, or ``FULL``.
+    """Add a piece to an open element's text. Return the number of pieces in use, or `FULL`.
 
-    A single one with nothing to decode is only a place.
+    A single piece without anything to decode is stored only as a span in the frame.
     """
     if frames[frame + TEXT] == NOTHING and not decode:
         frames[frame + TEXT] = SECTION if section else PLAIN
@@ -251,6 +278,7 @@ def note_text(
         return count
     if (count + 2) * PIECE > len(pieces):
         return FULL
+    # A second piece: turn the single span into the first piece of a list.
     if frames[frame + TEXT] == PLAIN or frames[frame + TEXT] == SECTION:
         first, last = frames[frame + TEXT_START], frames[frame + TEXT_END]
         in_section = 1 if frames[frame + TEXT] == SECTION else 0
@@ -263,7 +291,7 @@ def note_text(
 def add_piece(
     frames: Longs, frame: int, pieces: Longs, count: int, start: int, end: int, section: int
 ) -> int:
-    """Add a piece to the list of an open element and return how many are in use."""
+    """Append a piece to the list of an open element. Return the number of pieces in use."""
     row = count * PIECE
     pieces[row + PIECE_START], pieces[row + PIECE_END] = start, end
     pieces[row + IN_SECTION], pieces[row + NEXT] = section, -1
@@ -280,9 +308,12 @@ def add_piece(
 def joined_pieces(
     text: Octets, frames: Longs, frame: int, pieces: Longs, to: int
 ) -> tuple[int, int, int]:
-    """Decode an element's pieces; return where they end, and the bounds without blanks around, or ``FULL``.
+    """Decode and join an element's pieces.
 
-    Blanks of CDATA sections are kept.
+    Return their end, and the bounds without surrounding blanks, or `FULL`.
+
+    Blanks in CDATA sections are kept. Example: " a", CDATA "b ", " " are joined to " ab  "; the
+    bounds exclude the first blank and the last one, but not the blank of the CDATA section.
     """
     start = to
     blanks_end, blanks_start = np.int64(-1), to
@@ -293,6 +324,7 @@ def joined_pieces(
         if to + last - first > len(text):
             return FULL, 0, 0
         section = pieces[row + IN_SECTION]
+        # Leading blanks end at the first CDATA section, and trailing ones begin after the last.
         if section and blanks_end < 0:
             blanks_end = to
         to = decoded(text, first, last, OF_SECTION if section else OF_ELEMENT, to)

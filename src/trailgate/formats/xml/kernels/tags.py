@@ -1,4 +1,4 @@
-"""Start tags, and what is written between tags that is not text."""
+"""Tags: names, attributes and namespaces, and tokens between tags such as comments and CDATA sections."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
 @inner
 def name_end(text: Octets, at: int, end: int) -> int:
-    """Return where a name ends."""
+    """Return the end of a name. 16 bytes are tested at a time."""
     while at < end:
         marks = name_end_marks(text, at)
         if marks:
@@ -73,7 +73,7 @@ def name_at(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Return the number of the name between two places, ``REFUSED`` or ``MANY_NAMES``."""
+    """Return the number of the name in [at, end), `REFUSED` or `MANY_NAMES`."""
     if end <= at:
         return REFUSED
     number = find_name(text, at, end - at, table, keys, info, pool)
@@ -86,7 +86,7 @@ def name_at(
 
 @inner
 def after_blanks(text: Octets, at: int, end: int) -> int:
-    """Return the place of the first byte that is not white space."""
+    """Return the offset of the first byte that is not white space."""
     while at < end and is_blank(text[at]):
         at += 1
     return at
@@ -105,22 +105,32 @@ def read_attributes(
     used: Longs,
     attributes: Longs,
 ) -> tuple[int, int, int, bool]:
-    """Write the places of a tag's attributes; return where the tag ends, how many they are, whether the element is empty, and whether prefixes matter.
+    """Read a tag's attributes.
 
-    Returns ``REFUSED`` or ``MANY_NAMES`` instead of the place.
+    Return the offset after the tag, their number, whether the element is empty, and whether
+    prefixes matter.
+
+    Instead of the offset, it may return `REFUSED` or `MANY_NAMES`. An attribute that occurs twice
+    is detected by its SEEN field, which holds the number of the last tag that had it (`serial`).
+
+    Example: ` id="7" xmlns:p="urn:x">` writes two rows to `attributes` with the spans of "7" and
+    "urn:x", and prefixes matter.
     """
     count, prefixed = 0, False
     while True:
         blank = at
         at = after_blanks(text, at, end)
         if at + 1 >= end:
-            # An end of the message within a tag, but for its last byte.
+            # The message ends here. Only a ">" as its last byte completes the tag.
             closing = at < end and text[at] == 0x3E
             return at + 1 if closing else REFUSED, count, 0, prefixed
+        # `>`
         if text[at] == 0x3E:
             return at + 1, count, 0, prefixed
+        # `/>`
         if text[at] == 0x2F:
             return at + 2 if text[at + 1] == 0x3E else REFUSED, count, 1, prefixed
+        # Attributes must be separated by blanks.
         if blank == at or (count + 1) * ATTRIBUTES > len(attributes):
             return REFUSED, 0, 0, False
         ends = name_end(text, at, end)
@@ -131,6 +141,7 @@ def read_attributes(
             return REFUSED, 0, 0, False
         info[number * INFO + SEEN] = serial
         at = after_blanks(text, ends, end)
+        # `=`
         if at >= end or text[at] != 0x3D:
             return REFUSED, 0, 0, False
         at = after_blanks(text, at + 1, end)
@@ -164,9 +175,11 @@ def bind_prefixes(
     scoped: int,
     side: int,
 ) -> int:
-    """Open the prefixes that a tag declares and check those of its attributes; return how many are open, or why the tag is not taken.
+    """Bind the prefixes that a tag declares, and check the prefixes of its attributes.
 
-    Of ``<a xmlns:p="urn:x" p:id="1">`` the word ``p`` is bound to the word ``urn:x`` until the element ends, and ``p:id`` is allowed.
+    Returns the number of bound prefixes, or the reason to refuse the tag. Example: `<a
+    xmlns:p="urn:x" p:id="1">` binds the word "p" to the word "urn:x" until the element ends, and
+    `p:id` is allowed.
     """
     first, last = attributes[VALUE_START], attributes[(count - 1) * ATTRIBUTES + VALUE_END]
     if (scoped + count) * SCOPE > len(scopes) or side + last - first > len(text):
@@ -184,8 +197,10 @@ def bind_prefixes(
             start = side
         local = XMLNS if number == XMLNS else info[number * INFO + LOCAL]
         bound = bound_namespace(text, start, end, table, keys, info, pool, used)
+        # A prefix cannot be unbound, and "xmlns" cannot be declared.
         if number != XMLNS and (bound == 0 or local == XMLNS):
             bound = REFUSED
+        # No prefix may have the namespace of xmlns, and only "xml" may (and must) have its own.
         if bound == XMLNS_SPACE + 1 or (bound == XML_SPACE + 1) != (local == XML):
             bound = min(bound, REFUSED)
         if bound < 0:
@@ -214,7 +229,7 @@ def bound_namespace(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Return 1 + the word of the namespace between two places, 0 where it is empty, ``REFUSED`` for one with blanks, or ``MANY_NAMES``."""
+    """Return 1 + the word of a namespace, 0 if it is empty, `REFUSED` if it has blanks, or `MANY_NAMES`."""
     for place in range(start, end):
         if text[place] == 0x20:
             return REFUSED
@@ -228,7 +243,10 @@ def bound_namespace(
 
 @inner
 def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
-    """Return whether an attribute has no prefix, or one that is declared, and no attribute before has its name in the same namespace."""
+    """Return whether an attribute's prefix is declared and its name is unique.
+
+    Two attributes of a tag must not have the same local name in the same namespace.
+    """
     number = attributes[each * ATTRIBUTES]
     prefix = info[number * INFO + PREFIX]
     if prefix < 0 or prefix == XMLNS:
@@ -248,7 +266,8 @@ def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
 
 @inner
 def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
-    """Remove the prefixes that an element declares; return how many are left."""
+    """Unbind the prefixes that an element declares. Return the number of prefixes left."""
+    # Declarations are a stack: restore each prefix's previous binding.
     while scoped and scopes[SCOPE * (scoped - 1)] == depth:
         scoped -= 1
         info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
@@ -257,7 +276,7 @@ def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int
 
 @inner
 def element_letter(name: int, info: Longs, letters: int) -> int:
-    """Return the letter of an element's name: that of its local part, in its namespace of the rules."""
+    """Return the input letter of the automaton for an element's name: its local part, in its namespace of the rules."""
     prefix = info[name * INFO + PREFIX]
     letter = np.int64(info[name * INFO + ELEMENT])
     return letter + letters * rule_namespace(XMLNS if prefix < 0 else prefix, info)
@@ -265,35 +284,39 @@ def element_letter(name: int, info: Longs, letters: int) -> int:
 
 @inner
 def rule_namespace(prefix: int, info: Longs) -> int:
-    """Return which namespace of the rules a prefix stands for, from 1, or 0 for none of them."""
+    """Return the number of a prefix's namespace in the rules, from 1, or 0."""
     bound = info[prefix * INFO + BOUND]
     return np.int64(info[(bound - 1) * INFO + NAMESPACE]) if bound else 0
 
 
 @inner
 def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
-    """Return which attribute of a tag has a name in the rules, or -1; one without a prefix comes first.
+    """Return the attribute of a tag with a name from the rules, or -1.
 
-    Above ``SPACE`` bits the letter has the namespace that the attribute must be of, 0 for any or none.
+    One without a prefix takes precedence.
+
+    The bits of `letter` above `SPACE` are the required namespace, or 0 if any is accepted.
     """
-    found, space = -1, letter >> SPACE
+    prefixed, space = -1, letter >> SPACE
     for each in range(count):
         number = attributes[each * ATTRIBUTES]
         if info[number * INFO + ATTRIBUTE] == letter & (1 << SPACE) - 1:
             prefix = info[number * INFO + PREFIX]
             if space and (prefix < 0 or rule_namespace(prefix, info) != space):
                 continue
+            # An attribute without a prefix wins at once.
             if prefix < 0:
                 return each
-            if found < 0:
-                found = each
-    return found
+            if prefixed < 0:
+                prefixed = each
+    return prefixed
 
 
 @inner
 def comment_end(text: Octets, at: int, end: int) -> int:
-    """Return where the comment ends that begins at a ``<!--``, or ``REFUSED``."""
+    """Return the offset after a comment that begins at `<!--`, or `REFUSED`."""
     place = at + 4
+    # Find the first `--`; it must be followed by `>`.
     while place + 2 < end and not (text[place] == 0x2D and text[place + 1] == 0x2D):
         place += 1
     if place + 2 >= end or text[place + 2] != 0x3E:
@@ -312,13 +335,17 @@ def instruction_end(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Return where the processing instruction ends that begins at a ``<?``, or ``REFUSED``."""
+    """Return the offset after a processing instruction that begins at `<?`, or `REFUSED`.
+
+    Its name must not have a prefix or be "xml" in any case.
+    """
     place = at + 2
     while place < end and not is_blank(text[place]) and text[place] != 0x3F:
         place += 1
     number = name_at(text, at + 2, place, table, keys, info, pool, used)
     if number < 0:
         return number
+    # A target must not have a prefix, and <?xml?> is allowed only at the start of the document.
     if info[number * INFO + PREFIX] >= 0 or (
         place - at == 5
         and text[at + 2] | 32 == 0x78
@@ -335,10 +362,11 @@ def instruction_end(
 
 @inner
 def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return where the text of a CDATA section ends, and whether it has something to decode; or ``REFUSED``."""
+    """Return the end of a CDATA section's text, and whether it needs decoding; or `REFUSED`."""
     decode = 0
     while at + 2 < end:
         byte = text[at]
+        # `]]>`
         if byte == 0x5D and text[at + 1] == 0x5D and text[at + 2] == 0x3E:
             return at, decode
         if byte == 0x0D:
@@ -349,7 +377,7 @@ def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def child_number(frames: Longs, depth: int) -> int:
-    """Count an element among those of its parent and return its number."""
+    """Count a child element of the element at `depth`. Return its number."""
     place = depth * FRAME + CHILDREN
     frames[place] += 1
     return np.int64(frames[place])
@@ -359,11 +387,13 @@ def child_number(frames: Longs, depth: int) -> int:
 def after_marked(
     text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
 ) -> tuple[int, int]:
-    """Return where a CDATA section or a comment ends, or ``REFUSED``, and how many pieces of text are in use."""
+    """Return the offset after a CDATA section or comment, or `REFUSED`, and the number of text pieces in use."""
     if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
+        # `<!--`
         if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
             return comment_end(text, at, end), count
         return REFUSED, 0
+    # After `<![CDATA[`.
     start = at + 9
     at, decode = section_end(text, start, end)
     if at < 0:

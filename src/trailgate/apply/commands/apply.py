@@ -1,0 +1,333 @@
+"""``trailgate apply``: apply the operations of a trail to tables.
+
+The command is one of several ways to run: apply once (the default), ``--follow``, ``--status``,
+``--verify``, or ``--from`` with the repaired operations of a discard file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.errors import OptionError, mask_logins
+from trailgate.options import COUNT, TEXT, Flag
+from trailgate.terminal.counts import many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
+from trailgate.terminal.output import done_already, progress_bar, say
+
+if TYPE_CHECKING:
+    from trailgate.apply.jobs.apply import ApplyRun
+    from trailgate.apply.jobs.retries import Retries
+    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.verify import VerifyReport
+
+NOT_ALL: Final = 4  # the exit code of a run that applied only a part, and listed the rest
+EXIT_CODES: Final = (
+    "0 everything is applied, or --verify found no difference",
+    "1 something is wrong, or --verify found differences",
+    "2 wrong usage",
+    "3 a file cannot be written, or the target's disk is full",
+    "4 applied, but some operations were discarded or ignored, or the trail lacks some",
+    "5 the target cannot be reached, is locked or conflicts with another writer",
+)
+EXAMPLES: Final = (
+    "trailgate apply dirdat/ot --to delta:lake/",
+    "trailgate apply dirdat/ot --params dirprm/rshop.prm --to duckdb:shop.duckdb",
+    "trailgate apply dirdat/ot --to postgresql://etl@db/shop --follow",
+)
+PANELS: Final = {
+    "What the tables hold": ("mode", "meta", "column", "sizes", "no_create", "schema_changes"),
+    "Replicat files": ("changed_maps", "ignore_unsupported"),
+    "Rows that exist, or do not": ("on_collision", "after_csn", "overlay_until"),
+    "Operations that cannot be applied": ("on_error", "discards", "repaired", "force"),
+    "Looking without applying": ("dry_run", "status", "verify"),
+    "How it runs": (
+        "follow",
+        "batch_seconds",
+        "batch_bytes",
+        "patience",
+        "metrics",
+        "threads",
+        "as_json",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyArguments(ApplyOptions):
+    """The arguments of ``trailgate apply``: the options of apply, and how the command runs."""
+
+    target: Annotated[
+        str,
+        Flag("ADDRESS", "--to"),
+        "The tables: delta:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
+    ]
+    follow: Annotated[bool, "Keep applying as the trail grows, until stopped."] = False
+    batch_seconds: Annotated[
+        int | None,
+        COUNT,
+        Flag("N", least=1),
+        "With --follow: how often to look for new operations, in seconds; default 1.",
+    ] = None
+    patience: Annotated[
+        int | None,
+        COUNT,
+        Flag("SECONDS", least=0),
+        "How long to try again if the target cannot be reached, is locked or conflicts with another writer; default 30, with --follow without end.",
+    ] = None
+    metrics: Annotated[
+        str | None,
+        TEXT,
+        Flag("PORT|FILE"),
+        "With --follow: metrics for Prometheus, a port to serve them at, or a .prom file.",
+    ] = None
+    status: Annotated[
+        bool,
+        "Show how far each table is applied, and with TRAIL how much of it is left, without applying anything.",
+    ] = False
+    repaired: Annotated[
+        str | None,
+        Flag("FILE", "--from"),
+        "Apply the repaired operations of a discard file instead of the trail.",
+    ] = None
+    force: Annotated[bool, "With --from: apply them even if their rows may have changed since."] = (
+        False
+    )
+    verify: Annotated[
+        bool,
+        "Compare the tables with the trail, without applying anything; exit code 1 if they differ.",
+    ] = False
+    definitions: DefinitionsFile = None
+    threads: Threads = None
+    as_json: AsJson = False
+
+    @property
+    def options(self) -> ApplyOptions:
+        """The options of apply, without those of the command."""
+        # This class inherits the fields of ApplyOptions; copy only these.
+        return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
+
+
+TrailToApply = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TRAIL",
+        help="The trail: its prefix (dirdat/ot), file or folder. Only --status does without it.",
+        show_default=False,
+    ),
+]
+
+
+@partial(takes, panels=PANELS)
+def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
+    """Apply the operations of a trail to tables."""
+    # The ways to run exclude each other.
+    ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}
+    ways["from"] = given.repaired is not None
+    chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
+    if len(chosen) > 1:
+        raise OptionError(f"{' and '.join(chosen)} exclude each other")
+    if given.batch_seconds is not None and not given.follow:
+        raise OptionError("--batch-seconds needs --follow", hint="Add --follow")
+    if given.metrics is not None and not given.follow:
+        raise OptionError("--metrics needs --follow", hint="Add --follow")
+    if given.force and given.repaired is None:
+        raise OptionError("--force needs --from", hint="Name a file of discards")
+    if given.status:
+        from trailgate.apply.commands.status import show_status
+
+        show_status(
+            given.target,
+            given.options,
+            trail,
+            given.definitions,
+            given.patience,
+            as_json=given.as_json,
+        )
+        return
+    if trail is None:
+        raise OptionError("no trail is named", hint="Name its prefix, such as dirdat/ot")
+    if given.repaired is not None:
+        _repair(given, trail, given.repaired)
+    elif given.verify:
+        _verify(given, trail)
+    elif given.follow:
+        _follow(given, trail)
+    else:
+        apply(given, trail)
+
+
+def apply(given: ApplyArguments, trail: str) -> None:
+    """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
+    from trailgate.apply.commands.follow import retries_of
+    from trailgate.apply.commands.output import as_values, print_report
+    from trailgate.apply.jobs.retries import LOG
+    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.terminal.live_view import log_to_stderr
+
+    log_to_stderr(LOG)
+    done = ApplyReport()
+    with _opened(given, trail, retries_of(given.patience)) as run:
+        with progress_bar("applying", unit="operations", show=not given.as_json) as progress:
+            for report in run.batches():
+                done += report
+                if progress is not None:
+                    progress(done.operations)
+        done += ApplyReport(notices=run.notices)
+    # From here on the tables are changed: a closed pipe must not turn that into a failure.
+    with done_already():
+        if given.as_json:
+            print(json.dumps(as_values(done, run.retries.faults), ensure_ascii=False))
+        else:
+            target = mask_logins(given.target)
+            print_report(done, run.mapped.options, run.retries.faults, target)
+    _exit(done, lacks_operations=run.lacks_operations)
+
+
+def _follow(given: ApplyArguments, trail: str) -> None:
+    """Follow a trail, and print the totals. Raises Exit if some operations were not applied."""
+    from trailgate.apply.commands.follow import Following, labels_of, print_followed
+    from trailgate.apply.jobs.parameters import mapped_options
+
+    following = Following(as_json=given.as_json, metrics=given.metrics, seconds=given.batch_seconds)
+    labels = labels_of(trail, given.target, mapped_options(given.options).options.group)
+    opened = partial(_opened, given, trail)
+    statistics, lacks_operations = following.run(opened, labels, given.patience)
+    print_followed(statistics, mask_logins(given.target), as_json=given.as_json)
+    _exit(statistics.done, lacks_operations=lacks_operations)
+
+
+def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
+    """Open a run that applies a trail, and report parameters without effect."""
+    from trailgate.apply.jobs.apply import ApplyRun, Reading
+
+    run = ApplyRun(
+        trail,
+        given.target,
+        given.options,
+        definitions=given.definitions,
+        reading=Reading(given.threads),
+        retries=retries,
+    )
+    for one in run.mapped.unused:
+        say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
+    for one in run.mapped.ignored:
+        say(f"line {one.line}: {one.text} is not obeyed: {one.reason}")
+    return run
+
+
+def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
+    """Raise Exit if operations could not be applied, or are missing in the trail."""
+    from trailgate.apply.commands.output import discarded
+
+    if discarded(report) or lacks_operations:
+        raise typer.Exit(NOT_ALL)
+
+
+def _repair(given: ApplyArguments, trail: str, file: str) -> None:
+    """Apply repaired operations, and print the result. Raises Exit if some could not be applied."""
+    from trailgate.apply.commands.output import as_values, print_tables
+    from trailgate.apply.jobs.repaired import apply_repaired
+
+    options = given.options
+    done = apply_repaired(
+        trail,
+        given.target,
+        file,
+        force=given.force,
+        definitions=given.definitions,
+        **asdict(options),
+    )
+    with done_already():
+        if given.as_json:
+            print(json.dumps(as_values(done, {}), ensure_ascii=False))
+        else:
+            print_tables(done)
+            target = mask_logins(given.target)
+            say(f"{many(done.operations, 'operation')} of {file} applied: {target}")
+    _exit(done, lacks_operations=False)
+
+
+def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
+    """Apply what was captured into a trail, and print the result.
+
+    Does nothing if there is no trail, because no message was good.
+    """
+    from trailgate.storage.files.trail_files import find_begun_trail
+
+    if find_begun_trail(trail) is None:
+        return
+    apply(ApplyArguments(target=to, as_json=as_json), trail)
+
+
+def _verify(given: ApplyArguments, trail: str) -> None:
+    """Compare the tables with the trail, and print the result. Exits with 1 if rows differ."""
+    from trailgate.apply.jobs.verify import verify_tables
+
+    options = asdict(given.options)
+    with progress_bar("comparing", unit="operations", show=not given.as_json) as progress:
+        done = 0
+
+        def count(report: ApplyReport) -> None:
+            nonlocal done
+            done += report.operations
+            if progress is not None:
+                progress(done)
+
+        comparison = verify_tables(
+            trail,
+            given.target,
+            definitions=given.definitions,
+            threads=given.threads,
+            progress=count,
+            **options,
+        )
+    with done_already():
+        if given.as_json:
+            print(json.dumps(_compared(comparison), ensure_ascii=False, default=str))
+        else:
+            _print_comparison(comparison, given.target)
+    if not comparison.is_equal:
+        raise typer.Exit(1)
+
+
+def _compared(report: VerifyReport) -> dict[str, Any]:
+    return {
+        "equal": report.is_equal,
+        "position": report.position.position,
+        "notices": list(report.notices),
+        "tables": {name: asdict(one) for name, one in report.tables.items()},
+    }
+
+
+def _print_comparison(report: VerifyReport, target: str) -> None:
+    from trailgate.apply.commands.output import print_notices
+    from trailgate.columnar.digits import short_position
+
+    rows = report.tables.items()
+    loaded = any(one.untouched for _, one in rows)
+    # Most comparisons have no untouched rows, so their column appears only if there are some.
+    kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
+    print_rows(
+        ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
+    )
+    for name, one in rows:
+        if one.left_out:
+            columns = ", ".join(one.left_out)
+            say(f"{name}: columns with the time of applying are not compared: {columns}")
+        for row in one.rows:
+            key = ", ".join(f"{column}={value!r}" for column, value in row.key.items())
+            print(f"{name} {key} is {row.kind}: operations {', '.join(row.positions) or 'none'}")
+            if row.kind == "different":
+                for column, (expected, actual) in row.columns.items():
+                    print(f"  {column}: {expected!r} in the trail, {actual!r} in the table")
+    print_notices(report.notices)
+    at = short_position(report.position.position)
+    verdict = "as the trail makes them" if report.is_equal else "not as the trail makes them"
+    say(f"{target} up to position {at}: the rows are {verdict}")

@@ -1,0 +1,271 @@
+"""Run ``trailgate apply --follow``: apply what is new in the trail, wait, and look again.
+
+``Following`` runs the loop: apply all complete transactions, release the target so that others can
+use it, wait, and look at the trail again. Each batch is printed as a line or as JSON, or shown in a
+view on a terminal, and counted in the metrics. SIGTERM and SIGINT end the run after the current
+batch, or while it waits for the target.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Final
+
+from trailgate.apply.commands.output import as_values, print_batch, print_total
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.metrics import ApplyStatistics, age_of, as_text
+from trailgate.apply.jobs.retries import LOG, LOOK, Retries
+from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.columnar.digits import short_position
+from trailgate.errors import TrailgateError, mask_logins
+from trailgate.jobs.metrics import MetricsOutput, metrics_output
+from trailgate.storage.reading.trail_rest import Patience
+from trailgate.terminal.counts import age_text
+from trailgate.terminal.live_view import (
+    LiveView,
+    drawn_view,
+    duration,
+    is_terminal,
+    log_to_stderr,
+    stoppable,
+)
+from trailgate.terminal.output import quiet_pipe
+
+PAUSE: Final = 1.0  # seconds between checks of a trail that does not grow
+REST_LOOK: Final = 10.0  # seconds between checks of the unapplied bytes at the trail's end
+MEASURED: Final = 5.0  # seconds between measurements of the lag in bytes
+REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are reported
+COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
+
+
+class ApplyView(LiveView):
+    """The terminal view of a run that follows a trail. ``show`` adds the result of each batch."""
+
+    def __init__(self, trail: str, target: str) -> None:
+        super().__init__(f"{trail} to {target}")
+        self._done = ApplyReport()
+        self._notices: tuple[str, ...] = ()
+
+    def show(self, report: ApplyReport) -> None:
+        """Add the result of a batch."""
+        self._done += report
+        if report.notices:
+            self._notices = report.notices
+
+    def figures(self, seconds: float) -> list[tuple[str, str]]:
+        """Return the rows of the view: counts of operations, lag, and position in the trail."""
+        done, at = self._done, self._done.position
+        rows = [
+            ("running", duration(seconds)),
+            ("operations", self.rate(done.operations, seconds)),
+            ("batches", f"{done.batches:,}"),
+        ]
+        left_out = [
+            f"{count:,} {name}"
+            for name in ("ignored", "discarded")
+            if (count := sum(getattr(one, name) for one in done.tables.values()))
+        ]
+        if left_out:
+            rows.append(("skipped", ", ".join(left_out)))
+        rows += [("note", notice) for notice in self._notices]
+        if at is not None:
+            age = age_of(at)
+            rows.append(("lag", "unknown" if age is None else f"last one {age_text(age)} old"))
+            csn = "" if at.csn is None else f", CSN {at.csn}"
+            rows.append(("trail", f"applied up to {short_position(at.position)}{csn}"))
+        return rows
+
+    def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
+        """Return the counts of each target table, ordered by the number of operations."""
+        tables = self._done.tables
+        # The most operations first; equal counts in the order of names.
+        ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
+        rows = [
+            (name, *(getattr(tables[name], column) for column in COLUMNS)) for name in ranked[:room]
+        ]
+        return ("table", *COLUMNS), rows, max(0, len(ranked) - room)
+
+
+class RestWatch:
+    """Collect notices about operations that a run cannot apply.
+
+    Missing first files are reported at once; bytes at the end of the trail only if they do not
+    change for some time, because a writer may be about to complete them.
+    """
+
+    def __init__(self, run: ApplyRun) -> None:
+        self._run, self._next = run, time.monotonic()
+        self._first = (*run.first_file_notices, *run.pattern_notices)
+        self._patience = Patience(REST_WAITS)
+
+    def due(self) -> tuple[str, ...]:
+        """Return the notices that are due; each is returned once."""
+        notices, self._first = self._first, ()
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + REST_LOOK
+            rest = self._run.rest
+            notices += () if rest is None else self._patience.due(rest)
+        return notices
+
+
+class ApplyWatch:
+    """Pass the results of batches to the output, the metrics and the view."""
+
+    def __init__(
+        self,
+        show: Callable[[ApplyReport, ApplyStatistics], None],
+        metrics: MetricsOutput[ApplyStatistics] | None,
+        run: ApplyRun | None = None,
+    ) -> None:
+        self.statistics = ApplyStatistics()
+        self.run, self._show, self._metrics = run, show, metrics
+        self._measured = 0.0
+
+    def batch(self, report: ApplyReport) -> None:
+        """Report the result of a batch, or the notices of a report without one."""
+        if report.batches:
+            self.statistics = self.statistics.with_batch(report)
+        self._show(report, self.statistics)
+        self.tick(measure=True)
+
+    def tick(self, *, measure: bool = False) -> None:
+        """Update the metrics with the state of the target and the lag.
+
+        The lag is measured if ``measure`` is set, if the target went up or down, and else every few
+        seconds.
+        """
+        if self._metrics is None:
+            return
+        if self.run is not None:
+            was_up = self.statistics.up
+            self.statistics = self.statistics.with_target(self.run.retries)
+            # A target that went up or down is reported at once.
+            measure |= self.statistics.up != was_up
+            if measure or time.monotonic() - self._measured > MEASURED:
+                self.statistics = self.statistics.with_lag(lag_bytes(self.run), self.run.position)
+                self._measured = time.monotonic()
+        self._metrics.show(self.statistics)
+
+    def failed(self) -> None:
+        """Record in the metrics that the run ended with an error."""
+        self.statistics = self.statistics.failed()
+        if self._metrics is not None:
+            self._metrics.show(self.statistics)
+
+
+def lag_bytes(run: ApplyRun) -> int | None:
+    """Return the number of unapplied bytes of the trail, or None if the trail cannot be read now."""
+    try:
+        return run.lag_bytes()
+    except (TrailgateError, OSError):
+        return None
+
+
+def labels_of(trail: str, target: str, group: str) -> dict[str, str]:
+    """Return the labels of the metrics."""
+    return {"trail": trail, "target": mask_logins(target), "group": group}
+
+
+class Following:
+    """A run that follows a trail.
+
+    ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
+    """
+
+    def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
+        self._as_json, self._metrics_at = as_json, metrics
+        self._seconds = PAUSE if seconds is None else seconds
+
+    def run(
+        self,
+        opened: Callable[[Retries], ApplyRun],
+        labels: dict[str, str],
+        patience: float | None,
+    ) -> tuple[ApplyStatistics, bool]:
+        """Apply new operations of a trail until SIGTERM or SIGINT.
+
+        Returns the statistics, and whether operations are missing because files of the trail are.
+        """
+        log_to_stderr(LOG)
+        with ExitStack() as stack:
+            is_asked = stack.enter_context(stoppable())
+            metrics = None
+            if self._metrics_at is not None:
+                text = partial(as_text, labels=labels)
+                metrics = stack.enter_context(
+                    metrics_output(self._metrics_at, text, ApplyStatistics())
+                )
+            watch = ApplyWatch(self._shown(stack, labels), metrics)
+
+            # Retries call this while they wait for the target, which keeps the metrics up to date.
+            def stopped() -> bool:
+                watch.tick()
+                return is_asked()
+
+            retries = retries_of(patience, lasting=True, stopped=stopped)
+            try:
+                run = watch.run = stack.enter_context(opened(retries))
+                self._follow(run, watch, stopped)
+                # Measure once more, so that the final metrics are those of the end.
+                watch.tick(measure=True)
+                lacks_operations = run.lacks_operations
+            except BaseException:
+                watch.failed()
+                raise
+            return watch.statistics.with_target(run.retries), lacks_operations
+
+    def _shown(
+        self, stack: ExitStack, labels: dict[str, str]
+    ) -> Callable[[ApplyReport, ApplyStatistics], None]:
+        """Return the function that shows a batch: as JSON, as a line, or in a view on a terminal."""
+        if self._as_json or not is_terminal():
+            return lambda report, done: print_batch(report, done.faults, as_json=self._as_json)
+        drawn = ApplyView(labels["trail"], labels["target"])
+        stack.enter_context(drawn_view(drawn, LOG))
+        return lambda report, _: drawn.show(report)
+
+    def _follow(self, run: ApplyRun, watch: ApplyWatch, stopped: Callable[[], bool]) -> None:
+        """Apply new batches in a loop that checks the trail every ``seconds``.
+
+        If applying takes longer, the next check follows at once.
+        """
+        rest = RestWatch(run)
+        while not stopped():
+            due = time.monotonic() + self._seconds
+            for report in run.batches():
+                watch.batch(report)
+                if stopped():
+                    return
+            if notices := rest.due():
+                watch.batch(ApplyReport(notices=notices))
+            # Close the target until the next check: an open DuckDB file, for example, is locked.
+            run.release()
+            watch.tick(measure=True)
+            while not stopped() and (left := due - time.monotonic()) > 0:
+                time.sleep(min(left, LOOK))
+
+
+def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
+    """Print the totals of a run that followed a trail."""
+    with quiet_pipe():
+        if as_json:
+            total = as_values(statistics.done, statistics.faults)
+            print(json.dumps({"total": total}, ensure_ascii=False), flush=True)
+        else:
+            print_total(statistics.done, statistics.faults, target)
+
+
+def retries_of(
+    patience: float | None,
+    *,
+    lasting: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Retries:
+    """Return the retry policy for a target: without a ``patience``, a ``lasting`` run retries without end."""
+    if patience is None:
+        return Retries(lasting=lasting, stopped=stopped)
+    return Retries(patience, stopped=stopped)

@@ -1,0 +1,134 @@
+"""Print the results of ``trailgate apply``: counts per table, discarded operations and why, or all as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from trailgate.apply.jobs.metrics import age_of
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.columnar.digits import short_position
+from trailgate.terminal.counts import age_text, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.output import quiet_pipe, say
+
+COLUMNS: Final = (
+    "operations",
+    "inserted",
+    "updated",
+    "replaced",
+    "deleted",
+    "ignored",
+    "discarded",
+)
+RANKED: Final = 10  # the most reasons shown
+SELDOM: Final = ("ignored", "discarded")  # columns that are shown only if one is not 0
+
+
+def discarded(report: ApplyReport) -> int:
+    """Return the number of operations that could not be applied."""
+    return sum(one.discarded for one in report.tables.values())
+
+
+def as_values(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
+    """Return a report as JSON values. ``faults`` counts the target's failures by reason."""
+    return {
+        "operations": report.operations,
+        "batches": report.batches,
+        "discarded": discarded(report),
+        "tables": {name: asdict(one) for name, one in report.tables.items()},
+        "position": None if report.position is None else report.position.position,
+        "csn": None if report.position is None else report.position.csn,
+        "reasons": dict(report.reasons),
+        "notices": list(report.notices),
+        "faults": dict(faults),
+    }
+
+
+def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool) -> None:
+    """Print the result of a batch as one line, with the age of its last operation."""
+    with quiet_pipe():
+        if as_json:
+            line = {**as_values(report, faults), "lag_seconds": age_of(report.position)}
+            print(json.dumps(line, ensure_ascii=False), flush=True)
+        else:
+            print_notices(report.notices)
+            if report.batches:
+                say(_sentence(report))
+
+
+def _sentence(report: ApplyReport) -> str:
+    rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
+    at = "" if report.position is None else short_position(report.position.position)
+    lag, discards = age_of(report.position), discarded(report)
+    old = "" if lag is None else f", {age_text(lag)} old"
+    more = f"; {discards:,} discarded" if discards else ""
+    return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}{more}"
+
+
+def print_total(report: ApplyReport, faults: Mapping[str, int], target: str) -> None:
+    """Print the totals of a run that followed a trail."""
+    _print_faults(faults)
+    if report.position is None:
+        say(f"nothing was applied to {target}")
+        return
+    at, discards = short_position(report.position.position), discarded(report)
+    more = f"; {discards:,} discarded" if discards else ""
+    batches = many(report.batches, "batch", "batches")
+    say(
+        f"{many(report.operations, 'operation')} in {batches} applied up to position {at}: {target}{more}"
+    )
+
+
+def print_report(
+    report: ApplyReport,
+    options: ApplyOptions,
+    faults: Mapping[str, int],
+    target: str,
+) -> None:
+    """Print the result of a run: tables, notices, discarded operations and the position."""
+    print_tables(report)
+    print_notices(report.notices)
+    _print_faults(faults)
+    if report.position is None:
+        chosen = f" in the mappings of {options.params}" if options.params else ""
+        say(f"nothing new{chosen} for {target}")
+        return
+    if discards := discarded(report):
+        file = options.discards or f"{options.group}.discards.jsonl"
+        where = "ignored" if options.on_error == "ignore" else file
+        say(f"{many(discards, 'operation')} could not be applied: {where}")
+        ranked = sorted(report.reasons.items(), key=lambda one: (-one[1], one[0]))
+        for reason, count in ranked[:RANKED]:
+            say(f"  {count:,}: {reason}")
+    at = short_position(report.position.position)
+    verb = "would be applied" if options.dry_run else "applied"
+    say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {target}")
+
+
+def print_tables(report: ApplyReport) -> None:
+    """Print the counts of each table."""
+    shown = [
+        name
+        for name in COLUMNS
+        if name not in SELDOM or any(getattr(one, name) for one in report.tables.values())
+    ]
+    if report.tables:
+        rows = report.tables.items()
+        numbers = [(name, *(getattr(one, column) for column in shown)) for name, one in rows]
+        print_rows(("table", *shown), numbers)
+
+
+def print_notices(notices: Sequence[str]) -> None:
+    """Print notices, such as operations that were not applied."""
+    for notice in notices:
+        say(f"note: {notice}")
+
+
+def _print_faults(faults: Mapping[str, int]) -> None:
+    if faults:
+        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()))
+        say(f"note: {many(sum(faults.values()), 'fault')} of the target, retried: {by_reason}")

@@ -1,0 +1,155 @@
+"""Print ``trailgate apply --status``: each group's position in its trail, and how much is left to apply."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from trailgate.apply.commands.follow import retries_of
+from trailgate.apply.commands.output import print_notices
+from trailgate.apply.jobs.apply import position_notices
+from trailgate.apply.jobs.metrics import Lag, bytes_after, place_after
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
+from trailgate.apply.jobs.parameters import mapped_options
+from trailgate.apply.jobs.retries import LOG, retried
+from trailgate.apply.targets.target import GroupPosition, group_positions
+from trailgate.columnar.digits import short_position
+from trailgate.errors import TrailgateError, mask_logins
+from trailgate.storage.files.addresses import absolute, name_of
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.terminal.counts import age_text
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.live_view import log_to_stderr
+from trailgate.terminal.output import done_already, say
+
+TIME: Final = "%Y-%m-%d %H:%M:%S"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """The position of a group in its trail, the lag after it, and notices.
+
+    ``problem`` is the error if the trail cannot be continued at that position.
+    """
+
+    at: GroupPosition
+    lag: Lag | None = None
+    notices: tuple[str, ...] = ()
+    problem: TrailgateError | None = None
+
+    def values(self) -> dict[str, Any]:
+        """Return the status as JSON values."""
+        position, lag = self.at.position, self.lag
+        return {
+            "group": self.at.group,
+            "position": None if position is None else asdict(position),
+            "tables": [one._asdict() for one in self.at.tables],
+            "lag_bytes": None if lag is None else lag.bytes,
+            "lag_seconds": None if lag is None else lag.seconds,
+            "notices": list(self.notices),
+        }
+
+
+def show_status(
+    target: str,
+    options: ApplyOptions,
+    trail: str | None,
+    definitions: str | None,
+    patience: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the positions of a target's tables for all groups, or for the group that the options name.
+
+    With a trail, also print how much of it is left. Raises the error of a trail that cannot be
+    continued at its position, after everything is printed.
+    """
+    log_to_stderr(LOG)
+    group = mapped_options(options).options.group
+    positions = retried(partial(group_positions, target), retries_of(patience))
+    if group != GROUP:
+        positions = [one for one in positions if one.group == group]
+    groups = [_status(one, trail, definitions) for one in positions]
+    # JSON has one group at the top level (the named one, or the first), and all in a list.
+    named = next((one for one in groups if one.at.group == group), None)
+    first = named or (groups[0] if groups else GroupStatus(GroupPosition(group, None, [])))
+    with done_already():
+        if as_json:
+            print(json.dumps({**first.values(), "groups": [one.values() for one in groups]}))
+        elif groups:
+            for one in groups:
+                _print(one, several=len(groups) > 1)
+        else:
+            say(f"group {group} has applied nothing to {mask_logins(target)}")
+    for one in groups:
+        if one.problem is not None:
+            raise one.problem
+
+
+def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> GroupStatus:
+    """Return a group's status.
+
+    The lag is included if ``trail`` is the trail that the group applies.
+    """
+    position = at.position
+    if trail is None or position is None:
+        return GroupStatus(at)
+    # the trail's name in a checkpoint may have its tables after a ?
+    applied = position.trail.partition("?")[0]
+    try:
+        files = find_trail(trail, definitions)
+        if files.prefix != applied and absolute(trail) != applied:
+            notice = f"these positions are for {applied}, not for {trail}"
+            return GroupStatus(at, notices=(notice,))
+        notices = position_notices(trail, position, definitions)
+        lag = Lag.of(bytes_after(files, place_after(files, position)), position)
+    except TrailgateError as error:
+        return GroupStatus(at, problem=error)
+    return GroupStatus(at, lag, notices)
+
+
+def _print(status: GroupStatus, *, several: bool) -> None:
+    group, position, tables = status.at
+    if several:
+        say(f"group {group}")
+    columns = ["table", "position"]
+    rows = [[one.table, short_position(one.position)] for one in tables]
+    more = {
+        "csn": [one.csn for one in tables],
+        "committed (UTC)": [_time(one.op_ts) for one in tables],
+        "version": [None if one.version is None else str(one.version) for one in tables],
+    }
+    for name, values in more.items():
+        if any(value is not None for value in values):
+            columns.append(name)
+            rows = [[*row, value or ""] for row, value in zip(rows, values, strict=True)]
+    if tables:
+        print_rows(tuple(columns), [tuple(row) for row in rows])
+    if position is None:
+        say(f"group {group} has not committed a batch yet")
+        return
+    csn = "" if position.csn is None else f", CSN {position.csn}"
+    time = "" if position.op_ts is None else f", committed {_time(position.op_ts)} UTC"
+    source = name_of(position.trail).replace("?tables=", ": ")
+    say(
+        f"{source} is applied up to position {short_position(position.position)}{csn}{time}{_lag(status.lag)}"
+    )
+    print_notices(status.notices)
+
+
+def _lag(lag: Lag | None) -> str:
+    if lag is None:
+        return ""
+    if not lag.bytes:
+        return "; nothing is left to apply"
+    old = "" if lag.seconds is None else f", the last operation is {age_text(lag.seconds)} old"
+    return f"; {lag.bytes:,} bytes are left to apply{old}"
+
+
+def _time(micros: int | None) -> str | None:
+    return (
+        None if micros is None else datetime.fromtimestamp(micros // 1_000_000, UTC).strftime(TIME)
+    )

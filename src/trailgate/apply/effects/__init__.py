@@ -1,0 +1,1 @@
+"""Which rows of tables change, decided from operations without touching a table."""

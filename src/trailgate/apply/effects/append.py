@@ -1,0 +1,84 @@
+"""Every operation as a row of its own: what a table's history is kept by, INSERTALLRECORDS in GoldenGate."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.apply.effects.batch import Effects, Fetch
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.nets import Effect, Nets
+from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.model.changes import TRUNCATE, StateColumn
+from trailgate.model.operations_table import letters
+
+NULL: Final = pa.scalar(None, pa.string())
+COLUMNS: Final = (
+    TargetColumn("_op_type", pa.string()),
+    TargetColumn("_op_ts", pa.timestamp("us")),
+    TargetColumn("_tx_id", pa.string()),
+    TargetColumn("_csn", pa.string()),
+    TargetColumn("_position", pa.string()),
+    TargetColumn("_missing", pa.string()),
+)
+
+
+def appending_table(table: TargetTable) -> TargetTable:
+    """Return a table that has a row an operation, and so no key."""
+    return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
+
+
+def appended(
+    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
+) -> list[Effects]:
+    """Return a row for each operation: the columns after it, for a delete those before it, then what the operation is.
+
+    ``_op_ts`` is UTC, ``_missing`` a list of the columns that were not logged, as JSON; it is NULL for a truncate.
+    """
+    del fetch, policy, faults  # a row is never in the way of another one
+    rows, table = len(operations), operations.table
+    own = {
+        "_op_type": letters(operations.op_type),
+        "_op_ts": pa.array(operations.op_ts).cast(pa.timestamp("us")),
+        "_tx_id": operations.tx_id,
+        "_csn": operations.csn,
+        "_position": operations.position,
+        "_missing": _missing(operations),
+    }
+    values = tuple(
+        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        for column, one in zip(table.columns, operations.values, strict=True)
+    )
+    nothing = np.zeros(rows, np.int64)
+    nets = Nets(
+        table,
+        np.full(rows, Effect.INSERT, np.uint8),
+        np.zeros(rows, bool),
+        np.arange(rows),
+        np.arange(rows),
+        nothing,
+        (),
+        values,
+    )
+    return [Effects(nets, appended=True)]
+
+
+def _missing(operations: Operations) -> pa.Array:
+    """Return the names of the columns that each operation does not log, as a list in JSON."""
+    rows, table = len(operations), operations.table
+    added = {column.name for column in COLUMNS}
+    # Arrow joins strings that are all NULL to none at all, so that what is logged is an empty text.
+    parts = [
+        pc.if_else(pa.array(one.is_missing(rows)), f", {json.dumps(column.name)}", "")
+        for column, one in zip(table.columns, operations.values, strict=True)
+        if column.name not in added
+    ]
+    listed = pc.binary_join_element_wise("[", *parts, "]", "")
+    listed = pc.replace_substring(listed, "[, ", "[", max_replacements=1)
+    return pc.if_else(pa.array(operations.op_type == TRUNCATE), NULL, listed)

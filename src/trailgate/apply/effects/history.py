@@ -1,0 +1,384 @@
+"""Every version of a row: ``_valid_from`` and ``_valid_to``, commit times (UTC) of which the second is not included, the positions of the operations, and ``_is_current``.
+
+A transaction makes one version of a row at most, since what is committed together never shows apart, and none where nothing of the row changed. A row that changes its key is closed on the old one and opened on the
+new one; a truncate closes all rows. Versions on clean keys are computed in columns: an operation's value of a column is the one that was logged last, unless an insert or a delete is between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.apply.effects.batch import (
+    Closing,
+    Effects,
+    Fetch,
+    join_nets,
+    key_table,
+    membership,
+    no_rows,
+)
+from trailgate.apply.effects.collisions import Collisions, collided
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.nets import Effect, Nets, key_codes, net_effects, no_nets
+from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.replay import (
+    NOT_LOGGED,
+    Key,
+    Replay,
+    key_lists,
+    keys_of,
+    python_values,
+)
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import OptionError
+from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, TRUNCATE, StateColumn
+
+TIME: Final = pa.timestamp("us")
+FROM, TO, AT, UNTIL, CURRENT = (
+    "_valid_from",
+    "_valid_to",
+    "_from_position",
+    "_to_position",
+    "_is_current",
+)
+COLUMNS: Final = (
+    TargetColumn(FROM, TIME),
+    TargetColumn(TO, TIME),
+    TargetColumn(AT, pa.string()),
+    TargetColumn(UNTIL, pa.string()),
+    TargetColumn(CURRENT, pa.bool_()),
+)
+NEVER: Final = np.iinfo(np.int64).max
+
+
+def historic_table(table: TargetTable) -> TargetTable:
+    """Return a table with the columns of versions; operations find its rows by the source's key."""
+    return replace(table, columns=(*table.columns, *COLUMNS))
+
+
+def with_version_key(table: TargetTable) -> TargetTable:
+    """Return the table with the key of its rows, which is the source's and the position that a version is from."""
+    at = [column.name for column in table.columns].index(AT)
+    return replace(table, key=(*table.key, at))
+
+
+def versions(
+    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
+) -> list[Effects]:
+    """Return what a batch writes: a step for the operations up to each truncate, one that closes all rows, and so on.
+
+    Raises OptionError where collisions or errors are not to stop the run: a history has no place for operations that do not fit.
+    """
+    if policy is not Collisions.STOP or not faults.stop:
+        raise OptionError("--mode history takes --on-collision stop and --on-error stop alone")
+    stored = with_version_key(operations.table)
+    truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
+    current = _current(fetch)
+    steps: list[Effects] = []
+    for number, (part, unended) in enumerate(operations.between_truncates()):
+        if number:
+            row = number - 1
+            at = truncates.position[row].as_py()
+            time = pa.scalar(int(truncates.op_ts[row]), pa.int64()).cast(TIME)
+            values = {TO: time, UNTIL: pa.scalar(at), CURRENT: pa.scalar(False)}
+            steps.append(Effects(no_nets(stored), closing=Closing(CURRENT, True, values), at=at))
+            current = no_rows(operations.table)
+        if len(part):
+            nets, replayed = _versions_of(part, current, unended)
+            at = part.position[len(part) - 1].as_py()
+            steps.append(Effects(nets, replayed=replayed, at=at))
+    return steps
+
+
+def _current(fetch: Fetch) -> Fetch:
+    """Return what gives the rows that are current."""
+
+    def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
+        found = fetch(keys, False)
+        there = found.filter(pc.fill_null(found[CURRENT], False))
+        return there.select(keys.column_names) if keys_alone else there
+
+    return rows
+
+
+def _versions_of(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
+    """Return the versions that operations open and close, and how many of these were replayed.
+
+    What the transaction ``unended`` does is not seen, since a truncate follows in it.
+    """
+    nets, number = net_effects(part)
+    bad = collided(nets, membership(nets, current), Collisions.STOP, part)
+    again = number < 0
+    if bad.any():
+        again |= bad[number] & (number >= 0)
+    seen = part.transaction != (-1 if unended is None else unended)
+    own = np.flatnonzero(~again)
+    found = [_in_columns(part.take(own), nets, (number[own], seen[own]), current)]
+    rows = np.flatnonzero(again)
+    if len(rows):
+        found.append(_replayed(part.take(rows), seen[rows], current))
+    return join_nets(found), len(rows)
+
+
+def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], current: Fetch) -> Nets:
+    """Return the versions that operations on clean keys make; ``of`` each one's key among those of the effects, and whether it is seen."""
+    number, seen = of
+    table, rows = operations.table, len(operations)
+    if not rows:
+        return no_nets(with_version_key(table))
+    order = np.argsort(number, kind="stable")
+    operations, group, seen = operations.take(order), number[order], seen[order]
+    there = current(nets.keys(), False)
+    held = _places(nets, there)
+    kinds, index = operations.op_type, np.arange(rows)
+    begins = np.append(True, np.diff(group) != 0)
+    whole = (kinds == INSERT) | (kinds == DELETE)
+    reset = np.maximum.accumulate(np.where(begins | whole, index, 0))
+    last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
+    kept = np.flatnonzero(last & seen)
+    if not len(kept):
+        return no_nets(with_version_key(table))
+    group = group[kept]
+    first = np.append(True, np.diff(group) != 0)
+    exists = kinds[kept] != DELETE
+    before = np.where(first, held[group], -1)
+    was = np.where(first, before >= 0, np.append(False, exists[:-1]))
+    values: list[pa.Array | None] = []
+    equal = np.ones(len(kept), bool)
+    for column, one in zip(table.columns, operations.values, strict=True):
+        if column.name in _ADDED:
+            values.append(None)
+            continue
+        known = ~one.is_missing(rows) & (kinds != DELETE)
+        logged = np.maximum.accumulate(np.where(known, index, -1))[kept]
+        own = pa.nulls(rows, column.type) if one.values is None else one.values
+        theirs = _chunk(there[column.name]).cast(column.type)
+        from_row = (logged < reset[kept]) & ~whole[reset[kept]]
+        places = np.where(from_row, rows + held[group], logged)
+        nothing = np.where(from_row, held[group] < 0, logged < reset[kept])
+        value = concat([own, theirs]).take(pa.array(places, mask=nothing))
+        earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
+        previous = concat([value, theirs]).take(pa.array(earlier, mask=~was))
+        equal &= _same(value, previous)
+        values.append(value)
+    opens = exists & (~was | ~equal)
+    closes = was & (~exists | ~equal)
+    return _nets(operations, (kept, group, opens, closes), values, (there, held))
+
+
+_ADDED: Final = frozenset(column.name for column in COLUMNS)
+
+
+def _places(nets: Nets, there: pa.Table) -> Longs:
+    """Return for each key which row has it, -1 for none."""
+    names = nets.table.key_names
+    both = [
+        concat([own, _chunk(there[name]).cast(own.type)])
+        for own, name in zip(nets.key, names, strict=True)
+    ]
+    codes, count = key_codes(both)
+    place = np.full(count, -1)
+    place[codes[len(nets) :]] = np.arange(there.num_rows)
+    found: Longs = place[codes[: len(nets)]]
+    return found
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _same(one: pa.Array, other: pa.Array) -> Mask:
+    equal = np.asarray(pc.fill_null(pc.equal(one, other), False))
+    found: Mask = equal | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
+    return found
+
+
+def _nets(
+    operations: Operations,
+    events: tuple[Longs, Longs, Mask, Mask],
+    values: Sequence[pa.Array | None],
+    rows: tuple[pa.Table, Longs],
+) -> Nets:
+    """Return versions that are opened, and closings of rows that were there, of the states that operations leave."""
+    kept, group, opens, closes = events
+    there, held = rows
+    table = operations.table
+    stored = with_version_key(table)
+    times, positions = operations.op_ts[kept], operations.position.take(pa.array(kept))
+    # The next state of the same key that closes what is open.
+    index = np.where(closes, np.arange(len(kept)), NEVER)
+    after = np.append(np.minimum.accumulate(index[::-1])[::-1][1:], NEVER)
+    end = np.where(after == NEVER, 0, after)
+    ends = (after != NEVER) & (group[end] == group)
+    own = np.flatnonzero(opens)
+    chosen = pa.array(own)
+    added = {
+        FROM: pa.array(times[own]).cast(TIME),
+        TO: pa.array(times[end[own]], mask=~ends[own]).cast(TIME),
+        AT: positions.take(chosen),
+        UNTIL: positions.take(pa.array(end[own], mask=~ends[own])),
+        CURRENT: pa.array(~ends[own]),
+    }
+    opened = _made(
+        stored,
+        Effect.INSERT,
+        [
+            added[column.name] if value is None else value.take(chosen)
+            for column, value in zip(table.columns, values, strict=True)
+        ],
+    )
+    firsts = np.full(len(held), NEVER)
+    np.minimum.at(firsts, group[closes], np.flatnonzero(closes))
+    closed = np.flatnonzero((held >= 0) & (firsts != NEVER))
+    # A version that the same batch opens before is the one that is closed.
+    opened_first = np.full(len(held), NEVER)
+    np.minimum.at(opened_first, group[opens], own)
+    closed = closed[firsts[closed] <= opened_first[closed]]
+    places = firsts[closed]
+    rows_closed = there.take(pa.array(held[closed]))
+    patch = {
+        TO: pa.array(times[places]).cast(TIME),
+        UNTIL: positions.take(pa.array(places)),
+        CURRENT: pa.array(np.zeros(len(closed), bool)),
+    }
+    key_names = {*table.key_names, AT}
+    shut = _made(
+        stored,
+        Effect.PATCH,
+        [
+            patch.get(column.name)
+            if column.name not in key_names
+            else _chunk(rows_closed[column.name]).cast(column.type)
+            for column in table.columns
+        ],
+    )
+    return join_nets([opened, shut])
+
+
+def _made(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]) -> Nets:
+    """Return effects of one kind; a column that is None is missing."""
+    rows = len(next(one for one in columns if one is not None))
+    zeros = np.zeros(rows, np.int64)
+    return replace(
+        no_nets(table),
+        effect=np.full(rows, effect, np.uint8),
+        expected=np.full(rows, effect is Effect.PATCH),
+        first=zeros,
+        last=zeros,
+        leading=zeros,
+        key=tuple(columns[at] for at in table.key),
+        values=tuple(
+            ABSENT if one is None else StateColumn(one.cast(column.type), _unknown(one, column))
+            for column, one in zip(table.columns, columns, strict=True)
+        ),
+    )
+
+
+def _unknown(values: pa.Array, column: TargetColumn) -> Mask | None:
+    """Return the rows that get the default of a column that the source lacks."""
+    return np.asarray(values.is_null()) if column.extra else None
+
+
+def _replayed(operations: Operations, seen: Mask, current: Fetch) -> Nets:
+    """Return the versions that operations on other keys make, row by row."""
+    table = operations.table
+    there = current(key_table(table, keys_of(operations)), False)
+    replay = Replay(table, there, Collisions.STOP)
+    made = _RowVersions(table, there)
+    for begin, end in _transactions(operations):
+        part = operations.take(np.arange(begin, end))
+        replay.run(part, None if seen[begin] else int(part.transaction[0]))
+        if seen[begin]:
+            for key, row in _touched(part).items():
+                at = part.position[row].as_py()
+                made.show(key, replay.row(key), int(part.op_ts[row]), at)
+    return made.nets()
+
+
+class _RowVersions:
+    """The versions of rows that are followed one by one, each a list of all columns."""
+
+    def __init__(self, table: TargetTable, there: pa.Table) -> None:
+        self._table = table
+        names = [column.name for column in table.columns]
+        self._own = [at for at, name in enumerate(names) if name not in _ADDED]
+        self._places = {name: names.index(name) for name in _ADDED}
+        self._opened: list[list[Any]] = []
+        self._closed: list[list[Any]] = []
+        self._shown: dict[Key, list[Any]] = {}
+        for row in zip(*(python_values(there[name]) for name in names), strict=True):
+            self._shown[tuple(row[at] for at in table.key)] = list(row)
+
+    def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
+        """Note the row of a key, None for none, as an operation at a place left it."""
+        known = self._shown.get(key)
+        if known is not None and row is not None and self._values(known) == self._values(row):
+            return
+        if known is not None:
+            self._set(self._shown.pop(key), {TO: time, UNTIL: at, CURRENT: False})
+            if not any(known is one for one in self._opened):
+                self._closed.append(known)
+        if row is not None:
+            version = list(row)
+            self._set(version, {FROM: time, AT: at, TO: None, UNTIL: None, CURRENT: True})
+            self._opened.append(version)
+            self._shown[key] = version
+
+    def _values(self, version: list[Any]) -> list[Any]:
+        return [version[at] for at in self._own]
+
+    def _set(self, version: list[Any], values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            version[self._places[name]] = value
+
+    def nets(self) -> Nets:
+        """Return the versions that were opened, and those of before that were closed."""
+        stored = with_version_key(self._table)
+        patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
+        opened = [self._column(self._opened, at) for at in range(len(stored.columns))]
+        closed = [
+            self._column(self._closed, at) if column.name in patched else None
+            for at, column in enumerate(stored.columns)
+        ]
+        return join_nets(
+            [_made(stored, Effect.INSERT, opened), _made(stored, Effect.PATCH, closed)]
+        )
+
+    def _column(self, rows: list[list[Any]], at: int) -> pa.Array:
+        column = self._table.columns[at]
+        values = [row[at] for row in rows]
+        if column.name in (FROM, TO):
+            return pa.array([_micros(one) for one in values], pa.int64()).cast(TIME)
+        known = [None if one is NOT_LOGGED else one for one in values]
+        return pa.array(known, column.type)
+
+
+def _micros(value: Any) -> int | None:
+    return value if value is None or isinstance(value, int) else pa.scalar(value, TIME).value
+
+
+def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
+    """Yield where each transaction begins and ends."""
+    cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
+    bounds = [0, *cuts.tolist(), len(operations)]
+    yield from pairwise(bounds)
+
+
+def _touched(part: Operations) -> dict[Key, int]:
+    """Return the keys that operations name, old and new, each with the last one that does."""
+    new, old = key_lists(part.key), key_lists(part.old_key)
+    found: dict[Key, int] = {}
+    for row, kind in enumerate(part.op_type.tolist()):
+        if kind == KEY_UPDATE:
+            found[old[row]] = row
+        found[new[row]] = row
+    return found

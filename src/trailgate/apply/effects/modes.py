@@ -1,0 +1,61 @@
+"""What a batch of operations makes of a target table: a row of a table for each mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.apply.effects.append import COLUMNS, appended, appending_table
+from trailgate.apply.effects.batch import Effects, Fetch, effects_of
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.history import COLUMNS as VERSIONS
+from trailgate.apply.effects.history import historic_table, versions, with_version_key
+from trailgate.apply.effects.meta import meta_table, with_meta
+from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
+from trailgate.apply.effects.soft_delete import soft_deleted, soft_deleting_table
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+
+EffectsOf = Callable[[Operations, Fetch, Collisions, Faults], Sequence[Effects]]
+
+
+def _as_it_is(table: TargetTable) -> TargetTable:
+    return table
+
+
+def _as_they_are(operations: Operations) -> Operations:
+    return operations
+
+
+class Mode(NamedTuple):
+    """A way of keeping tables: what its table is, what operations write to it, and whether these may be folded first.
+
+    ``columns`` are those that the table has beside the source's, ``stored`` gives the table with the key of its rows, where that is not the one by which operations find them. ``logged`` gives operations the
+    values of columns that the source lacks.
+    """
+
+    table: Callable[[TargetTable], TargetTable]
+    effects: EffectsOf
+    columns: tuple[TargetColumn, ...]
+    folds: bool
+    stored: Callable[[TargetTable], TargetTable] = _as_it_is
+    logged: Callable[[Operations], Operations] = _as_they_are
+
+
+def _current(
+    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
+) -> Sequence[Effects]:
+    return (effects_of(operations, fetch, policy, faults),)
+
+
+MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+    {
+        "current": Mode(_as_it_is, _current, (), folds=True),
+        "soft-delete": Mode(soft_deleting_table, soft_deleted, MARKS, folds=False),
+        "history": Mode(historic_table, versions, VERSIONS, folds=False, stored=with_version_key),
+        "append": Mode(appending_table, appended, COLUMNS, folds=False),
+    }
+)
+WITH_META: Final = Mode(meta_table, _current, (), folds=False, logged=with_meta)

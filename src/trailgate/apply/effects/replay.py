@@ -1,0 +1,312 @@
+"""Operations replayed row by row, on the keys whose net effect the columns do not give.
+
+During a transaction a key may hold several rows, since ``UPDATE t SET id = id + 1`` moves row 1 to key 2 while row 2 is still there; a key update takes the oldest of them.
+A key that holds two where it is inserted, updated or deleted, or where the transaction ends, is a collision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.apply.effects.collisions import Collisions, collision
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.nets import Effect, Nets
+from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.errors import ApplyError
+from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
+
+Key = tuple[Any, ...]
+NOT_LOGGED: Final = object()  # the value of a column that nothing states
+
+
+@dataclass(slots=True)
+class _Row:
+    """A row of the target: its values, the columns that key updates have logged since it came to its key, and what brought it there."""
+
+    values: list[Any]
+    logged: set[int] = field(default_factory=set)
+    moved: int = -1  # the key update that brought it, of the open transaction
+
+
+class _TwiceError(Exception):
+    """Where a transaction ends, a key update turns out not to fit: what followed it is to be replayed without it."""
+
+    def __init__(self, row: int, error: ApplyError) -> None:
+        super().__init__()
+        self.row, self.error = row, error
+
+
+class Replay:
+    """The rows of some keys of a target table, and what operations make of them."""
+
+    def __init__(
+        self,
+        table: TargetTable,
+        rows: pa.Table | None,
+        collisions: Collisions,
+        faults: Faults | None = None,
+        marks: tuple[int, ...] = (),
+    ) -> None:
+        """Begin with rows of the table. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
+        self._table, self._collisions, self._faults = table, collisions, faults or Faults()
+        self._extra = {at for at, column in enumerate(table.columns) if column.extra}
+        self._rows: dict[Key, list[_Row]] = {}
+        self._marks = marks
+        self._deleted: dict[Key, _Row | None] = {}  # None: the last row of the key moved away
+        self.ignored = 0
+        self._begin = frozenset[Key]()
+        if rows is not None:
+            columns = [python_values(rows[column.name]) for column in table.columns]
+            for values in zip(*columns, strict=True):
+                key = tuple(values[at] for at in table.key)
+                self._rows.setdefault(key, []).append(_Row(list(values)))
+            self._begin = frozenset(self._rows)
+
+    def run(self, operations: Operations, unended: int | None = None) -> None:
+        """Carry operations out in their order; raises ApplyError where one does not fit the rows.
+
+        The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
+        """
+        own = key_lists(operations.key), key_lists(operations.old_key)
+        images = logged_images(operations)
+        ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
+        if len(operations):
+            ends[-1] = operations.transaction[-1] != unended
+        touched: dict[Key, None] = {}
+        for row, (kind, key, old) in enumerate(zip(operations.op_type.tolist(), *own, strict=True)):
+            if kind == KEY_UPDATE:
+                self._move(operations, row, old, key, images[row])
+            else:
+                self._settle(operations, key)
+                if kind == INSERT:
+                    self._insert(operations, row, key, images[row])
+                elif kind == DELETE:
+                    self._delete(operations, row, key, images[row])
+                else:
+                    self._update(operations, row, key, images[row])
+            touched[key] = None
+            if ends[row]:
+                for one in touched:
+                    self._settle(operations, one, at_end=True)
+                touched.clear()
+
+    def row(self, key: Key) -> list[Any] | None:
+        """Return the row of a key between two transactions, None where there is none."""
+        held = self._rows.get(key)
+        return held[0].values if held else None
+
+    def nets(self, keys: Iterable[Key]) -> Nets:
+        """Return the effects on keys: each is the whole row, or a delete of one that was there."""
+        used = self._begin | self._deleted.keys()
+        chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
+        rows = [self._last_row(key) for key in chosen]
+        effect = [Effect.DELETE if row is None else Effect.REPLACE for row in rows]
+        columns = self._table.columns
+        values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
+        return Nets(
+            self._table,
+            np.array(effect, np.uint8),
+            np.array([key in self._begin for key in chosen], bool),
+            np.zeros(len(chosen), np.int64),
+            np.zeros(len(chosen), np.int64),
+            np.zeros(len(chosen), np.int64),
+            tuple(
+                pa.array([key[number] for key in chosen], columns[at].type)
+                for number, at in enumerate(self._table.key)
+            ),
+            values if chosen else (ABSENT,) * len(columns),
+        )
+
+    def _last_row(self, key: Key) -> list[Any] | None:
+        """Return the row of a key, else the one that was deleted and is kept."""
+        held = self._rows.get(key)
+        row = held[0] if held else self._deleted.get(key)
+        return None if row is None else row.values
+
+    def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+        held = self._rows.get(key)
+        if not held:
+            self._rows[key] = [_Row(self._inserted(image))]
+        elif self._collisions.overlays:
+            _write(held[0], image)
+        else:
+            self._refuse(operations, row, expected=False)
+
+    def _update(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+        held = self._rows.get(key)
+        if held:
+            _write(held[0], image)
+        elif self._collisions.inserts:
+            self._rows[key] = [_Row(self._with_key(self._inserted(image), key))]
+        elif self._collisions.overlays:
+            self.ignored += int(operations.weight[row])
+        else:
+            self._refuse(operations, row, expected=True)
+
+    def _delete(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+        held = self._rows.get(key)
+        if held:
+            if self._marks and not self._keep(operations, row, key, image):
+                return
+            held.pop(0)
+        elif self._collisions.overlays:
+            self.ignored += int(operations.weight[row])
+        else:
+            self._refuse(operations, row, expected=True)
+
+    def _keep(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> bool:
+        """Keep the row that is deleted next; refuse the delete if not all columns of the row are known."""
+        deleted = self._rows[key][0]
+        for at in self._marks:
+            deleted.values[at] = image[at]
+        if NOT_LOGGED in deleted.values:
+            column = deleted.values.index(NOT_LOGGED)
+            self._refuse(operations, row, expected=True, column=column)
+            return False
+        self._deleted[key] = deleted
+        return True
+
+    def _refuse(self, operations: Operations, row: int, **how: Any) -> None:
+        """Note that an operation does not fit; raises ApplyError where that stops the run."""
+        self._faults.add(int(operations.order[row]), collision(operations, row, **how))
+
+    def _move(
+        self, operations: Operations, row: int, old: Key, key: Key, image: Sequence[Any]
+    ) -> None:
+        held = self._rows.get(old)
+        if held:
+            moved = held.pop(0)
+            if self._marks:
+                self._deleted[old] = None
+        elif self._collisions.overlays:
+            moved = _Row([NOT_LOGGED] * len(image))
+        elif self._collisions.inserts:
+            moved = _Row(self._inserted([NOT_LOGGED] * len(image)))
+        else:
+            self._refuse(operations, row, expected=True, old=True)
+            return
+        _write(moved, image)
+        moved.moved = row
+        moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
+        self._with_key(moved.values, key)
+        moved.logged.update(self._table.key)
+        self._rows.setdefault(key, []).append(moved)
+
+    def _settle(self, operations: Operations, key: Key, *, at_end: bool = False) -> None:
+        """Leave a key with one row at most; raises where that is a collision."""
+        held = self._rows.get(key)
+        if not held:
+            return
+        if len(held) > 1 and self._collisions.overlays:
+            for later in held[1:]:
+                for at in later.logged:
+                    held[0].values[at] = later.values[at]
+            del held[1:]
+        if len(held) > 1:
+            self._refuse_late(operations, held[-1].moved, twice=True)
+        if at_end:
+            for at, value in enumerate(held[0].values):
+                if value is NOT_LOGGED and at not in self._extra:
+                    self._refuse_late(operations, held[0].moved, column=at)
+            held[0].logged.clear()
+
+    def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
+        """Raise the error of a key update that does not fit, though operations after it were carried out."""
+        error = collision(operations, row, expected=True, **how)
+        if self._faults.stop:
+            raise error
+        raise _TwiceError(row, error)
+
+    def _inserted(self, image: Sequence[Any]) -> list[Any]:
+        """Return the values of a new row: those that are not logged are NULL, and the target fills the columns that the source lacks."""
+        return [
+            None if value is NOT_LOGGED and at not in self._extra else value
+            for at, value in enumerate(image)
+        ]
+
+    def _with_key(self, values: list[Any], key: Key) -> list[Any]:
+        for at, value in zip(self._table.key, key, strict=True):
+            values[at] = value
+        return values
+
+
+def replay_operations(
+    operations: Operations,
+    begin: Callable[[Faults], Replay],
+    faults: Faults,
+    unended: int | None = None,
+) -> Replay:
+    """Return a replay that has carried operations out; ``begin`` makes one before the first of them.
+
+    A key update that turns out not to fit where its transaction ends is left out, and all others are replayed.
+    """
+    late: dict[int, ApplyError] = {}
+    while True:
+        own = Faults(stop=faults.stop, stops=faults.stops)
+        replay = begin(own)
+        try:
+            replay.run(operations, unended)
+        except _TwiceError as found:
+            if faults.stops(found.error):
+                raise found.error from None
+            late[int(operations.order[found.row])] = found.error
+            rows = np.arange(len(operations))
+            operations = operations.take(rows[rows != found.row])
+            continue
+        for number, error in (late | own.errors).items():
+            faults.add(number, error)
+        return replay
+
+
+def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
+    """Return the values that each operation logs, ``NOT_LOGGED`` for the other columns."""
+    rows = len(operations)
+    columns = []
+    for one in operations.values:
+        column = [NOT_LOGGED] * rows if one.values is None else one.values.to_pylist()
+        for row in np.flatnonzero(one.is_missing(rows)).tolist():
+            column[row] = NOT_LOGGED
+        columns.append(column)
+    return list(zip(*columns, strict=True))
+
+
+def keys_of(operations: Operations) -> list[Key]:
+    """Return the keys that operations name, before and after, each once in order of occurrence."""
+    both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
+    return list(dict.fromkeys(key for pair in both for key in pair))
+
+
+def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> StateColumn:
+    """Return a column of rows; NULL where there is no row, and missing where nothing states it."""
+    found = [None if row is None else row[at] for row in rows]
+    missing = np.array([value is NOT_LOGGED for value in found], bool)
+    values = pa.array([None if value is NOT_LOGGED else value for value in found], kind)
+    return StateColumn(values, missing if missing.any() else None)
+
+
+def key_lists(columns: Sequence[pa.Array]) -> list[Key]:
+    """Return the rows of a key's columns."""
+    return list(zip(*map(python_values, columns), strict=True))
+
+
+NAN: Final = float("nan")
+
+
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
+    found: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [NAN if one is not None and one != one else one for one in found]  # noqa: PLR0124
+    return found
+
+
+def _write(row: _Row, image: Sequence[Any]) -> None:
+    for at, value in enumerate(image):
+        if value is not NOT_LOGGED:
+            row.values[at] = value

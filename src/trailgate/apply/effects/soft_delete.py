@@ -1,0 +1,144 @@
+"""Rows that are deleted stay, marked: ``_deleted``, and ``_deleted_at`` with the commit time of the delete.
+
+A row that is marked is taken as one that is not there; an insert on its key makes it a new row of the same place. The last delete of a key in a batch becomes an update of the marks, so that it keeps what the updates
+before it logged, and every other one stays a delete. A row that changes its key is moved, and leaves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.apply.effects.batch import Barriers, Closing, Effects, Fetch, no_rows
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.nets import Effect, Nets, key_codes, no_nets
+from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.arrays import Mask
+from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
+
+DELETED: Final = "_deleted"
+AT: Final = "_deleted_at"
+TIME: Final = pa.timestamp("us")
+COLUMNS: Final = (TargetColumn(DELETED, pa.bool_()), TargetColumn(AT, TIME))
+
+
+def soft_deleting_table(table: TargetTable) -> TargetTable:
+    """Return a table with the marks."""
+    return replace(table, columns=(*table.columns, *COLUMNS))
+
+
+def soft_deleted(
+    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
+) -> list[Effects]:
+    """Return what a batch writes: a step for the operations up to each truncate, one that marks all rows, and so on."""
+    steps: list[Effects] = []
+    written: list[Nets] = []
+    truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
+    live = _live(fetch)
+    names = [column.name for column in operations.table.columns]
+    between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
+    for number, (part, _) in enumerate(operations.between_truncates()):
+        if number:
+            time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
+            values = {DELETED: pa.scalar(True), AT: time}
+            at = truncates.position[number - 1].as_py()
+            nothing = no_nets(operations.table)
+            steps.append(Effects(nothing, closing=Closing(DELETED, False, values), at=at))
+            live = no_rows(operations.table)
+        if not len(part):
+            continue
+        logged = _with_marks(part)
+        effects = between.effects(logged, live, None, _ended_by_update(logged))
+        nets = _over_deleted(effects.nets, fetch, written)
+        written.append(nets)
+        steps.append(replace(effects, nets=nets, at=part.position[len(part) - 1].as_py()))
+    return steps
+
+
+def _live(fetch: Fetch) -> Fetch:
+    """Return what gives the rows that are not marked."""
+
+    def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
+        found = fetch(keys, False)
+        there = found.filter(pc.invert(pc.fill_null(found[DELETED], False)))
+        return there.select(keys.column_names) if keys_alone else there
+
+    return rows
+
+
+def _with_marks(part: Operations) -> Operations:
+    """Return operations that log the marks of the row that they leave."""
+    deletes = part.op_type == DELETE
+    own = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
+    values = (
+        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        for column, one in zip(part.table.columns, part.values, strict=True)
+    )
+    return replace(part, values=tuple(values))
+
+
+def _ended_by_update(part: Operations) -> Operations:
+    """Return operations in which a delete that is the last one of its key is an update of the marks."""
+    last = _last_of_key(part) & (part.op_type == DELETE)
+    values = (
+        one
+        if column.name in (DELETED, AT)
+        else StateColumn(one.values, one.is_missing(len(part)) | last)
+        for column, one in zip(part.table.columns, part.values, strict=True)
+    )
+    kinds = np.where(last, UPDATE, part.op_type).astype(np.uint8)
+    return replace(part, op_type=kinds, values=tuple(values))
+
+
+def _last_of_key(part: Operations) -> Mask:
+    """Return which operations are the last that name their key, old or new."""
+    rows = len(part)
+    codes, count = key_codes(
+        [concat([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
+    )
+    last = np.zeros(count, np.int64)
+    np.maximum.at(last, codes, np.tile(np.arange(rows), 2))
+    found: Mask = last[codes[:rows]] == np.arange(rows)
+    return found
+
+
+def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
+    """Return effects that know of marked rows: a new row takes the place of one, and a row that moved away leaves none."""
+    fresh = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
+    gone = nets.effect == Effect.DELETE
+    there = _are_there(nets, fetch, written)
+    effect = np.where(fresh & there, Effect.REPLACE, nets.effect).astype(np.uint8)
+    expected = np.where(fresh, there, nets.expected)
+    return replace(nets, effect=effect, expected=expected).where(there | ~gone)
+
+
+def _are_there(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
+    """Return which keys the table has, marked or not, once the effects before are written."""
+    rows = len(nets)
+    if not rows:
+        return np.zeros(0, bool)
+    found = fetch(nets.keys(), True)
+    parts = [
+        [
+            found[name].combine_chunks().cast(own.type)
+            for name, own in zip(nets.table.key_names, nets.key, strict=True)
+        ]
+    ]
+    parts += [list(one.key) for one in written]
+    codes, count = key_codes(
+        [concat([own, *(part[at] for part in parts)]) for at, own in enumerate(nets.key)]
+    )
+    states = np.concatenate(
+        [np.ones(found.num_rows, bool), *(one.effect != Effect.DELETE for one in written)]
+    )
+    there = np.zeros(count, bool)
+    there[codes[rows:]] = states  # of several the last one, which was written last
+    result: Mask = there[codes[:rows]]
+    return result

@@ -1,0 +1,1 @@
+"""Replicat parameter files, and how their MAP statements map tables and columns."""

@@ -1,0 +1,335 @@
+"""Operations of source tables as those of target tables: what the MAP statements of a parameter file state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.tables import fold_name, target_table
+from trailgate.apply.replicat.replicat_files import MapRule, ReplicatParameters
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.digits import short_position
+from trailgate.errors import ApplyError, OptionError, Where
+from trailgate.expressions.evaluation import evaluated, no_rows
+from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
+from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
+from trailgate.expressions.values import Environment
+from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
+from trailgate.model.operations_table import image_of
+from trailgate.model.table_patterns import NAME_PART, TablePatterns, joined_name, unquote
+from trailgate.model.tables import Column, Table
+
+VARCHAR = 64  # the type of a column that an expression gives
+LONGEST = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class _TableMap:
+    """One MAP statement for one source table: each target column is a source column, by its index, or an expression."""
+
+    given: MapRule
+    selection: TableSelection
+    table: Table
+    columns: tuple[int | Expression, ...]
+
+
+class Mapping:
+    """The MAP statements of a parameter file.
+
+    All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
+    """
+
+    def __init__(
+        self, parameters: ReplicatParameters, environment: Environment | None = None
+    ) -> None:
+        self._parameters = parameters
+        self._environment = environment or parameters.environment
+        self._known: dict[Table, list[_TableMap]] = {}
+
+    @property
+    def sources(self) -> TablePatterns:
+        """Return the patterns of source tables."""
+        return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
+
+    @property
+    def responses(self) -> MappingOf[int, str]:
+        """Return what is done about errors of some numbers."""
+        return self._parameters.responses
+
+    @property
+    def name(self) -> str:
+        """Return what sets positions by these statements apart from others."""
+        own = self._parameters.mode  # stated once, if all statements have it
+        mapped = {
+            f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
+            for one in self._parameters.maps
+        }
+        excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
+        return ",".join(sorted(mapped) + sorted(excluded))
+
+    def collisions(self, target: str) -> Collisions | None:
+        """Return what the statements with a target of this name do at collisions, those that name it before those with wildcards; None where they do not state it.
+
+        Raises OptionError where they differ.
+        """
+        named = self._naming(target)
+        for one in named[1:]:
+            if one.collisions is not named[0].collisions:
+                problem = f"it has another response to collisions than line {named[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
+                raise error.with_place(source=self._parameters.source or None)
+        return named[0].collisions if named else None
+
+    def mode(self, target: str) -> str | None:
+        """Return the mode of a target table, by its name; None if the statements with this target do not state one.
+
+        Raises OptionError if they differ.
+        """
+        named = self._naming(target)
+        for one in named[1:]:
+            if one.mode != named[0].mode:
+                problem = f"INSERTALLRECORDS differs from line {named[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "Give one of them another target")
+                raise error.with_place(source=self._parameters.source or None)
+        return named[0].mode if named else None
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Return the modes that statements state."""
+        return frozenset(one.mode for one in self._parameters.maps if one.mode)
+
+    def _naming(self, target: str) -> list[MapRule]:
+        """Return the statements whose target a table is, by its name; those with wildcards only if no other one names it."""
+        fitting = [
+            one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
+        ]
+        return [one for one in fitting if "*" not in one.target] or fitting
+
+    @property
+    def patterns(self) -> Sequence[tuple[str, str]]:
+        """Return the pattern of each statement's source, with the statement's line."""
+        rules = (one.rule for one in self._parameters.maps)
+        return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
+
+    def tables(self, table: Table) -> Sequence[Table]:
+        """Return the target tables of a source table, a definition for each statement; raises OptionError."""
+        return [one.table for one in self._of_table(table)]
+
+    def blocks(
+        self, block: ChangeBlock, faults: Faults, now: str | None = None
+    ) -> Sequence[ChangeBlock]:
+        """Return the operations of a source table as those of its target tables; ``now`` is what @DATENOW gives.
+
+        An ApplyError of each operation that a missing column decides is added to ``faults``. Raises OptionError for a statement that does not fit the table.
+        """
+        found = []
+        environment = replace(self._environment, now=now)
+        taken: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+        for one in self._of_table(block.table):
+            own = taken.setdefault(one.table.name, np.zeros(len(block), bool))
+            rows = self._rows(one, block, np.flatnonzero(~own), faults)
+            own[rows] = True
+            if len(rows):
+                found.append(_mapped(one, block.take(rows), environment))
+        return found
+
+    def timed(self, target: str) -> frozenset[str]:
+        """Return the columns of a target table that have the time at which a batch is applied, by their names in lower case."""
+        return frozenset(
+            column.name.casefold()
+            for maps in self._known.values()
+            for one in maps
+            if str(target_table(one.table)) == target
+            for column, value in zip(one.table.columns, one.columns, strict=True)
+            if is_timed(value)
+        )
+
+    @property
+    def has_times(self) -> bool:
+        """Return whether any column has the time at which a batch is applied."""
+        return any(is_timed(value) for one in self._parameters.maps for _, value in one.columns)
+
+    def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
+        """Return which of some rows a statement takes."""
+        chosen = [rows[:0]]
+        kinds = block.op_type[rows]
+        for kind in np.unique(kinds):
+            own = rows[kinds == kind]
+            part = block.take(own)
+            selection = one.selection.select(part)
+            chosen.append(own[selection.selected])
+            for row in np.flatnonzero(selection.undecided).tolist():
+                problem = one.selection.missing(part, row).replace("the message", "the operation")
+                place = f"position {short_position(part.position[row].as_py())}"
+                where = Where(source=place, table=block.table.name)
+                error = ApplyError(problem, where=where, hint=MISSING_HINT)
+                faults.add(int(part.order[row]), error)
+        return np.sort(np.concatenate(chosen))
+
+    def _of_table(self, table: Table) -> list[_TableMap]:
+        if table not in self._known:
+            excluded = TablePatterns(self._parameters.excluded).fits_end(table.name)
+            fitting = [
+                one
+                for one in self._parameters.maps
+                if not excluded and TablePatterns((one.rule.pattern,)).fits_end(table.name)
+            ]
+            try:
+                found = [_table_map(one, table, self._environment) for one in fitting]
+            except OptionError as error:
+                raise error.with_place(source=self._parameters.source or None) from None
+            self._known[table] = found
+        return self._known[table]
+
+
+def _table_map(given: MapRule, table: Table, environment: Environment) -> _TableMap:
+    """Return a statement bound to a source table; raises OptionError where it does not fit."""
+    rule = given.rule
+    selection = TableSelection(table, (rule,), environment)
+    selection.check()
+    named: dict[str, int | Expression] = {}
+    if given.defaults:
+        named = {column.name: at for at, column in enumerate(table.columns)}
+    spelled = {name.casefold(): name for name in named}
+    for name, value in given.columns:
+        named[spelled.get(name.casefold(), name)] = _source_column(value, table, given)
+    for source in named.values():
+        if not isinstance(source, int):
+            try:
+                evaluated(source, no_rows(table), replace(environment, now=""))
+            except OptionError as error:
+                raise rule.place(error, "COLMAP") from None
+    columns = tuple(
+        replace(table.columns[value], name=name)
+        if isinstance(value, int)
+        else Column(name, VARCHAR, LONGEST)
+        for name, value in named.items()
+    )
+    target = Table(_target_name(given, table), columns)
+    keyed = _with_key(given, table, target, list(named.values()))
+    return _TableMap(given, selection, keyed, tuple(named.values()))
+
+
+def is_timed(value: int | Expression) -> bool:
+    """Return whether a value depends on the time at which a batch is applied."""
+    return isinstance(value, Expression) and any(
+        call.function == "DATENOW" for call in value.calls()
+    )
+
+
+def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
+    node = value.node
+    if isinstance(node, ColumnName) and node.image is None:
+        try:
+            return column_index(table, node.name, given.rule, "COLMAP")
+        except OptionError as error:
+            error.hint = error.hint or double_quotes_hint(value.text, node.at)
+            raise
+    return value
+
+
+def _with_key(
+    given: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
+) -> Table:
+    """Return the target's table with its key: that of KEYCOLS, else the columns that the source's key became."""
+    if given.rule.key:
+        key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
+    else:
+        lost = set(source.marked_keys) - set(values)
+        if lost:
+            name = source.columns[min(lost)].name
+            problem = f"COLMAP leaves out the key column {name} of {source.name}"
+            raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
+        key = {_key_place(source, target, values, own) for own in source.marked_keys}
+    found = sorted(key) or range(len(target.columns))  # without a key all columns are it
+    timed = [target.columns[at].name for at in found if is_timed(values[at])]
+    if timed:
+        problem = f"the key column {timed[0]} would be another one in each batch"
+        raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW by KEYCOLS")
+    columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
+    return replace(target, columns=columns)
+
+
+def _key_place(source: Table, target: Table, values: Sequence[int | Expression], own: int) -> int:
+    """Return which of the columns that a column of the source became is of the key: that of its name, else the first."""
+    name = source.columns[own].name.casefold()
+    places = [at for at, value in enumerate(values) if value == own]
+    named = (at for at in places if target.columns[at].name.casefold() == name)
+    return next(named, places[0])
+
+
+def _target_name(given: MapRule, source: Table) -> str:
+    """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed).
+
+    What the star stands for and what is beside it become lower case each by itself, if they are all upper case: ``stg_*`` and ``STG_*`` of ORDERS are both stg_orders.
+    """
+    if "*" not in given.target:
+        return given.target
+    wanted, own = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
+    own = own[len(own) - len(wanted) :] if len(wanted) <= len(own) else own
+    parts = []
+    targets = NAME_PART.findall(given.target)
+    for at, part in enumerate(targets):
+        if "*" not in part:
+            parts.append(unquote(part))
+            continue
+        back = at - len(targets)
+        if -back > len(own):
+            raise given.rule.error(
+                f"the target {given.target} has more parts than {source.name}", "TARGET"
+            )
+        pattern = unquote(wanted[back]) if -back <= len(wanted) and part != "*" else "*"
+        name = unquote(own[back])
+        held = re.fullmatch(
+            "(.*)".join(map(re.escape, pattern.split("*", 1))), name, re.IGNORECASE | re.DOTALL
+        )
+        star = held[1] if held and held.groups() else name
+        star = star.lower() if name.isupper() else star
+        parts.append(fold_name(unquote(part)).replace("*", star))
+    return joined_name(parts)
+
+
+def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
+    """Return the operations that a statement selects as those of its target.
+
+    Expressions see the record as the trail has it, since an audit table states what happened at the source: with INSERTDELETES a delete becomes an insert,
+    and its @GETENV ('GGHEADER', 'OPTYPE') is still DELETE.
+    """
+    earlier = replace(block, after=block.before)
+    op_type = _op_types(block, one.given.types)
+    converted = (block.op_type == DELETE) & (op_type != DELETE)
+
+    def image(own: Image, of: ChangeBlock) -> Image:
+        return tuple(
+            own[value] if isinstance(value, int) else evaluated(value, of, environment)
+            for value in one.columns
+        )
+
+    after = block.after
+    if converted.any():  # the row of a converted delete is the row before it
+        pairs = zip(block.before, block.after, strict=True)
+        after = tuple(image_of(before, own, converted) for before, own in pairs)
+    return replace(
+        block,
+        table=one.table,
+        op_type=op_type,
+        before=image(block.before, earlier),
+        after=image(after, block),
+    )
+
+
+def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
+    """Return the operation types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give."""
+    op_type: Octets = block.op_type.copy()
+    for old, new in types:
+        chosen = block.op_type == ord(old)
+        if ord(old) == UPDATE:
+            chosen |= block.op_type == KEY_UPDATE
+        op_type[chosen] = ord(new)
+    return op_type

@@ -1,0 +1,599 @@
+"""Replicat parameter files: what is obeyed, what changes nothing, and what is refused.
+
+Each parameter and each option of a MAP statement is one row, which states what it sets, or why it is not obeyed (``replicat_parameters``). What would change the data and is not
+obeyed is an error, unless it is to be ignored; then it is listed. Parameters that toggle (IGNOREDELETES, HANDLECOLLISIONS, INSERTALLRECORDS) hold for the MAP statements after them,
+as they do in GoldenGate; an option of a MAP statement wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
+from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
+from trailgate.definitions.parameter_files import Clause, Statement, parts, unquote
+from trailgate.definitions.parameter_macros import ReadFile
+from trailgate.errors import OptionError, nearest
+from trailgate.expressions.extract_files import (
+    IN_MACRO,
+    OF_EXTRACT,
+    OF_LINES,
+    OPERATIONS,
+    Remark,
+    Remarks,
+    column_names,
+    obey_statements,
+    read_condition,
+    read_variable,
+    refusal,
+    remark_of,
+    table_pattern,
+    with_catalog,
+)
+from trailgate.expressions.foreign_parameters import foreign_reason
+from trailgate.expressions.parser import parse_value
+from trailgate.expressions.selection import TableRule
+from trailgate.expressions.syntax import Expression
+from trailgate.expressions.values import Environment
+from trailgate.model.table_patterns import name_parts
+
+ALTERED: Final = "It would change what is applied"
+NO_DDL: Final = (
+    "tables follow the definitions in the trail (--schema-changes), and a DDL record is an error"
+)
+APPEND: Final = "append"  # the mode of INSERTALLRECORDS
+POLICIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ABEND": STOP,
+        "DISCARD": "discard",
+        "IGNORE": IGNORE,
+        "TRANSDISCARD": DISCARD_TRANSACTION,
+    }
+)
+NO_EXCEPTIONS: Final = "there is no exceptions table"
+NO_RETRIES: Final = "nothing is tried again: a run that stopped is started again"
+UNANSWERED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "EXCEPTION": NO_EXCEPTIONS,
+        "TRANSEXCEPTION": NO_EXCEPTIONS,
+        "RETRYOP": NO_RETRIES,
+        "TRANSABORT": NO_RETRIES,
+    }
+)
+TYPES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "INSERTUPDATES": ("U", "I"),
+        "INSERTDELETES": ("D", "I"),
+        "UPDATEDELETES": ("D", "U"),
+    }
+)
+COLLISIONS: Final[Mapping[str, Collisions]] = MappingProxyType(
+    {
+        "HANDLECOLLISIONS": Collisions.OVERLAY,
+        "INSERTMISSINGUPDATES": Collisions.INSERT_MISSING,
+    }
+)
+_ASSIGNMENT: Final = re.compile(r"(\"[^\"]+\"|[^\s=]+)\s*=\s*(.+)", re.DOTALL)
+_TARGET: Final = re.compile(r"[\s,]*TARGET\b\s*", re.IGNORECASE)
+_ERROR: Final = re.compile(r"\(?\s*(-?\w+)\s*,\s*(\w+)\s*(.*?)\)?\s*", re.DOTALL)
+DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", "MAXLINES"})
+
+
+@dataclass(frozen=True, slots=True)
+class MapRule:
+    """One MAP statement: the target's pattern, which operations it takes (``rule``), and what becomes of these.
+
+    ``columns`` are those of COLMAP by their names in the target, ``defaults`` whether columns of one name are mapped too. ``types`` are the letters that operations get.
+    """
+
+    rule: TableRule
+    target: str
+    columns: tuple[tuple[str, Expression], ...] = ()
+    defaults: bool = True
+    types: tuple[tuple[str, str], ...] = ()
+    collisions: Collisions | None = None
+    mode: str | None = None  # of its target, if it is not that of the run
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatParameters:
+    """The parameters of a file that have an effect here, and those that have none.
+
+    ``unused`` are those that change nothing about the data; ``ignored`` would, and were let through by ``ignore_unsupported``.
+    ``mode`` is that of all MAP statements, if they have one. ``ddl`` is the parameter that asks for DDL to be carried out.
+    """
+
+    group: str | None = None
+    maps: tuple[MapRule, ...] = ()
+    excluded: tuple[str, ...] = ()
+    sourcedefs: str | None = None
+    discards: str | None = None
+    on_error: str | None = None
+    responses: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    mode: str | None = None
+    variables: tuple[tuple[str, str], ...] = ()  # of SETENV
+    unused: tuple[Remark, ...] = ()
+    ignored: tuple[Remark, ...] = ()
+    ddl: Remark | None = None
+    source: str = ""  # the file, for errors
+
+    @property
+    def environment(self) -> Environment:
+        """Return what @GETENV gives, but for the items of a machine."""
+        return Environment(self.group or "", variables=self.variables, group_type="REPLICAT")
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return the expressions of all MAP statements."""
+        return tuple(
+            value
+            for one in self.maps
+            for value in (*one.rule.expressions, *(value for _, value in one.columns))
+        )
+
+
+@dataclass(slots=True)
+class _Draft(Remarks):
+    """What is known so far, and what toggles state for the MAP statements that follow."""
+
+    parameters: ReplicatParameters = ReplicatParameters()
+    not_taken: set[str] = field(default_factory=set)
+    types: dict[str, tuple[str, str]] = field(default_factory=dict)
+    collisions: Collisions | None = None
+    mode: str | None = None
+    catalog: str = ""
+    before_rows: Statement | None = None  # GETUPDATEBEFORES
+    duplicates: Statement | None = None  # ALLOWDUPTARGETMAP
+    errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
+
+    def set_once(self, statement: Statement, **members: Any) -> None:
+        for name in members:
+            if getattr(self.parameters, name) is not None:
+                raise statement.error(f"{statement.keyword} is given twice")
+        self.parameters = replace(self.parameters, **members)
+
+
+def parse_replicat(
+    text: str,
+    source: str = "",
+    *,
+    read: ReadFile | None = None,
+    ignore_unsupported: bool = False,
+) -> ReplicatParameters:
+    """Return the parameters of a Replicat parameter file; raises OptionError with source and line.
+
+    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change the data and is not obeyed is an error, unless it is to be ignored.
+    """
+    draft = _Draft()
+    try:
+        obey_statements(text, read, draft, _HANDLERS, _not_obeyed)
+        _check_before_rows(draft)
+        _check_duplicates(draft)
+        if draft.refused and not ignore_unsupported:
+            raise refusal(draft.refused, ALTERED, "apply")
+        found = _with_responses(draft)
+    except OptionError as error:
+        raise error.with_place(source=source or None) from None
+    modes = {one.mode for one in found.maps}
+    return replace(
+        found,
+        source=source,
+        mode=modes.pop() if len(modes) == 1 else None,
+        ignored=tuple(draft.refused),
+    )
+
+
+def _check_before_rows(draft: _Draft) -> None:
+    """List GETUPDATEBEFORES: it gives the row before an update a record of its own, which only INSERTALLRECORDS writes."""
+    statement = draft.before_rows
+    if statement is None:
+        return
+    if any(one.mode == APPEND for one in draft.parameters.maps):
+        reason = "with INSERTALLRECORDS an update would be two rows: COLMAP gives both images in one, as in OLD_NAME = BEFORE.NAME"
+        draft.refuse(statement, statement.text, reason)
+    else:
+        draft.note(statement, statement.text, "BEFORE.COLUMN is known wherever the trail has it")
+
+
+def _check_duplicates(draft: _Draft) -> None:
+    """List ALLOWDUPTARGETMAP: it changes something only if statements have the same source and target."""
+    statement = draft.duplicates
+    if statement is None:
+        return
+    pairs = [(one.rule.pattern.casefold(), one.target.casefold()) for one in draft.parameters.maps]
+    if len(set(pairs)) < len(pairs):
+        reason = "the first MAP that takes an operation writes it to its target, and others of the same target do not"
+        draft.refuse(statement, statement.text, reason)
+    else:
+        draft.note(
+            statement, statement.text, "no two MAP statements have the same source and target"
+        )
+
+
+def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
+    """List what follows a parameter that takes no more, such as THREADS (1-3)."""
+    rest = rest.strip(" \t,;")
+    if not rest:
+        return
+    reason = "unknown option"
+    if re.match(r"THREADS?\b", rest, re.IGNORECASE):
+        reason = "it would hold for some threads alone"
+    elif rest.upper() == "OVERRIDE":
+        reason = "which definitions come first is not chosen"
+    draft.refuse(statement, f"{statement.keyword} {rest}", reason)
+
+
+def _map(draft: _Draft, statement: Statement) -> None:
+    """Take a MAP statement with its options."""
+    pattern, rest = table_pattern(statement)
+    pattern = with_catalog(draft.catalog, pattern)
+    named = _TARGET.match(rest)
+    if named is None:
+        raise statement.error("expected TARGET and a table name after the source's")
+    target, rest = statement.first("a table name after TARGET", rest[named.end() :])
+    if not name_parts(target) or "?" in target:
+        raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
+    ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
+    found = MapRule(
+        TableRule(pattern, ignored, line=statement.line, source=statement.source),
+        target,
+        types=tuple(draft.types.values()),
+        collisions=draft.collisions,
+        mode=draft.mode,
+    )
+    of_exceptions = False
+    for clause in statement.clauses(rest):
+        read = _CLAUSES.get(clause.name)
+        if read is None:
+            of_exceptions |= clause.name == "EXCEPTIONSONLY"
+            _not_obeyed_in_map(draft, statement, clause)
+            continue
+        try:
+            found = read(found, clause, statement)
+        except OptionError as error:
+            raise statement.place(error, clause.name) from None
+    if of_exceptions:  # it maps the operations that failed: without the option it would map all
+        return
+    draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, found))
+
+
+def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> None:
+    if clause.name in MAP_NOTED:
+        draft.note(statement, clause.text, MAP_NOTED[clause.name])
+        return
+    reason = MAP_REFUSED.get(clause.name) or foreign_reason(clause.name, {})
+    if not reason:
+        near = nearest(clause.name, (*_CLAUSES, *MAP_NOTED, *MAP_REFUSED))
+        reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
+    draft.refuse(statement, clause.text, reason)
+
+
+def _of_rule(
+    read: Callable[[TableRule, Clause, Statement], TableRule],
+) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    """Return what reads an option that Extract's TABLE has too."""
+
+    def apply(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
+        if not clause.argument:
+            raise statement.error(f"expected parentheses after {clause.name}")
+        return replace(found, rule=read(found.rule, clause, statement))
+
+    return apply
+
+
+def _colmap(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
+    columns: dict[str, Expression] = {}
+    defaults = False
+    for part in parts(clause.argument or ""):
+        if part.upper() == "USEDEFAULTS":
+            defaults = True
+            continue
+        assigned = _ASSIGNMENT.fullmatch(part)
+        if assigned is None:
+            raise statement.error(f"expected COLUMN = value in COLMAP, found {part!r}")
+        name = unquote(assigned[1])
+        if name.casefold() in {one.casefold() for one in columns}:
+            raise statement.error(f"COLMAP gives the column {name} twice")
+        columns[name] = parse_value(assigned[2], ansi_quotes=statement.ansi_quotes)
+    return replace(found, columns=tuple(columns.items()), defaults=defaults)
+
+
+def _mapped_type(name: str, *, taken: bool) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
+        kept = [one for one in found.types if one != TYPES[name]]
+        return replace(found, types=(*kept, TYPES[name]) if taken else tuple(kept))
+
+    return apply
+
+
+def _mapped_mode(mode: str | None) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
+        return replace(found, mode=mode)
+
+    return apply
+
+
+def _mapped_collisions(
+    policy: Collisions, *, taken: bool
+) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
+        if taken:
+            return replace(found, collisions=policy)
+        stated = found.collisions in (policy, None)
+        return replace(found, collisions=Collisions.STOP if stated else found.collisions)
+
+    return apply
+
+
+def _mapped_operations(
+    letter: str, *, taken: bool
+) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
+        others = found.rule.ignored.replace(letter, "")
+        return replace(found, rule=replace(found.rule, ignored=others + letter * (not taken)))
+
+    return apply
+
+
+def _toggle_operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
+    def apply(draft: _Draft, statement: Statement) -> None:
+        (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
+        _nothing_more(draft, statement, statement.rest)
+
+    return apply
+
+
+def _toggle_type(name: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
+    def apply(draft: _Draft, statement: Statement) -> None:
+        if taken:
+            draft.types[name] = TYPES[name]
+        else:
+            draft.types.pop(name, None)
+        _nothing_more(draft, statement, statement.rest)
+
+    return apply
+
+
+def _toggle_collisions(policy: Collisions, *, taken: bool) -> Callable[[_Draft, Statement], None]:
+    def apply(draft: _Draft, statement: Statement) -> None:
+        if taken:
+            draft.collisions = policy
+        elif draft.collisions is policy:
+            draft.collisions = None
+        _nothing_more(draft, statement, statement.rest)
+
+    return apply
+
+
+def _value(member: str, what: str) -> Callable[[_Draft, Statement], None]:
+    """Return what takes a parameter's one value."""
+
+    def apply(draft: _Draft, statement: Statement) -> None:
+        value, rest = statement.first(what)
+        draft.set_once(statement, **{member: unquote(value)})
+        _nothing_more(draft, statement, rest)
+
+    return apply
+
+
+def _exclude(draft: _Draft, statement: Statement) -> None:
+    pattern, rest = table_pattern(statement)
+    _nothing_more(draft, statement, rest)
+    excluded = (*draft.parameters.excluded, with_catalog(draft.catalog, pattern))
+    draft.parameters = replace(draft.parameters, excluded=excluded)
+
+
+def _discardfile(draft: _Draft, statement: Statement) -> None:
+    path, rest = statement.first("a file")
+    draft.set_once(statement, discards=unquote(path))
+    for word in re.split(r"[\s,]+", rest.strip(" ,;")):
+        if word and word.upper() not in DISCARD_OPTIONS and not word.isdigit():
+            raise statement.error(f"{word!r} is not obeyed: unknown option")
+
+
+def _reperror(draft: _Draft, statement: Statement) -> None:
+    """Note a response to an error; what it comes to is known when all are."""
+    if draft.parameters.maps:
+        hint = "Write it before the first MAP: it holds for all here"
+        raise statement.error("REPERROR follows a MAP, and would not hold for that", hint)
+    if statement.rest.strip("() ").upper() == "RESET":
+        draft.errors.clear()
+        return
+    found = _ERROR.fullmatch(statement.rest)
+    if found is None:
+        problem = "expected (DEFAULT, ABEND) or another response after REPERROR"
+        raise statement.error(problem)
+    which, response, more = found[1].upper().lstrip("0"), found[2].upper(), found[3]
+    if not (which in ("DEFAULT", "DEFAULT2") or which.lstrip("-").isdecimal()):
+        raise statement.error(f"expected DEFAULT or the number of an error, found {found[1]}")
+    later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may state what it is
+    if (response not in POLICIES and not later) or more.strip(" ,"):
+        reason = UNANSWERED.get(response, "")
+        problem = f"the response {response} {more}".rstrip()
+        raise statement.error(
+            f"{problem} is not obeyed{reason and ': '}{reason}", f"There are {', '.join(POLICIES)}"
+        )
+    if which in draft.errors:
+        raise statement.error(f"the response to {which} is given twice")
+    draft.errors[which] = statement, response
+
+
+def _with_responses(draft: _Draft) -> ReplicatParameters:
+    """Return the parameters with the responses of REPERROR; raises OptionError for a number that would be answered otherwise than in Replicat."""
+    if not draft.parameters.maps:
+        raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
+    given, unused = dict(draft.errors), list(draft.unused)
+    second = given.pop("DEFAULT2", None)
+    if "DEFAULT" in given and given["DEFAULT"][1] == "EXCEPTION":
+        # The reference: DEFAULT2 holds for tables without a MAP statement of exceptions, and such are refused here.
+        if second is None:
+            problem = f"the response EXCEPTION is not obeyed: {NO_EXCEPTIONS}"
+            hint = "REPERROR (DEFAULT2, ...) states what holds without one"
+            raise given["DEFAULT"][0].error(problem, hint)
+        given["DEFAULT"], second = second, None
+    if second is not None:
+        reason = "it holds where the response of DEFAULT is EXCEPTION"
+        unused.append(remark_of(second[0], second[0].text, reason))
+    default = given.pop("DEFAULT", (None, "ABEND"))[1]
+    responses: dict[int, str] = {}
+    for text, (statement, response) in given.items():
+        number = int(text)
+        group = next((own for own in NUMBERS if number in own), None)
+        if group is None and response == default:
+            reason = "the response is that of all errors"
+            unused.append(remark_of(statement, statement.text, reason))
+            continue
+        if group is None:
+            known = ", ".join(str(one) for own in NUMBERS for one in own)
+            problem = f"REPERROR ({number}, {response}) is not obeyed: the error is not distinguished from others"
+            raise statement.error(problem, f"Errors of Oracle that are: {known}")
+        for other in group:
+            others = given.get(str(other), (None, default))[1]
+            if others != response:
+                problem = f"REPERROR ({number}, {response}) is not obeyed: {number} and {other} are one error here, and the response to {other} is {others}"
+                raise statement.error(problem, "Give both the same response")
+        responses[number] = POLICIES[response]
+    found = draft.parameters
+    return replace(
+        found,
+        on_error=POLICIES[default] if draft.errors else None,
+        responses=MappingProxyType(responses),
+        unused=tuple(sorted(unused, key=lambda one: one.line)),
+    )
+
+
+def _toggle_mode(mode: str | None) -> Callable[[_Draft, Statement], None]:
+    def apply(draft: _Draft, statement: Statement) -> None:
+        draft.mode = mode
+        _nothing_more(draft, statement, statement.rest)
+
+    return apply
+
+
+def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
+    """Take the catalog of the sources in two parts that follow."""
+    draft.catalog, rest = statement.first("a catalog")
+    _nothing_more(draft, statement, rest)
+
+
+def _setenv(draft: _Draft, statement: Statement) -> None:
+    variables = (*draft.parameters.variables, read_variable(statement))
+    draft.parameters = replace(draft.parameters, variables=variables)
+    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
+
+
+def _getupdatebefores(draft: _Draft, statement: Statement) -> None:
+    draft.before_rows = statement
+    _nothing_more(draft, statement, statement.rest)
+
+
+def _allowduptargetmap(draft: _Draft, statement: Statement) -> None:
+    draft.duplicates = statement
+    _nothing_more(draft, statement, statement.rest)
+
+
+def _ddl(draft: _Draft, statement: Statement) -> None:
+    """List DDL, and keep it: a trail with a DDL record needs it."""
+    wanted = statement.rest.upper().split()
+    if statement.keyword == "DDL" and wanted[:2] != ["EXCLUDE", "ALL"]:
+        ddl = remark_of(statement, statement.text, NO_DDL)
+        draft.parameters = replace(draft.parameters, ddl=ddl)
+    draft.note(statement, statement.text, NO_DDL)
+
+
+def _end(draft: _Draft, statement: Statement) -> None:
+    if statement.rest.upper() == "RUNTIME":
+        draft.note(statement, statement.text, "a run ends with the trail")
+    else:
+        reason = "a run ends with the trail: nothing stops it at a time"
+        draft.refuse(statement, statement.text, reason)
+
+
+def _charset(draft: _Draft, statement: Statement) -> None:
+    if re.fullmatch(r"[\"']?UTF-?8[\"']?", statement.rest, re.IGNORECASE):
+        draft.note(statement, statement.text, "parameter files are UTF-8")
+    else:
+        draft.refuse(statement, statement.text, "parameter files are UTF-8")
+
+
+def _obeyed_already(_: _Draft, __: Statement) -> None:
+    """Take a parameter that was obeyed while the file was cut into statements."""
+
+
+def _not_obeyed(draft: _Draft, statement: Statement) -> None:
+    """List a parameter as one that changes nothing, or as one that is refused."""
+    name = statement.keyword
+    if name in NOTED:
+        draft.note(statement, statement.text, NOTED[name])
+        return
+    reason = REFUSED.get(name) or foreign_reason(name, OF_EXTRACT)
+    if name in OF_LINES:
+        reason = IN_MACRO
+    if not reason:
+        near = nearest(name, (*_HANDLERS, *NOTED, *REFUSED))
+        reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
+    draft.refuse(statement, statement.text, reason)
+
+
+_HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingProxyType(
+    {
+        "REPLICAT": _value("group", "a group name"),
+        "SOURCEDEFS": _value("sourcedefs", "a definitions file"),
+        "MAP": _map,
+        "MAPEXCLUDE": _exclude,
+        "DISCARDFILE": _discardfile,
+        "REPERROR": _reperror,
+        "INSERTALLRECORDS": _toggle_mode(APPEND),
+        "NOINSERTALLRECORDS": _toggle_mode(None),
+        "SOURCECATALOG": _sourcecatalog,
+        "SETENV": _setenv,
+        "GETUPDATEBEFORES": _getupdatebefores,
+        "ALLOWDUPTARGETMAP": _allowduptargetmap,
+        "DDL": _ddl,
+        "DDLOPTIONS": _ddl,
+        "DDLERROR": _ddl,
+        "END": _end,
+        "CHARSET": _charset,
+        "USEANSISQLQUOTES": _obeyed_already,
+        "NOUSEANSISQLQUOTES": _obeyed_already,
+        **{
+            f"{word}{name}S": _toggle_operations(letter, taken=word == "GET")
+            for name, letter in OPERATIONS.items()
+            for word in ("GET", "IGNORE")
+        },
+        **{f"{no}{name}": _toggle_type(name, taken=not no) for name in TYPES for no in ("", "NO")},
+        **{
+            f"{no}{name}": _toggle_collisions(policy, taken=not no)
+            for name, policy in COLLISIONS.items()
+            for no in ("", "NO")
+        },
+    }
+)
+_CLAUSES: Final[Mapping[str, Callable[[MapRule, Clause, Statement], MapRule]]] = MappingProxyType(
+    {
+        "COLMAP": _colmap,
+        "KEYCOLS": _of_rule(column_names("key")),
+        "FILTER": _of_rule(read_condition),
+        "WHERE": _of_rule(read_condition),
+        "INSERTALLRECORDS": _mapped_mode(APPEND),
+        "NOINSERTALLRECORDS": _mapped_mode(None),
+        **{
+            f"{word}{name}S": _mapped_operations(letter, taken=word == "GET")
+            for name, letter in OPERATIONS.items()
+            for word in ("GET", "IGNORE")
+        },
+        **{f"{no}{name}": _mapped_type(name, taken=not no) for name in TYPES for no in ("", "NO")},
+        **{
+            f"{no}{name}": _mapped_collisions(policy, taken=not no)
+            for name, policy in COLLISIONS.items()
+            for no in ("", "NO")
+        },
+    }
+)
+OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
+MAP_OBEYED: Final = frozenset(_CLAUSES) | {"TARGET"}

@@ -1,0 +1,81 @@
+"""Delta tables that the Spark session merges into, for tables that are too large for the driver's process.
+
+Folders, the application transaction and its version are the same as in ``apply/targets/delta.py``, so a
+run with either library continues what the other one applied. delta-rs reads the log, creates
+tables, adds columns, overwrites and appends. Changes by key are one MERGE of the session; Delta
+skips it if its version is committed already.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.spark.merge import ERRORS, line_of, merge, quoted, settings_of
+from trailgate.apply.targets.delta import TableTarget
+from trailgate.apply.targets.delta_errors import known_refusal
+from trailgate.apply.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.targets.target import Position
+from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
+from trailgate.storage.files.addresses import absolute
+
+APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
+VERSION: Final = "spark.databricks.delta.write.txnVersion"
+METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+NO_DELTA: Final = (
+    "Give the session spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0 (of its own version of Spark), "
+    "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog; "
+    "without merge='session' it needs none of these"
+)
+
+
+class SessionTarget(TableTarget):
+    """Delta tables below a folder whose address is valid for both the process and the session."""
+
+    def __init__(self, root: str, group: str, spark: SparkSession) -> None:
+        super().__init__(root, group)
+        self._spark = spark
+
+    def _merge(self, effects: Effects, at: Position) -> None:
+        path, (application, version) = self._path(effects.nets.table), self._transaction(at)
+        settings = {
+            APPLICATION: application,
+            VERSION: str(version),
+            METADATA: json.dumps(self._metadata(at)),
+        }
+        target = f"delta.{quoted(str(absolute(path)))}"
+        try:
+            with settings_of(self._spark, settings):
+                done = merge(self._spark, target, effects, _has_exact_statistics)
+        except ERRORS as error:
+            raise _refusal(error, path) from None
+        # Delta skips the MERGE if the transaction's version is committed, and returns no counts.
+        if not done:
+            raise StorageError(
+                "somebody else applies the same trail to this table", where=Where(source=path)
+            )
+
+
+def _has_exact_statistics(kind: pa.DataType) -> bool:
+    """Return whether a type's statistics are exact, even if delta-rs wrote them."""
+    return not has_rounded_statistics(kind)
+
+
+def _refusal(error: Exception, path: str) -> TrailgateError:
+    """Build the error for a MERGE that Spark refuses."""
+    text = str(error)
+    if "[DELTA_CONCURRENT" in text:
+        return StorageError(
+            f"another writer changed the table meanwhile: {line_of(error)}",
+            where=Where(source=path),
+            hint="Nothing is lost: apply again",
+        )
+    known = known_refusal(text, path)
+    if known is not None:
+        return known
+    problem = f"the session does not merge into the Delta table: {line_of(error)}"
+    return ApplyError(problem, where=Where(source=path), hint="" if "[DELTA_" in text else NO_DELTA)

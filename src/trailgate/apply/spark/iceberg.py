@@ -1,0 +1,275 @@
+"""Tables in an Iceberg catalog of the session, which reads and writes them in its tasks.
+
+``iceberg:CATALOG`` has the table HR.JOBS as ``CATALOG.hr.jobs``, and ``iceberg:CATALOG.NAMESPACE``
+as ``CATALOG.NAMESPACE.hr.jobs``. The position of a table is a property of the snapshot that
+contains its rows. The position of all tables together is a row of the table ``_trailgate.GROUP``,
+which is written after the tables of a batch are committed, as in ``apply/targets/delta.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
+
+from trailgate.apply.effects.batch import Closing, Effects, whole_rows
+from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.spark.merge import (
+    ERRORS,
+    frame_of,
+    line_of,
+    match,
+    merge,
+    quoted,
+    settings_of,
+    staged,
+)
+from trailgate.apply.targets import sql
+from trailgate.apply.targets.target import Position, TablePosition
+from trailgate.errors import ApplyError, OptionError, StorageError, Where
+from trailgate.spark.errors import arrow_schema
+from trailgate.spark.sources import spark_schema
+
+STATE: Final = "_trailgate"
+PROPERTY: Final = "trailgate.{}.position"
+SETTING: Final = "spark.sql.iceberg.snapshot-property."
+CHECKPOINT: Final = pa.schema(
+    [
+        ("trail", pa.string()),
+        ("position", pa.string()),
+        ("csn", pa.string()),
+        ("op_ts", pa.int64()),
+        ("tables", pa.list_(pa.string())),
+        ("digest", pa.string()),
+        ("reached", pa.string()),
+    ]
+)
+CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
+NO_ICEBERG: Final = (
+    "The session has Iceberg by spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 (of its own version of Spark), "
+    "and the catalog by spark.sql.catalog.NAME=org.apache.iceberg.spark.SparkCatalog with its type and warehouse"
+)
+
+
+class SessionTarget:
+    """The Iceberg tables of a catalog, or of a namespace in it."""
+
+    widens = True
+    commits_alone = True
+
+    def __init__(self, address: str, group: str, spark: SparkSession) -> None:
+        # The group becomes a part of a property's and a table's name.
+        if not re.fullmatch(r"[\w-]+", group):
+            raise OptionError(
+                f"{group!r} cannot be the name of a group in an Iceberg catalog",
+                hint="Letters, digits, _ and - are",
+            )
+        self._spark, self._root, self._group = spark, tuple(address.split(".")), group
+        self._property = PROPERTY.format(group)
+        with _refusing(address):
+            # Raises now if the session has no such catalog.
+            spark.sql(f"SHOW NAMESPACES IN {quoted(self._root[0])}").collect()
+        self._checkpoint = self._checkpoint_row()
+        self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        """Return the position up to which a table is applied, or with None the position of all tables."""
+        if table is None:
+            row = self._checkpoint
+            if row is None:
+                return None
+            known = (row["trail"], row["position"], row["csn"], row["op_ts"])
+            return Position(*known, row.get("digest"), row.get("reached"))
+        name = self._name(table.name)
+        with _refusing(name):
+            if not self._spark.catalog.tableExists(name):
+                return None
+        last = self._last(name)[0]
+        if last is None:
+            return None
+        # a run that was killed has not listed the table
+        self._names.add("/".join(table.name))
+        return Position("", last)
+
+    def _last(self, name: str) -> tuple[str | None, int | None]:
+        """Return the last position in the snapshots of the table's history, and the current snapshot."""
+        with _refusing(name):
+            # The latest snapshot need not have a position: another writer may have added it. So
+            # take the highest position of the table's history.
+            (row,) = self._spark.sql(
+                f"SELECT max(s.summary['{self._property}']) AS position, max_by(h.snapshot_id, h.made_current_at) AS version "
+                f"FROM {name}.history AS h JOIN {name}.snapshots AS s ON s.snapshot_id = h.snapshot_id "
+                "WHERE h.is_current_ancestor"
+            ).collect()
+        return row["position"], row["version"]
+
+    def _checkpoint_row(self) -> dict[str, Any] | None:
+        name = self._name((STATE, self._group))
+        with _refusing(name):
+            if not self._spark.catalog.tableExists(name):
+                return None
+            (row,) = self._spark.table(name).collect()
+        values: dict[str, Any] = row.asDict()
+        return values
+
+    def positions(self) -> list[TablePosition]:
+        """Return the position and the snapshot of each table."""
+        applied = []
+        for name in sorted(self._names):
+            position, version = self._last(self._name(name.split("/")))
+            if position is not None:
+                applied.append(TablePosition(name.replace("/", "."), position, version))
+        return applied
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as the catalog defines it, or None if it does not exist."""
+        name = self._name(table.name)
+        with _refusing(name):
+            if not self._spark.catalog.tableExists(name):
+                return None
+            return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table to create, unchanged, because Iceberg can represent all of its types."""
+        return table
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table and its namespace."""
+        name = self._name(table.name)
+        with _refusing(name):
+            self._create_namespace(table.name[:-1])
+            self._spark.sql(
+                f"CREATE TABLE {name} ({_columns(table.schema)}) USING iceberg"
+            ).collect()
+
+    def _create_namespace(self, parts: Sequence[str]) -> None:
+        # Parents first: CREATE NAMESPACE does not create them.
+        for end in range(1, len(parts) + 1):
+            namespace = self._name(parts[:end])
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}").collect()
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns to a table, NULL in all rows."""
+        added = pa.schema([table.schema.field(name) for name in names])
+        self._alter(table, f"ADD COLUMNS ({_columns(added)})")
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Widen integer columns to eight bytes."""
+        for name in names:
+            self._alter(table, f"ALTER COLUMN {quoted(name)} TYPE bigint")
+
+    def _alter(self, table: TargetTable, change: str) -> None:
+        name = self._name(table.name)
+        with _refusing(name):
+            self._spark.sql(f"ALTER TABLE {name} {change}").collect()
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows with any of the keys: all columns, or only those of the key."""
+        names = list(table.key_names) if keys_alone else [one.name for one in table.columns]
+        wanted = ", ".join(f"t.{quoted(one)}" for one in names)
+        key_values = [keys[one].combine_chunks() for one in table.key_names]
+        name = self._name(table.name)
+        with _refusing(name), staged(self._spark, sql.key_columns(table, keys)) as view:
+            result = self._spark.sql(
+                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {match(table, key_values)}"
+            ).toArrow()
+        return result.cast(pa.schema([table.schema.field(one) for one in names]))
+
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows."""
+        name = self._name(table.name)
+        with _refusing(name):
+            return self._spark.table(name).toArrow().to_reader()
+
+    def write(self, effects: Effects, at: Position) -> None:
+        """Write the changes of one table, and commit them together with the position."""
+        table = effects.nets.table
+        # read from the table's snapshots, so it includes what another process committed
+        name, known = self._name(table.name), self.position(table)
+        if known is not None and known.position >= at.position:
+            raise StorageError(
+                "somebody else applies the same trail to this table", where=Where(source=name)
+            )
+        # The setting adds the position to the properties of the snapshot that the write commits.
+        with _refusing(name), settings_of(self._spark, {SETTING + self._property: at.position}):
+            self._write(name, effects)
+        self._names.add("/".join(table.name))
+
+    def _write(self, name: str, effects: Effects) -> None:
+        nets = effects.nets
+        # No row has to be found by its key: append, or replace all rows.
+        if effects.emptied or effects.appended:
+            inserted = nets.where(nets.effect != Effect.DELETE)
+            columns = [one.values for one in whole_rows(inserted)]
+            rows = frame_of(self._spark, pa.table(columns, schema=nets.table.schema)).writeTo(name)
+            if effects.emptied:
+                rows.overwrite(lit(True))
+            else:
+                rows.append()
+        elif effects.closing is not None:
+            self._spark.sql(_closing(name, effects.closing)).collect()
+        elif len(nets):
+            merge(self._spark, name, effects)
+
+    def commit(self, at: Position) -> None:
+        """Record that all tables are applied up to the position."""
+        row = {**asdict(at), "tables": sorted(self._names)}
+        named = pa.Table.from_pylist([row], CHECKPOINT)
+        name = self._name((STATE, self._group))
+        with _refusing(name):
+            self._create_namespace((STATE,))
+            frame_of(self._spark, named).writeTo(name).using("iceberg").createOrReplace()
+
+    def rollback(self) -> None:
+        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is open between batches."""
+
+    def close(self) -> None:
+        """Do nothing: the caller owns the session."""
+
+    def _name(self, parts: Sequence[str]) -> str:
+        return quoted(*self._root, *parts)
+
+
+def _columns(schema: pa.Schema) -> str:
+    """Format columns for CREATE TABLE."""
+    return ", ".join(
+        f"{quoted(field.name)} {field.dataType.simpleString()}" for field in spark_schema(schema)
+    )
+
+
+def _closing(name: str, closing: Closing) -> str:
+    """Return the UPDATE that sets the end columns of the rows that are still open."""
+    values = ", ".join(
+        f"{quoted(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
+        for column, one in closing.values.items()
+    )
+    # IS NOT TRUE is also true for NULL.
+    is_open = f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
+    return f"UPDATE {name} SET {values} WHERE {is_open}"
+
+
+def _type(kind: pa.DataType) -> str:
+    return str(spark_schema(pa.schema([("c", kind)]))[0].dataType.simpleString())
+
+
+@contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """Convert errors of Spark to our errors."""
+    try:
+        yield
+    except ERRORS as error:
+        where, line = Where(source=name), line_of(error)
+        if any(one in str(error) for one in CONFLICTS):
+            problem = f"another writer changed the table meanwhile: {line}"
+            raise StorageError(problem, where=where, hint="Nothing is lost: apply again") from None
+        raise ApplyError(f"the session refuses: {line}", where=where, hint=NO_ICEBERG) from None

@@ -1,0 +1,144 @@
+"""Build and run the MERGE of a Spark session: changes by key over staged rows, for all table formats.
+
+Changes are staged as a temporary view over a DataFrame of Arrow columns, so it also works over
+Spark Connect. A staged row has the key and values ``c0``, ``c1`` ..., the flags ``m0``, ``m1`` ...
+of values to keep, and the effect ``e`` (delete, patch or insert).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.targets import sql
+from trailgate.spark.sources import spark_schema
+
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # only the client of Spark Connect is installed
+    Py4JError = PySparkException
+
+CAUSE: Final = "Caused by: "
+ERRORS: Final = (PySparkException, Py4JError)
+IsRanged = Callable[[pa.DataType], bool]
+RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
+
+
+def line_of(error: Exception) -> str:
+    """Return the line of a Spark error that names its cause, or else the first line."""
+    java = getattr(error, "java_exception", None)
+    lines = (str(error) if java is None else str(java.toString())).splitlines()
+    causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]
+    candidates = [
+        line.removeprefix(CAUSE).strip() for line in (*causes[-1:], *lines) if line.strip()
+    ]
+    return candidates[0] if candidates else type(error).__name__
+
+
+def quoted(*parts: str) -> str:
+    """Quote the parts of a name for Spark's SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def merge(
+    spark: SparkSession, target: str, effects: Effects, is_ranged: IsRanged = lambda _: True
+) -> list[Row]:
+    """Merge changes by key into a table, and return Spark's counts (no rows if it skips the statement).
+
+    Files are skipped by the range of keys of the types for which ``is_ranged`` holds, because their
+    statistics are exact.
+    """
+    with staged(spark, sql.staging_rows(effects)) as rows:
+        counts: list[Row] = spark.sql(statement(effects, target, rows, is_ranged)).collect()
+    return counts
+
+
+@contextmanager
+def staged(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
+    """Yield the name of a temporary view with these rows."""
+    name = f"trailgate_{uuid4().hex}"
+    frame_of(spark, rows).createOrReplaceTempView(name)
+    try:
+        yield name
+    finally:
+        spark.catalog.dropTempView(name)
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Convert rows to a DataFrame."""
+    return spark.createDataFrame(rows, spark_schema(rows.schema))
+
+
+def statement(
+    effects: Effects, target: str, rows: str, is_ranged: IsRanged = lambda _: True
+) -> str:
+    """Return the MERGE of staged rows into a table."""
+    table, key = effects.nets.table, effects.nets.key
+    # Leave out columns that the source does not have, so that they get their defaults, and computed
+    # columns, which the table computes.
+    written = {
+        at: quoted(column.name)
+        for at, column in enumerate(table.columns)
+        if not column.computed and not (column.extra and effects.nets.values[at].values is None)
+    }
+    values = ", ".join(
+        f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
+        for at, name in written.items()
+        if at not in table.key
+    )
+    inserted = ", ".join(f"s.c{at}" for at in written)
+    # t is the table, s the staged rows
+    parts = [
+        f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key, is_ranged)}",
+        f"WHEN MATCHED AND s.e = {Effect.DELETE:d} THEN DELETE",
+        f"WHEN MATCHED AND s.e = {Effect.PATCH:d} THEN UPDATE SET {values}" if values else "",
+        f"WHEN NOT MATCHED AND s.e = {Effect.INSERT:d} THEN INSERT ({', '.join(written.values())}) VALUES ({inserted})",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def match(table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True) -> str:
+    """Return the join condition: equal keys, and the range of all keys, with which Spark skips files."""
+    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    conditions = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
+    for at, values in zip(table.key, key, strict=True):
+        # A range on the key lets Spark skip the data files whose statistics lie outside of it.
+        ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)
+        if len(values) and not values.null_count and ranged:
+            bounds = pc.min_max(values)
+            low, high = (_literal(bounds[one]) for one in ("min", "max"))
+            conditions.append(f"t.{quoted(table.columns[at].name)} BETWEEN {low} AND {high}")
+    return " AND ".join(conditions)
+
+
+def _literal(value: pa.Scalar) -> str:
+    plain = value.as_py()
+    if pa.types.is_date(value.type):
+        return f"DATE '{plain}'"
+    return f"{plain:f}" if pa.types.is_decimal(value.type) else str(plain)
+
+
+@contextmanager
+def settings_of(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session within the block, and restore them afterwards."""
+    before = {name: spark.conf.get(name, None) for name in values}
+    try:
+        for name, value in values.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)

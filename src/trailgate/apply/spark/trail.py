@@ -1,0 +1,149 @@
+"""Apply a trail to tables with Spark: tasks read and fold the trail, the driver merges and commits.
+
+A batch of the trail is cut into splits. Each task reads one and folds its operations to at most
+three per key, which it returns as Arrow columns (not as Spark rows). The driver joins these and
+writes the target. The session needs no support for the target, except with ``merge="session"``.
+Only the DataFrame API is used, so it also works over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, Unpack, get_args
+
+from pyspark.sql import SparkSession
+
+from trailgate.apply.jobs.apply import ApplyRun, Progress, Reading
+from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.apply.jobs.parameters import mapped_options
+from trailgate.apply.jobs.reading import SplitRead, SplitWork
+from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.apply.targets.target import TARGETS, Target, check_mode
+from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
+from trailgate.model.tables import Definitions
+from trailgate.options import check_arguments, list_names
+from trailgate.spark.jobs import on_session, run_numbered
+from trailgate.spark.trail import AHEAD
+from trailgate.storage.files.addresses import Address, absolute
+from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.reading.splits import TrailSplit
+
+SPLIT_BYTES: Final = 32 << 20
+BATCH_BYTES: Final = 1 << 30
+Merge = Literal["library", "session"]
+# Modules with a class ``SessionTarget(address, group, session)``, for targets that a session writes.
+SESSION_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "delta": "trailgate.apply.spark.delta",
+        "iceberg": "trailgate.apply.spark.iceberg",
+    }
+)
+
+
+@check_arguments
+@list_names(ApplyKeywords, OPTIONS)
+def apply(
+    spark: SparkSession | str,
+    trail: Address,
+    to: str,
+    *,
+    definitions: Address | Definitions | None = None,
+    progress: Progress | None = None,
+    merge: Merge = "library",
+    **options: Unpack[ApplyKeywords],
+) -> ApplyReport:
+    """Apply a trail, up to its last complete transaction, to the tables of a target, and return a report.
+
+    The options, errors and guarantees are those of ``trailgate.apply_trail``, and either can
+    continue what the other one began. A batch is 1 GiB of the trail unless ``batch_bytes`` is set.
+
+    With ``merge="session"`` the session merges rows into Delta tables instead of this process, for
+    tables that are too large for one process. The session needs Delta for that. While it merges,
+    settings of the session name Delta's application transaction, so nothing else may write Delta
+    tables with this session. Raises ApplyError if the session cannot merge. ``to`` may also be
+    ``iceberg:CATALOG``, a catalog of the session.
+    """
+    given = ApplyOptions(**OPTIONS.read(options))
+    with (
+        on_session(spark) as running,
+        ApplyRun(
+            absolute(trail),
+            to,
+            given,
+            definitions=definitions,
+            reading=TaskReading(spark=running),
+            target=_target(running, to, given, merge),
+        ) as run,
+    ):
+        return run.to_end(progress)
+
+
+def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -> Target | None:
+    """Return the target that the session writes, or None if the target's own library writes it."""
+    scheme, _, rest = to.partition(":")
+    if merge not in get_args(Merge):
+        raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
+    if merge == "library" and scheme != "iceberg":
+        return None
+    if scheme not in SESSION_TARGETS or not rest:
+        raise OptionError(
+            f"merge='session' supports only Delta tables such as delta:lake/, not {to}"
+        )
+    given = mapped_options(options).options
+    check_mode(to, given.mode)
+    try:
+        module: Any = importlib.import_module(SESSION_TARGETS[scheme])
+    except ModuleNotFoundError as error:
+        problem = f"{scheme}: needs the package {error.name}"
+        raise MissingDependencyError.of_extra(problem, TARGETS[scheme].extra) from None
+    target: Target = module.SessionTarget(rest, given.group, spark)
+    return target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReading(Reading):
+    """Read splits in tasks, one each, which also fold the operations."""
+
+    spark: SparkSession
+    split_bytes: int = SPLIT_BYTES
+    fold_rows: int | None = 0
+    batch_bytes: int = BATCH_BYTES
+
+    def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
+        """Yield the result of each split. Raises the error of the earliest split that failed."""
+        parts = [
+            (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
+            for split in splits
+        ]
+        # the definitions are sent once, with the task; the files come with each part
+        bare = replace(work, trail=replace(work.trail, files=()))
+        return _raising(run_numbered(self.spark, parts, _Task(bare)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The work of a task.
+
+    Each part has the files that it needs; the definitions are sent once, with the task.
+    """
+
+    work: SplitWork
+
+    def __call__(self, _: int, part: tuple[TrailFiles, TrailSplit]) -> SplitRead | TrailgateError:
+        # Errors are returned, because Spark would retry a task that raises.
+        files, split = part
+        trail = replace(files, definitions=self.work.trail.definitions)
+        try:
+            return replace(self.work, trail=trail).read(split)
+        except TrailgateError as error:
+            return error
+
+
+def _raising(reports: Iterable[SplitRead | TrailgateError]) -> Iterator[SplitRead]:
+    for report in reports:
+        if isinstance(report, TrailgateError):
+            raise report
+        yield report

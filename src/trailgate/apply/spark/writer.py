@@ -1,0 +1,180 @@
+"""Write the format ``trailgate_apply``: apply the operations of a DataFrame or a stream to tables.
+
+Tasks convert rows to columns in the types of their tables. The commit sorts them by position and
+applies them in the driver's process, like ``trailgate apply``; the session itself needs no support
+for the target.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from trailgate.apply.jobs.frames import FrameOperations
+from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
+from trailgate.apply.targets.target import TARGETS
+from trailgate.errors import OptionError, mask_logins
+from trailgate.model.changes import ChangeBatch
+from trailgate.options import FLAG, PATH, TEXT, Option, Options
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import BASE, refuse_misplaced
+from trailgate.spark.sources import Format
+from trailgate.storage.files.addresses import absolute, absolute_value
+from trailgate.storage.files.listing import read_definitions
+from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.reading.trail_definitions import TrailDefinitions
+from trailgate.storage.writing.table_writing import check_columns, to_changes
+
+WRITING: Final = Options(
+    "trailgate_apply",
+    (
+        Option("to", TEXT, "the tables, such as delta:lake/, duckdb:FILE or postgresql://..."),
+        Option(
+            "trail",
+            PATH,
+            "the trail of the operations, with its definitions and positions",
+        ),
+        Option("definitions", PATH, "the definitions file of the tables, if there is no trail"),
+        Option(
+            "skip_applied",
+            FLAG,
+            "a stream skips operations that are applied already; without it such a batch is an error",
+            False,
+        ),
+        *(row for row in OPTIONS if row.name != "batch_bytes"),
+        BASE,
+    ),
+)
+LOG: Final = logging.getLogger(__name__)
+# Options that Spark passes to every sink.
+OF_SPARK: Final = ("checkpointlocation", "queryname")
+
+
+@dataclass
+class Converted(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """The operations that a task has converted."""
+
+    batches: list[ChangeBatch]
+
+
+@with_brief_errors
+class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Apply the operations of a DataFrame."""
+
+    def __init__(self, work: FrameOperations, tables: TrailFiles) -> None:
+        self._work, self._tables = work, tables
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Converted:
+        """Convert a partition's operations."""
+        tables = self._tables
+        definitions = TrailDefinitions(tables) if tables.files else tables.definitions
+        return Converted(list(to_changes(definitions, filter(len, iterator))))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Apply the operations that the tasks have converted."""
+        self._work.apply([one for m in messages if isinstance(m, Converted) for one in m.batches])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing, because tasks write nothing."""
+
+
+@with_brief_errors
+class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Apply the batches of a stream. A batch that was applied before a restart is skipped."""
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
+        """Apply a batch."""
+        del batchId  # the positions of the operations show whether they are applied already
+        ApplyWriter.commit(self, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
+        """Do nothing, because tasks write nothing."""
+
+
+@with_brief_errors
+class ApplySink(Format):
+    """The format ``trailgate_apply``, which can only be written."""
+
+    format = "trailgate_apply"
+    does = "It is written, as a batch and as a stream"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the batch writer."""
+        if overwrite:
+            problem = "tables that changes are applied to are not overwritten"
+            raise OptionError(problem, hint='Write with .mode("append")')
+        return ApplyWriter(*self._planned(schema, streams=False))
+
+    def streamWriter(  # noqa: N802  Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        """Return the stream writer."""
+        if overwrite:
+            problem = "tables that changes are applied to are not overwritten"
+            raise OptionError(problem, hint='Write with .outputMode("append")')
+        return ApplyStreamWriter(*self._planned(schema, streams=True))
+
+    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameOperations, TrailFiles]:
+        return plan(self.options, schema, self.folder, streams=streams)
+
+
+def plan(
+    given: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
+) -> tuple[FrameOperations, TrailFiles]:
+    """Read the options, and return the apply job and the trail that defines the tables.
+
+    Raises OptionError.
+    """
+    named = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
+    if "path" in map(str.casefold, named):
+        problem = "the format trailgate_apply takes no path"
+        raise OptionError(problem, hint="Name the tables by the option to, as delta:lake/")
+    values = WRITING.read(named)
+    if not streams:
+        refuse_misplaced(
+            named, WRITING, ["skip_applied"], "applies only to streams, and this is a batch"
+        )
+    check_columns(schema.names)
+    if "position" not in schema.names:
+        hint = "Apply frames of the format trail, or write the operations to a trail first"
+        raise OptionError("operations without the column position have no order", hint=hint)
+    base = absolute(values.pop("base") or ".", folder)
+    to, trail, definitions = (values.pop(name) for name in ("to", "trail", "definitions"))
+    skip = values.pop("skip_applied")
+    if to is None:
+        raise OptionError("the option to is not given", hint="As in .option('to', 'delta:lake/')")
+    if trail is None and definitions is None:
+        problem = "neither the option trail nor the option definitions is given"
+        raise OptionError(problem, hint="Name the trail that the operations were read from")
+    for name in ("discards", "params"):
+        values[name] = absolute_value(values[name], base)
+    options = ApplyOptions(**values)
+    source = absolute(trail or definitions, base)
+    if trail is None:
+        tables = TrailFiles(source, (), read_definitions(source))
+    else:
+        given_file = None if definitions is None else absolute(definitions, base)
+        tables = find_trail(source, given_file)
+    files = tables if tables.files else None
+    work = FrameOperations(_absolute(to, base), options, source, not streams or skip, files)
+    for notice in work.check(tables):
+        LOG.warning("%s", mask_logins(f"{source}: {notice}"))
+    return work, tables
+
+
+def _absolute(address: str, base: str) -> str:
+    """Make the path in a target's address absolute, so that it means the same in every process."""
+    scheme, _, path = address.partition(":")
+    if scheme not in TARGETS or not TARGETS[scheme].is_path or not path:
+        return address
+    return f"{scheme}:{absolute(path, base)}"

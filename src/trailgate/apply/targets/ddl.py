@@ -1,0 +1,188 @@
+"""CREATE TABLE of the databases that tables are made for: a database is a row of its types, names and keys.
+
+Tables of PostgreSQL are created by these statements. Those of DuckDB and Delta are made of Arrow schemas and get the same types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.errors import OptionError
+
+# The types of Arrow that the rows below name, in this order.
+HELD: Final = (
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.date32(),
+    pa.timestamp("us"),
+    pa.binary(),
+    pa.bool_(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """How a database spells what creates a table.
+
+    ``types`` are of ``HELD``; ``number`` is of text whose content is a number, ``varchar`` of text of up to ``most`` characters, and ``text`` of other
+    text. A primary key takes no column of ``unkeyed`` types; ``keys``: there are primary keys. Names of lower case are those of ``upper`` case where
+    the database prints unquoted names so.
+    """
+
+    title: str
+    types: tuple[str, ...]
+    number: str
+    decimal: str
+    text: str
+    varchar: str = ""
+    most: int = 0
+    longest: int = 0  # bytes of a name; 0: no bound is known
+    quote: str = '"'
+    upper: bool = False
+    keys: bool = True
+    unkeyed: frozenset[str] = frozenset()
+    ending: str = ""
+
+    def quoted(self, *parts: str) -> str:
+        """Return a name of parts as SQL has it; raises OptionError for one that is too long."""
+        mark, found = self.quote, []
+        for part in parts:
+            if 0 < self.longest < len(part.encode()):
+                problem = (
+                    f"{self.title} has names of at most {self.longest} bytes, and {part} is longer"
+                )
+                raise OptionError(problem, hint="Give it another name, by MAP or the option rename")
+            own = part.upper() if self.upper and part.islower() else part
+            found.append(mark + own.replace(mark, 2 * mark) + mark)
+        return ".".join(found)
+
+    def type_of(self, column: TargetColumn) -> str:
+        """Return the type of a column: that of numbers in text holds them all."""
+        if column.number:
+            return self.number
+        if pa.types.is_decimal(column.type):
+            return self.decimal.format(column.type.precision, column.type.scale)
+        for kind, name in zip(HELD, self.types, strict=True):
+            if kind == column.type:
+                return name
+        fits = column.length is not None and 0 < column.length <= self.most
+        return self.varchar.format(column.length) if fits else self.text
+
+    def creation(self, table: TargetTable, name: tuple[str, ...]) -> str:
+        """Return the statement that creates a table with its key; raises OptionError for a name that is too long."""
+        kinds = [self.type_of(column) for column in table.columns]
+        try:
+            lines = [
+                f"{self.quoted(column.name)} {kind}"
+                for column, kind in zip(table.columns, kinds, strict=True)
+            ]
+            target = self.quoted(*name)
+        except OptionError as error:
+            raise error.with_place(table=str(table)) from None
+        keyed = self.keys and not table.keyless
+        if keyed and self.unkeyed.isdisjoint(kinds[at] for at in table.key):
+            lines.append(f"PRIMARY KEY ({', '.join(map(self.quoted, table.key_names))})")
+        columns = ",\n  ".join(lines)
+        return f"CREATE TABLE {target} (\n  {columns}\n){self.ending}"
+
+
+# PostgreSQL, Data Types and Lexical Structure: longer names are cut off without a word.
+POSTGRESQL: Final = Database(
+    title="PostgreSQL",
+    types=(
+        "smallint",
+        "smallint",
+        "integer",
+        "bigint",
+        "real",
+        "double precision",
+        "date",
+        "timestamp without time zone",
+        "bytea",
+        "boolean",
+    ),
+    number="numeric",
+    decimal="numeric({}, {})",
+    text="text",
+    varchar="varchar({})",
+    most=10_485_760,
+    longest=63,
+)
+# DuckDB, Data Types: a length of VARCHAR has no effect. Its decimals have up to 38 digits, and numbers in text may have more.
+DUCKDB: Final = Database(
+    title="DuckDB",
+    types=(
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DATE",
+        "TIMESTAMP",
+        "BLOB",
+        "BOOLEAN",
+    ),
+    number="VARCHAR",
+    decimal="DECIMAL({},{})",
+    text="VARCHAR",
+)
+# Spark SQL Reference, Data Types; Delta Lake has no primary keys.
+DELTA: Final = Database(
+    title="Delta (Spark SQL)",
+    types=(
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DATE",
+        "TIMESTAMP_NTZ",
+        "BINARY",
+        "BOOLEAN",
+    ),
+    number="STRING",
+    decimal="DECIMAL({},{})",
+    text="STRING",
+    quote="`",
+    keys=False,
+    ending=" USING DELTA",
+)
+# Oracle Database SQL Language Reference 19c, Data Types, Database Object Names and Qualifiers, and constraint: a key has no LOBs.
+ORACLE: Final = Database(
+    title="Oracle",
+    types=(
+        "NUMBER(3)",
+        "NUMBER(5)",
+        "NUMBER(10)",
+        "NUMBER(19)",
+        "BINARY_FLOAT",
+        "BINARY_DOUBLE",
+        "DATE",
+        "TIMESTAMP(6)",
+        "BLOB",
+        "NUMBER(1)",
+    ),
+    number="NUMBER",
+    decimal="NUMBER({}, {})",
+    text="CLOB",
+    varchar="VARCHAR2({} CHAR)",
+    most=4000,
+    longest=128,
+    upper=True,
+    unkeyed=frozenset({"BLOB", "CLOB"}),
+)
+DATABASES: Final[Mapping[str, Database]] = MappingProxyType(
+    {"postgresql": POSTGRESQL, "duckdb": DUCKDB, "delta": DELTA, "oracle": ORACLE}
+)

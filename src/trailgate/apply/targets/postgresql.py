@@ -1,0 +1,733 @@
+"""Tables of PostgreSQL: rows are copied to a temporary table, and written from there in one transaction of all tables and the position.
+
+Arrow's own writer makes the text of COPY, whole columns at a time.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
+
+import psycopg
+import pyarrow as pa
+import pyarrow.csv
+from psycopg import sql as psycopg_sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping, TransactionStatus
+
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
+from trailgate.apply.effects.stored_types import Rule, StoredType
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.targets import sql
+from trailgate.apply.targets.checkpoints import STATUS, group_positions_of
+from trailgate.apply.targets.ddl import HELD, POSTGRESQL
+from trailgate.apply.targets.faults import fault_of_state
+from trailgate.apply.targets.target import (
+    GroupPosition,
+    Position,
+    RowRefusedError,
+    TablePosition,
+    ValuesRefusedError,
+    moved_on,
+)
+from trailgate.columnar.digits import to_hex
+from trailgate.errors import (
+    ApplyError,
+    DefinitionError,
+    OptionError,
+    StorageError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+    mask_logins,
+)
+
+Result = TypeVar("Result")
+STAGING: Final = "trailgate_staging"
+KEYS: Final = "trailgate_keys"
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('trailgate apply'), hashtext(%s))"
+# A host that has gone is noticed after a minute, and not after the hours that systems allow.
+USUAL: Final = MappingProxyType(
+    {
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 60_000,
+    }
+)
+FULL: Final = ("too many clients", "remaining connection slots", "too many connections")
+LOGINS: Final = 2  # times that a login is tried at a server that is up
+EVERY: Final = ""  # the table's name in the row of all tables
+FETCHED: Final = 50_000  # rows of one part of a scan
+REFUSALS: Final = MappingProxyType(
+    {
+        "22001": TOO_LONG,
+        "22003": TOO_LARGE,
+        "23502": NULL,
+        "23503": FOREIGN_KEY,
+        "23505": DUPLICATE,
+        "23514": CHECK,
+    }
+)  # by SQLSTATE
+_PRINTED: Final = frozenset({Rule.PRINTED, Rule.PRINTED_KEY})
+DIALECT: Final = sql.Dialect(
+    staged=_PRINTED,
+    read=_PRINTED | {Rule.JSON_VALUE, Rule.NUMBER, Rule.UUID},
+    # format() prints any type as COPY does, and a cast to text does not: it cuts off the blanks of a char, and prints inet with its mask.
+    printed="CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END",
+    override=" OVERRIDING SYSTEM VALUE",
+)
+# What values look like must not depend on settings of the server, the role or the environment (PGTZ, PGDATESTYLE).
+SETTINGS: Final = MappingProxyType(
+    {
+        "client_encoding": "UTF8",
+        "TimeZone": "UTC",
+        "DateStyle": "ISO, YMD",
+        "IntervalStyle": "postgres",
+        "extra_float_digits": "1",
+        "bytea_output": "hex",
+        "standard_conforming_strings": "on",
+    }
+)
+# For one transaction: a pool gives the next one another connection.
+SETTING: Final = (
+    "SELECT "
+    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())
+).encode()
+NO_TABLES: Final = MappingProxyType(
+    {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+)
+UNCONSTRAINED: Final = -1  # the modifier of a type without numbers in parentheses
+HEADER: Final = 4  # what is added to the numbers in a modifier
+MOST_DIGITS: Final = 38
+ENUM: Final = "e"  # pg_type.typtype
+ARROW_TYPES: Final = (
+    (pa.timestamp("us", "UTC"), "timestamp with time zone"),
+    *zip(reversed(HELD), reversed(POSTGRESQL.types), strict=True),
+)
+RULES_OF_TYPES: Final = MappingProxyType(
+    {
+        "uuid": Rule.UUID,
+        "jsonb": Rule.JSON_VALUE,
+        "citext": Rule.UNCASED,
+        **dict.fromkeys(
+            (
+                '"char"',
+                "bit",
+                "bit varying",
+                "cidr",
+                "inet",
+                "macaddr",
+                "name",
+                "oid",
+                "time without time zone",
+            ),
+            Rule.PRINTED_KEY,
+        ),
+    }
+)
+# A domain has the type that it is made of, which may be a domain too.
+COLUMNS: Final = """
+WITH RECURSIVE base AS (
+  SELECT a.attnum, a.atttypid AS type, a.atttypmod AS modifier FROM pg_attribute a
+  WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT b.attnum, t.typbasetype, t.typtypmod FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype = 'd'
+)
+SELECT a.attname, b.type::regtype::text, b.modifier, format_type(b.type, b.modifier), t.typtype::text, a.attidentity::text,
+  a.attgenerated::text, coalesce(c.collisdeterministic, true)
+FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd' JOIN pg_class r ON true
+JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = b.attnum LEFT JOIN pg_collation c ON c.oid = a.attcollation
+WHERE r.oid = %s ORDER BY a.attnum
+"""
+TRIGGERS_OF: Final = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled IN ('O', 'A') ORDER BY 1"
+TRIGGERS: Final = (
+    "The table has triggers ({}): let them leave sessions alone whose application_name begins with 'trailgate apply', "
+    "or disable them, ALTER TABLE ... DISABLE TRIGGER"
+)
+HAS_PLPGSQL: Final = (
+    "SELECT 1 FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')"
+)
+CASTING: Final = """
+CREATE OR REPLACE FUNCTION pg_temp.trailgate_cast(own text, OUT printed text, OUT state text, OUT problem text) LANGUAGE plpgsql AS $trailgate$
+BEGIN
+  printed := {};
+EXCEPTION WHEN others THEN
+  state := SQLSTATE;
+  problem := SQLERRM;
+END $trailgate$
+"""
+CASTS: Final = f"""
+SELECT own, (cast_).state, (cast_).problem FROM (
+  SELECT own, pg_temp.trailgate_cast(own) AS cast_ FROM (SELECT DISTINCT {{0}} AS own FROM {{1}} WHERE {{0}} IS NOT NULL) AS values_ OFFSET 0
+) AS tried WHERE (cast_).state IS NOT NULL LIMIT {sql.MOST_REFUSED}
+"""
+DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
+
+
+class TableTarget:
+    """The tables of a database."""
+
+    widens = True
+    commits_alone = False
+
+    def __init__(self, rest: str, group: str) -> None:
+        self._address, self._group = f"postgresql:{rest}", group
+        self._types: dict[str, dict[str, str]] = {}
+        self._triggers: dict[str, str] = {}  # the names of a table's triggers
+        self._connection = _connected(self._address, group)
+        self._is_locked = False
+        try:
+            self._make_checkpoint()
+            self._at = self.position(None)
+            self.release()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_checkpoint(self) -> None:
+        """Create the table of positions. A login that may not create one needs it to exist."""
+        if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
+            self._add_position_columns()
+            return
+        # Without the lock two runs that begin at the same time would both create it.
+        self._execute(LOCK, ["checkpoint"])
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
+            "digest text, reached text, known_columns text, PRIMARY KEY (grp, target))"
+        )
+        self._commit()
+
+    def _commit(self) -> None:
+        try:
+            self._connection.commit()
+        except psycopg.Error as error:
+            raise self._refusal(error, None) from None
+
+    def _lock(self) -> None:
+        """Let no other run of this group write until the transaction ends. Raises TargetConflictError if one has written since the last batch.
+
+        The lock ends with the transaction, so that it also works through a pool that gives each transaction another connection.
+        """
+        if self._is_locked:
+            return
+        self._execute(LOCK, [self._group])
+        if self.position(None) != self._at:
+            raise moved_on(self._group, self._shown)
+        self._is_locked = True
+
+    def _add_position_columns(self) -> None:
+        """Add the columns that a checkpoint table of an earlier version lacks. ALTER TABLE locks the table, so it is not run if none is missing."""
+        rows = self._execute(
+            f"SELECT attname FROM pg_attribute WHERE attrelid = '{sql.CHECKPOINT}'::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+        for name in sorted(set(sql.ADDED_COLUMNS) - {own for (own,) in rows}):
+            self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} text")
+            self._commit()
+
+    @property
+    def _shown(self) -> str:
+        return mask_logins(self._address)
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        """Return how far a table was applied, or with None how far all tables were."""
+        names = ", ".join(sql.POSITION_COLUMNS)
+        text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
+        is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
+        rows = self._execute(text, [self._group, _name(table)])
+        if is_first:  # a run that waits for operations would hold its transaction open
+            self.rollback()
+        return Position(*rows[0]) if rows else None
+
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied."""
+        text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = %s AND target <> '' ORDER BY 1"
+        return [TablePosition(*row) for row in self._execute(text, [self._group])]
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as it is in the database; None where there is none."""
+        found = self._named(*_parts(table))
+        if found is None:
+            return None
+        number, *name = found
+        rows = self._execute(COLUMNS, [number, number])
+        types = {one.name: _column_type(one) for one in map(_Attribute._make, rows)}
+        schema = pa.schema([(name, one.type) for name, one in types.items()])
+        held = table.as_held((name[0], name[1]), schema)
+        columns = tuple(
+            replace(
+                one,
+                number=_is_number(types[one.name].stored),
+                stored=types[one.name].stored,
+                computed=types[one.name].computed,
+                on_insert=types[one.name].on_insert,
+            )
+            for one in held.columns
+        )
+        held = replace(held, columns=columns).without_computed()
+        self._types[str(held)] = {name: one.staged for name, one in types.items()}
+        triggers = self._execute(TRIGGERS_OF, [number])
+        self._triggers[str(held)] = ", ".join(name for (name,) in triggers)
+        asked = sql.KNOWN_COLUMNS.format("%s", "%s")
+        for (known,) in self._execute(asked, [self._group, str(held)]):
+            sql.check_known_columns(table, held, known)
+        return sql.check_key_types(held)
+
+    def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
+        """Return the number, schema and name of a table: that of exactly this name, else the one whose name is equal without case.
+
+        Raises DefinitionError if there are several, or if it is a view.
+        """
+        rows = self._execute(
+            "SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE lower(n.nspname) = lower(%s) AND lower(c.relname) = lower(%s) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')",
+            [schema, name],
+        )
+        exact = [row for row in rows if row[1:3] == (schema, name)]
+        if len(exact or rows) > 1:
+            names = ", ".join(sorted(f"{row[1]}.{row[2]}" for row in rows))
+            problem = f"the target has several tables whose names differ in case alone: {names}"
+            hint = "MAP the table to one of them, with its name in quotes"
+            raise DefinitionError(problem, where=Where(table=f"{schema}.{name}"), hint=hint)
+        for number, *found, kind in exact or rows:
+            if kind in NO_TABLES:
+                raise sql.not_a_table(NO_TABLES[kind], ".".join(found))
+            return number, found[0], found[1]
+        return None
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created, with the types that its columns get."""
+        columns = []
+        for column in table.columns:
+            name, _, size = POSTGRESQL.type_of(column).partition("(")
+            stored = column.stored
+            if name == "numeric" and pa.types.is_string(column.type):
+                stored = StoredType(name, Rule.NUMBER)
+            elif name == "varchar":
+                stored = StoredType(f"{name}({size}", Rule.CHARACTERS, int(size.rstrip(")")))
+            elif name == "text":
+                stored = StoredType(name, Rule.CHARACTERS)
+            columns.append(replace(column, stored=stored))
+        return replace(table, columns=tuple(columns))
+
+    def _type(self, table: TargetTable, at: int) -> str:
+        """Return the type of a column in a staging table, which is the table's own where it was there."""
+        column = table.columns[at]
+        if column.stored is not None and column.stored.rule in DIALECT.staged:
+            return "text"
+        return self._types.get(str(table), {}).get(column.name) or POSTGRESQL.type_of(column)
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table with its key, and its schema."""
+        schema, _ = _parts(table)
+        text = POSTGRESQL.creation(table, _parts(table))
+        self._lock()
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
+        self._execute(text)
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns of a table, NULL in all rows."""
+        self._lock()
+        for column in table.columns:
+            if column.name in names:
+                self._execute(
+                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {POSTGRESQL.type_of(column)}"
+                )
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Give columns of integers eight bytes."""
+        self._lock()
+        for name in names:
+            alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
+            self._execute(alter, table=table)
+            self._types.get(str(table), {}).pop(name, None)
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        self._lock()
+        kinds = {f"c{at}": self._type(table, at) for at in table.key}
+        self._copy(KEYS, sql.key_columns(table, keys), kinds, table)
+        self._check_printed(table, KEYS, table.key)
+        columns = [table.columns[at] for at in table.key] if keys_alone else list(table.columns)
+        found = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
+        values = list(zip(*found, strict=True)) or [()] * len(columns)
+        arrays = [_array(own, column.type) for own, column in zip(values, columns, strict=True)]
+        rows = pa.table(arrays, names=[column.name for column in columns])
+        return sql.spelled_keys(table, rows)
+
+    def check_values(self, effects: Effects) -> None:
+        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        table = effects.nets.table
+        if any(one.stored is not None and one.stored.is_printed for one in table.columns):
+            self._stage(effects, sql.staging_rows(effects))
+            self.rollback()
+
+    def _stage(self, effects: Effects, rows: pa.Table) -> None:
+        """Copy effects to a temporary table, and check the values of types that PostgreSQL prints."""
+        table, columns = effects.nets.table, range(len(effects.nets.table.columns))
+        kinds = {f"c{at}": self._type(table, at) for at in columns}
+        kinds |= {f"m{at}": "boolean" for at in columns} | {"x": "bigint", "e": "integer"}
+        self._copy(STAGING, rows, kinds, table)
+        self._check_printed(table, STAGING, columns)
+
+    def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
+        """Raise ValuesRefusedError for staged values that PostgreSQL does not take, or prints in another way than the trail."""
+        for at in columns:
+            for column, text in DIALECT.printed_values(table, staging, [at]):
+                self._execute(f"SAVEPOINT {STAGING}")
+                try:
+                    with sql.refusing_values(column):
+                        rows = self._execute(text, table=table)
+                except RowRefusedError as error:
+                    self._execute(f"ROLLBACK TO SAVEPOINT {STAGING}")
+                    raise self._refused_casts(table, staging, at, error) from None
+                if rows:
+                    raise sql.refused_values(table, column, rows)
+
+    def _refused_casts(
+        self, table: TargetTable, staging: str, at: int, first: RowRefusedError
+    ) -> RowRefusedError:
+        """Return the error of all staged values of a column that PostgreSQL does not cast, if it can find them by one statement, else that of the first one.
+
+        A statement ends at its first error, which only a function in PL/pgSQL catches. It goes with the transaction, which is rolled back after this error.
+        """
+        column = table.columns[at]
+        assert column.stored is not None
+        if not self._execute(HAS_PLPGSQL):
+            return first
+        printed = DIALECT.printed.format(f"CAST(own AS {column.stored.name})")
+        self._execute(CASTING.format(printed))
+        errors: dict[str, RowRefusedError] = {}
+        for own, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
+            text = mask_logins(" ".join(problem.split()))
+            error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
+            errors[own] = error.numbered(REFUSALS.get(state, ()))
+        if not errors:
+            return first
+        found = ValuesRefusedError(first.problem, where=first.where)
+        found.errors = errors
+        return found.numbered(first.numbers)
+
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows, which are fetched in parts."""
+        names = DIALECT.select_list(table.columns)
+        cursor = self._connection.cursor(name="trailgate_scan")
+        self._try(
+            lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()), table
+        )
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            while found := self._try(lambda: cursor.fetchmany(FETCHED), table):
+                columns = zip(*found, strict=True)
+                arrays = [
+                    _array(own, column.type)
+                    for own, column in zip(columns, table.columns, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+            cursor.close()
+
+        return pa.RecordBatchReader.from_batches(table.schema, batches())
+
+    def write(self, effects: Effects, at: Position) -> None:
+        """Write the effects on one table."""
+        self._lock()
+        table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
+        self._execute("SET CONSTRAINTS ALL DEFERRED")
+        if closing := sql.closing_statement(effects):
+            self._change(closing, table)
+        self._stage(effects, rows)
+        for text, expected in sql.statements(effects, rows, STAGING, DIALECT):
+            changed = self._change(text, table)
+            if changed != expected >= 0:
+                raise sql.changed_meanwhile(table, expected, changed)
+        for column, text in DIALECT.computed_values(table, STAGING):
+            for own, theirs in self._execute(text, table=table):
+                raise sql.changed_value(table, column, own, theirs)
+        if (triggers := self._triggers.get(str(table))) and table.key:
+            self._check_stored(table, triggers)
+        self._note(table, at)
+
+    def _check_stored(self, table: TargetTable, triggers: str) -> None:
+        """Raise RowRefusedError if triggers made other values of what was written."""
+        columns, text = DIALECT.stored_values(table, STAGING)
+        for *values, is_there in self._execute(text, table=table):
+            hint = TRIGGERS.format(triggers)
+            where = Where(source=self._shown, table=str(table))
+            if not is_there:
+                raise RowRefusedError(
+                    "a row is not there after it was written", where=where, hint=hint
+                )
+            for column, own, theirs in zip(columns, values[::2], values[1::2], strict=True):
+                if own != theirs:
+                    problem = f"the trail has {own!r}, and the target stored {theirs!r}"
+                    place = replace(where, field=column.name)
+                    raise RowRefusedError(problem, where=place, hint=hint)
+
+    def commit(self, at: Position) -> None:
+        """Make what was written since the last commit last, and with it the position."""
+        self._lock()
+        self._note(None, at)
+        self._commit()  # if the connection is lost here, only the position states whether the batch was committed
+        self._at, self._is_locked = at, False
+
+    def rollback(self) -> None:
+        """Forget what was written since the last commit."""
+        self._is_locked = False
+        with suppress(psycopg.Error):  # of a lost connection the server rolls back by itself
+            self._connection.rollback()
+
+    def release(self) -> None:
+        """End the transaction, which a run that waits would hold open."""
+        self.rollback()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _note(self, table: TargetTable | None, at: Position) -> None:
+        names = (*sql.POSITION_COLUMNS, "known_columns")
+        position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
+        self._change(
+            f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
+            f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
+            table,
+            [self._group, _name(table), *position, sql.known_columns(table)],
+        )
+
+    def _copy(
+        self, staging: str, rows: pa.Table, kinds: dict[str, str], table: TargetTable | None = None
+    ) -> None:
+        """Copy rows to a temporary table of these types."""
+        columns = ", ".join(f"{name} {kinds[name]}" for name in rows.schema.names)
+        self._execute(f"DROP TABLE IF EXISTS pg_temp.{staging}")
+        self._execute(f"CREATE TEMPORARY TABLE {staging} ({columns}) ON COMMIT DROP")
+        text = io.BytesIO()
+        pyarrow.csv.write_csv(
+            pa.table([_as_text(one) for one in rows.columns], names=rows.schema.names),
+            text,
+            pyarrow.csv.WriteOptions(include_header=False),
+        )
+        statement = psycopg_sql.SQL(f"COPY {staging} FROM STDIN WITH (FORMAT csv)")
+
+        def copy() -> None:
+            with self._connection.cursor() as cursor, cursor.copy(statement) as copied:
+                copied.write(text.getbuffer())
+
+        self._try(copy, table)
+
+    def _change(
+        self, text: str, table: TargetTable | None = None, values: list[Any] | None = None
+    ) -> int:
+        """Return how many rows a statement changed."""
+        return self._try(lambda: self._connection.execute(text.encode(), values).rowcount, table)
+
+    def _execute(
+        self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
+    ) -> list[Any]:
+        """Return the rows of a statement; none of one that has none."""
+
+        def rows() -> list[Any]:
+            cursor = self._connection.execute(text.encode(), values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+        return self._try(rows, table)
+
+    def _try(self, act: Callable[[], Result], table: TargetTable | None = None) -> Result:
+        """Return what the connection returns; its errors are ours. The first act of a transaction sets ``SETTINGS`` for it."""
+        try:
+            if self._connection.info.transaction_status is TransactionStatus.IDLE:
+                self._connection.execute(SETTING)
+            return act()
+        except psycopg.Error as error:
+            raise self._refusal(error, table) from None
+
+    def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
+        name = None if table is None else str(table)
+        where = Where(source=self._shown, table=name, field=_column_of(error, table))
+        fault = fault_of_state(error.sqlstate or "")
+        if error.sqlstate is None and self._connection.closed:
+            fault = TargetUnavailableError
+        if fault is not None:
+            return fault(f"PostgreSQL refuses: {_line(error)}", where=where)
+        hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
+        is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
+        kind = RowRefusedError if is_of_row else ApplyError
+        numbers = REFUSALS.get(error.sqlstate or "", ())
+        detail = mask_logins(error.diag.message_detail or "").strip()
+        problem = f"PostgreSQL refuses: {_line(error)}" + (f". {detail}" if detail else "")
+        refusal = kind(problem.rstrip("."), where=where, hint=hint)
+        return refusal.numbered(numbers)
+
+
+def _connected(address: str, group: str) -> psycopg.Connection[Any]:
+    """Return a connection. Raises TargetUnavailableError if the server does not answer, or not yet, and StorageError if it refuses the login."""
+    where = Where(source=mask_logins(address))
+    try:
+        usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
+        stated: dict[str, Any] = conninfo_to_dict(address)
+        if "PGCONNECT_TIMEOUT" in os.environ:
+            stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
+        login = make_conninfo(**{**usual, **stated})
+        for _ in range(LOGINS):
+            try:
+                return _set(psycopg.connect(login))
+            except psycopg.OperationalError as error:
+                text = _line(error)
+            # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
+            # and refuses this one will do so again, unless it has no more connections to give. A server that was starting up
+            # may be up at the ping, so the login is tried once more then.
+            # A ping blocks the whole process, so it needs the timeout of the login.
+            is_up = PGconn.ping(login.encode()) == Ping.OK
+            if not is_up or "FATAL" not in text or any(one in text for one in FULL):
+                raise TargetUnavailableError(text, where=where)
+    except psycopg.Error as error:
+        raise StorageError(_line(error), where=where) from None
+    raise StorageError(text, where=where)
+
+
+def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Return a connection with our settings."""
+    for name, value in SETTINGS.items():
+        connection.execute(f"SET {name} = '{value}'".encode())
+    connection.commit()
+    return connection
+
+
+def group_positions(rest: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables of a database."""
+    address = f"postgresql:{rest}"
+    with closing(_connected(address, "--status")) as connection:
+        try:
+            found = connection.execute(STATUS.encode())
+            names = [column.name for column in found.description or ()]
+            return group_positions_of(names, found.fetchall())
+        except psycopg.errors.UndefinedTable:
+            return []
+        except psycopg.Error as error:
+            raise StorageError(_line(error), where=Where(source=mask_logins(address))) from None
+
+
+def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
+    """Return the column that an error is about: the one that it names, or the one that COPY was reading."""
+    found = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
+    if found is None or table is None:
+        return error.diag.column_name
+    columns = range(len(table.columns)) if STAGING in found[0] else table.key
+    return table.columns[int(found[1])].name if int(found[1]) in columns else None
+
+
+class _Attribute(NamedTuple):
+    """A row of ``COLUMNS``."""
+
+    name: str
+    base: str  # a domain's own type
+    modifier: int
+    written: str  # the type with its numbers in parentheses
+    kind: str  # pg_type.typtype
+    identity: str
+    generated: str
+    is_cased: bool
+
+
+class _ColumnType(NamedTuple):
+    """How values of a column are compared and written, the type that they have in a staging table, and who makes them."""
+
+    type: pa.DataType
+    stored: StoredType | None
+    staged: str
+    computed: bool
+    on_insert: bool
+
+
+def _column_type(one: _Attribute) -> _ColumnType:
+    kind, stored = _types_of(one)
+    return _ColumnType(kind, stored, one.written, bool(one.generated), one.identity == "a")
+
+
+def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
+    """Return the Arrow type of a column, and what its own type keeps beside that; text for all that has no Arrow type."""
+    size = one.modifier
+    if one.base == "numeric":
+        return _numeric(one)
+    arrow = next((kind for kind, own in ARROW_TYPES if own == one.base), None)
+    if arrow is not None:
+        rounded = pa.types.is_timestamp(arrow) and size != UNCONSTRAINED
+        return arrow, StoredType(one.written, Rule.FRACTION, size) if rounded else None
+    if one.base in ("text", "character varying") and one.is_cased:
+        most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
+        return pa.string(), StoredType(one.written, Rule.CHARACTERS, most)
+    if one.base == "character" and one.is_cased:
+        most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
+        return pa.string(), StoredType(one.written, Rule.PADDED, most)
+    rule = RULES_OF_TYPES.get(one.base, Rule.PRINTED_KEY if one.kind == ENUM else Rule.PRINTED)
+    most = UNCONSTRAINED
+    if one.base in ("text", "character varying", "character"):
+        rule = Rule.UNCASED
+    if one.base == "character varying" and size != UNCONSTRAINED:
+        most = size - HEADER
+    return pa.string(), StoredType(one.written, rule, most)
+
+
+def _numeric(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
+    """Return the types of a numeric: a decimal if Arrow has one with these digits."""
+    if one.modifier == UNCONSTRAINED:
+        return pa.string(), StoredType(one.written, Rule.NUMBER)
+    digits = one.modifier - HEADER
+    # PostgreSQL 15: the scale has 11 bits, and may be negative or more than the digits.
+    size, scale = digits >> 16 & 0xFFFF, ((digits & 0x7FF) ^ 0x400) - 0x400
+    if size <= MOST_DIGITS and 0 <= scale <= size:
+        return pa.decimal128(size, scale), None
+    return pa.string(), StoredType(one.written, Rule.NUMBER, size, scale)
+
+
+def _is_number(stored: StoredType | None) -> bool:
+    return stored is not None and stored.rule is Rule.NUMBER
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as Arrow writes it to CSV: bytes as PostgreSQL reads them."""
+    if not pa.types.is_binary(column.type):
+        return column
+    chunks = [pa.compute.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_string(kind):
+        return pa.array([None if one is None else str(one) for one in values], kind)
+    return pa.array(values, kind)
+
+
+def _parts(table: TargetTable) -> tuple[str, str]:
+    """Return the schema and the name of a table; one without a schema is in ``public``."""
+    if len(table.name) == 1:
+        return "public", table.name[0]
+    if len(table.name) == 2:
+        return table.name[0], table.name[1]
+    hint = "MAP it to SCHEMA.TABLE"
+    raise OptionError(f"a database of PostgreSQL has no catalogs, and {table} names one", hint=hint)
+
+
+def _quoted(table: TargetTable) -> str:
+    return sql.quoted(*_parts(table))
+
+
+def _name(table: TargetTable | None) -> str:
+    return EVERY if table is None else str(table)
+
+
+def _line(error: Exception) -> str:
+    return mask_logins(" ".join(str(error).partition("\n")[0].split()))
+
+
+def table_rows(_: str) -> pa.RecordBatchReader:
+    """Refuse to read a table: PostgreSQL answers queries by itself."""
+    raise OptionError("trailgate sql does not read PostgreSQL", hint="Use psql")

@@ -1,0 +1,107 @@
+"""Apply what a live capture (``trailgate capture --apply``) has published, between its batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trailgate.apply.commands.follow import PAUSE, labels_of, lag_bytes
+from trailgate.apply.commands.output import print_batch
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.retries import LOG, Retries
+from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.cli.live import LiveOutput
+from trailgate.errors import TargetUnavailableError
+from trailgate.storage.files.trail_files import find_begun_trail
+from trailgate.terminal.live_view import log_to_stderr
+
+
+class AppliedBeside:
+    """Apply what a live capture publishes, at most every ``PAUSE`` seconds.
+
+    The capture continues if the target does not work.
+    """
+
+    def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
+        self._trail, self._to, self._output = trail, to, output
+        self._run: ApplyRun | None = None
+        self._due, self._waits = time.monotonic(), False
+        self._retries = Retries(lasting=True)
+        self._labels = labels_of(trail, to, ApplyOptions().group)
+        self.statistics = ApplyStatistics()
+
+    def published(self, new: bool) -> None:
+        """Apply published operations if the pause is over.
+
+        ``new`` is whether there are any since the last call.
+        """
+        # Remember that there are new operations until the pause is over.
+        self._waits |= new
+        if not self._waits or time.monotonic() < max(self._due, self._retries.due):
+            return
+        try:
+            self._apply()
+        except TargetUnavailableError as error:
+            self._retries.failed(error)
+        else:
+            self._retries.answered()
+        self._measure()
+
+    def finish(self) -> None:
+        """Apply everything captured.
+
+        Raises TargetUnavailableError if the target does not work now.
+        """
+        try:
+            self._apply()
+            if self._run is not None and self._run.notices and not self._output.is_viewed:
+                notices = ApplyReport(notices=self._run.notices)
+                print_batch(notices, {}, as_json=self._output.as_json)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the target."""
+        if self._run is not None:
+            self._run.close()
+
+    def text(self) -> str:
+        """Return the metrics of applying."""
+        return as_text(self.statistics, self._labels)
+
+    def _apply(self) -> None:
+        if self._run is None:
+            # There is no trail as long as all messages are bad or belong to an open transaction.
+            if find_begun_trail(self._trail) is None:
+                return
+            # Retries.none(): the capture must not wait for the target. A failure is retried by a
+            # later call of ``published``.
+            self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
+        for report in self._run.batches():
+            self.statistics = self.statistics.with_batch(report)
+            if not self._output.is_viewed:
+                print_batch(report, self._retries.faults, as_json=self._output.as_json)
+        self._run.release()
+        self._due, self._waits = time.monotonic() + PAUSE, False
+
+    def _measure(self) -> None:
+        self.statistics = self.statistics.with_target(self._retries)
+        if self._output.metrics is not None and self._run is not None:
+            self.statistics = self.statistics.with_lag(lag_bytes(self._run), self._run.position)
+
+
+@contextmanager
+def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
+    """Yield an ``AppliedBeside`` for a live capture; at the end, apply all captured operations."""
+    log_to_stderr(LOG)
+    beside = AppliedBeside(trail, to, output)
+    try:
+        yield beside
+        beside.finish()
+    except BaseException:
+        beside.statistics = beside.statistics.failed()
+        beside.close()
+        raise

@@ -1,0 +1,1 @@
+"""SQL over trails and the tables that they were applied to."""

@@ -1,0 +1,148 @@
+"""``trailgate sql``: run SELECT statements over trails, once or at a prompt."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.terminal.options import (
+    DefinitionsFile,
+    Format,
+    Limit,
+    RowFormat,
+    RowsFile,
+    Wide,
+    takes,
+)
+
+ROWS: Final = 100  # rows of a table by default
+HISTORY: Final = "~/.trailgate_sql_history"
+BANNER: Final = "SELECT statements over trails, each ended by ;  Leave with \\q or Ctrl-D."
+ENDS: Final = frozenset({"\\q", "exit", "quit"})
+# A string, a quoted name, a comment (each of which may still be open), a semicolon, or other text.
+TOKENS: Final = re.compile(
+    r"""'(?:[^']|'')*(?:'|\Z)|"[^"]*(?:"|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|;|[^;'"/-]+|.""", re.DOTALL
+)
+EXAMPLES: Final = (
+    "trailgate sql \"SELECT op_type, count(*) FROM 'dirdat/ot' GROUP BY 1\"",
+    "trailgate sql \"SELECT * FROM 'dirdat/ot:HR.JOBS'\" --to jobs.csv",
+    "trailgate sql - < report.sql",
+)
+
+
+@takes
+def command(
+    statement: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SELECT",
+            help="The statement, such as SELECT count(*) FROM 'dirdat/ot'. 'dirdat/ot:HR.JOBS' is one table of the trail, with its own columns. "
+            "- reads statements from standard input; without one, a terminal gets a prompt.",
+        ),
+    ] = None,
+    *,
+    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+    to: RowsFile = None,
+    definitions: DefinitionsFile = None,
+    limit: Limit = None,
+    wide: Wide = False,
+) -> None:
+    """Print the result of SELECT statements over trails. DuckDB runs them."""
+    from trailgate.terminal.files import check_target
+    from trailgate.terminal.standard_input import STANDARD, standard_input
+
+    output = _Output(format, to, definitions, limit, wide)
+    if to is not None:
+        check_target(to, format)  # before anything is read
+    if statement == STANDARD:
+        statements, last = split_statements(_decode(standard_input().read()))
+        statements += [last.strip()] if last.strip() else []
+        if not statements:
+            raise OptionError("standard input has no statement")
+        if to is not None and len(statements) != 1:
+            raise OptionError(f"--to takes the rows of one statement, not of {len(statements)}")
+        for one in statements:
+            output.answer(one)
+    elif statement is not None:
+        output.answer(statement)
+    elif sys.stdin is not None and sys.stdin.isatty():
+        _converse(output)
+    else:
+        hint = "- reads statements from standard input"
+        raise OptionError("a SELECT statement is missing", hint=hint)
+
+
+def _decode(text: bytes) -> str:
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"standard input is not UTF-8: byte {error.start} is 0x{text[error.start]:02x}"
+        raise OptionError(problem) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Where and how the rows of a statement are printed or written."""
+
+    format: Format
+    to: str | None
+    definitions: str | None
+    limit: int | None
+    wide: bool
+
+    def answer(self, statement: str) -> None:
+        """Run a statement, and print or write its rows."""
+        from trailgate.sql.job import query
+        from trailgate.terminal.files import write_and_count
+        from trailgate.terminal.rows import RowForm, print_batches
+
+        rows = query(statement, definitions=self.definitions)
+        if self.to is not None:
+            write_and_count(self.to, rows, self.limit)
+            return
+        names = rows.schema.names
+        form = RowForm.of_columns(names, ROWS)
+        print_batches(rows, names, form, format=self.format, limit=self.limit, wide=self.wide)
+
+
+def split_statements(text: str) -> tuple[list[str], str]:
+    """Split a text into the statements that end with a semicolon, and the rest after the last of them.
+
+    ``"SELECT 1; SELECT ';"`` gives the statement ``SELECT 1`` and the rest ``SELECT ';``, because
+    the second semicolon is inside an open string.
+    """
+    statements, pending = [], ""
+    # Comments are dropped, because a semicolon in a comment does not end a statement.
+    for token in TOKENS.findall(text):
+        if token == ";":  # noqa: S105  no password
+            statements.append(pending)
+            pending = ""
+        elif not token.startswith(("--", "/*")):
+            pending += token
+    return [one.strip() for one in statements if one.strip()], pending.lstrip()
+
+
+def _converse(output: _Output) -> None:
+    """Answer the statements typed at a terminal. An error ends only the statement."""
+    from trailgate.terminal.typed_lines import typed_lines
+
+    print(BANNER)
+    pending = ""
+    for line in typed_lines(HISTORY, lambda: "  ...> " if pending else "trail> "):  # noqa: B023  asked before each line
+        if not pending and line.strip().rstrip(";").lower() in ENDS:
+            return
+        if not line.strip():
+            pending = ""  # Ctrl-C, or an empty line, drops what was typed
+        statements, pending = split_statements(f"{pending}{line}\n")
+        for statement in statements:
+            try:
+                output.answer(statement)
+            except TrailgateError as error:
+                print(f"error: {error}", file=sys.stderr)
+            except KeyboardInterrupt:
+                print("interrupted", file=sys.stderr)

@@ -1,0 +1,265 @@
+"""Query trails with SQL. DuckDB runs the query.
+
+A quoted name after FROM is a trail (``'dirdat/ot'``), one table of it (``'dirdat/ot:HR.JOBS'``), or
+a table that changes were applied to (``'delta:lake/hr/jobs'``). DuckDB parses the statement first;
+the names in its syntax tree are registered as relations that produce Arrow batches, and all other
+names are left to DuckDB. Extensions are disabled, so that no query uses the network.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from threading import Event, Lock, Thread
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trailgate.apply.targets.target import is_target, table_rows
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.options import check_arguments
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.trails import read_trail
+
+ROWS: Final = 16_384  # rows in a batch of the result
+# DuckDB loads extensions when a statement needs one, for example sqlite_scanner for sqlite_scan(). It
+# would download them, and an installed one such as httpfs can use the network too.
+CLOSED_NETWORK: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+NO_EXTENSIONS: Final = "DuckDB's extensions are not used here, so that no query uses the network"
+INTERRUPT_EVERY: Final = 0.05  # seconds
+NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
+OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
+
+
+@check_arguments
+def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchReader:
+    """Run a SELECT statement, and return a reader of its result.
+
+    ``FROM 'dirdat/ot'`` selects from the operations of a trail, and ``FROM 'dirdat/ot:HR.JOBS'``
+    from those of a table, with columns in their types. A prefix may be an address in a store.
+    ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that changes
+    were applied to. Everything else is DuckDB's: its functions, and Parquet, CSV and JSON files. A
+    trail is read each time that the statement names it. ``definitions`` apply to all trails, as in
+    ``read_trail``.
+
+    Raises OptionError if the statement is not a SELECT or DuckDB refuses it, and TrailgateError if
+    a trail cannot be read.
+    """
+    return answer(sql, partial(_rows_named, definitions=definitions))
+
+
+class Cancellation:
+    """Cancels a query from another thread."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._lock = Lock()
+        self._asked, self._ended = Event(), Event()
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the query, or prevent its start.
+
+        It raises OptionError with the first reason given.
+        """
+        with self._lock:
+            self.reason = self.reason or reason
+        self._asked.set()
+
+    def check(self) -> None:
+        """Raise OptionError if the query was cancelled."""
+        if self._asked.is_set():
+            raise OptionError(self.reason)
+
+    def watch(self, connection: Any) -> None:
+        """Interrupt a connection's statement when the query is cancelled."""
+        Thread(target=self._interrupt, args=(connection,), daemon=True).start()
+
+    def end(self) -> None:
+        """Stop watching. After that the connection can be closed."""
+        with self._lock:
+            self._ended.set()
+        self._asked.set()
+
+    def _interrupt(self, connection: Any) -> None:
+        self._asked.wait()
+        # Interrupt repeatedly, because DuckDB forgets an interrupt between two steps of a query.
+        while not self._ended.is_set():
+            with self._lock:
+                if not self._ended.is_set():
+                    connection.interrupt()
+            self._ended.wait(INTERRUPT_EVERY)
+
+
+def answer(
+    sql: str,
+    find: Callable[[str], Rows | None],
+    *,
+    closed: bool = False,
+    cancellation: Cancellation | None = None,
+) -> pa.RecordBatchReader:
+    """Run a SELECT statement, and return a reader of its result.
+
+    ``find`` returns the rows for a name, or None for names that DuckDB knows. With ``closed``
+    DuckDB may not read any file. Raises the errors of ``query``, and OptionError if the query is
+    cancelled.
+    """
+    import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
+
+    connection, named = duckdb.connect(config=CLOSED_NETWORK), list[Rows]()
+    missing: dict[str, TrailgateError] = {}
+    if cancellation is not None:
+        cancellation.watch(connection)
+    else:
+        cancellation = Cancellation()
+    try:
+        cancellation.check()
+        # DuckDB's syntax tree gives the names, so names in strings and comments do not count.
+        for name in dict.fromkeys(_relations(_tree(connection, sql))):
+            try:
+                rows = find(name)
+            except StorageError as error:  # the name may be a file that DuckDB can read
+                missing[name] = error
+                continue
+            if rows is not None:
+                named.append(rows)
+                connection.register(name, rows)
+        if closed:
+            connection.execute("SET enable_external_access = false")
+        reader = connection.sql(sql).to_arrow_reader(ROWS)
+    except duckdb.Error as error:
+        _close(connection, cancellation)
+        raise _problem(error, named, cancellation, missing) from None
+    except BaseException:
+        _close(connection, cancellation)
+        raise
+    batches = _batches(connection, reader, named, cancellation)
+    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _close(connection: Any, cancellation: Cancellation) -> None:
+    cancellation.end()
+    connection.close()
+
+
+class Rows:
+    """Rows that DuckDB reads wherever a statement names them (Arrow's PyCapsule interface).
+
+    ``read`` is called for each reading.
+    """
+
+    def __init__(self, read: Callable[[], pa.RecordBatchReader]) -> None:
+        self._read = read
+        self.error: TrailgateError | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        try:
+            rows = self._read()
+        except TrailgateError as error:
+            self.error = error
+            raise
+        noted = pa.RecordBatchReader.from_batches(rows.schema, self._note(rows))
+        return noted.__arrow_c_stream__(requested_schema)
+
+    def _note(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Yield rows, and keep an error, because DuckDB passes on only its text."""
+        try:
+            yield from rows
+        except TrailgateError as error:
+            self.error = error
+            raise
+
+
+def _tree(connection: Any, sql: str) -> dict[str, Any]:
+    """Return the syntax tree of a SELECT statement, as DuckDB serializes it."""
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    tree: dict[str, Any] = json.loads(text)
+    if tree.get("error"):
+        problem = "the statement is not a SELECT"
+        if tree.get("error_type") != "not implemented":
+            problem = f"the statement cannot be understood: {tree.get('error_message', '')}"
+        raise OptionError(problem, hint=OTHERS)
+    if len(tree["statements"]) != 1:
+        raise OptionError(f"only one statement is run at a time, not {len(tree['statements'])}")
+    return tree
+
+
+def _relations(tree: object) -> Iterator[str]:
+    """Yield the names of relations that are not qualified by a schema."""
+    if isinstance(tree, dict):
+        if tree.get("type") == "BASE_TABLE" and not tree.get("schema_name"):
+            yield str(tree["table_name"])
+        for below in tree.values():
+            yield from _relations(below)
+    elif isinstance(tree, list):
+        for below in tree:
+            yield from _relations(below)
+
+
+def _rows_named(name: str, definitions: Address | None) -> Rows | None:
+    """Return the rows for a name: a trail, a table of it, or a target's table.
+
+    Raises StorageError if there is no such trail.
+    """
+    if is_target(name):
+        return Rows(partial(table_rows, name))
+    prefix, colon, table = name.rpartition(":")
+    # The colon separates a table only if no / or @ follows it, as in an address.
+    named = bool(colon) and not {"/", "@"} & {*table}
+    trail = find_trail(prefix if named else name, definitions)
+    if named:
+        find_table(trail, table)  # raises DefinitionError for an unknown table
+    return Rows(partial(read_trail, trail, table=table if named else None))
+
+
+def _batches(
+    connection: Any,
+    reader: pa.RecordBatchReader,
+    trails: Sequence[Rows],
+    cancellation: Cancellation,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the result, and keep the connection open meanwhile."""
+    try:
+        for batch in reader:
+            cancellation.check()
+            yield batch
+    except (pa.ArrowException, OSError, RuntimeError) as error:
+        raise _problem(error, trails, cancellation) from None
+    finally:
+        _close(connection, cancellation)
+
+
+NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
+
+
+def _problem(
+    error: Exception,
+    trails: Sequence[Rows],
+    cancellation: Cancellation,
+    missing: Mapping[str, TrailgateError] = NONE_MISSING,
+) -> TrailgateError:
+    """Return the error of a trail that could not be read or found, or else DuckDB's error in one line."""
+    if cancellation.reason:
+        return OptionError(cancellation.reason)
+    of_trail = next((one.error for one in trails if one.error is not None), None)
+    if of_trail is not None:
+        return of_trail
+    line = " ".join(str(error).partition("\n")[0].split()).rstrip("!.")
+    not_found = next((one for name, one in missing.items() if f" {name} " in f"{line} "), None)
+    if not_found is not None and "does not exist" in line:
+        hint = f"DuckDB knows no table or file of this name either. {OTHERS}"
+        return StorageError(not_found.problem, where=not_found.where, hint=hint)
+    unmatched = NO_FILES.search(line)
+    if unmatched is not None:
+        name = unmatched[1]
+        problem = "no file matches the pattern" if set("*?[") & set(name) else "no such file"
+        return OptionError(problem, where=Where(source=name), hint=OTHERS)
+    hint = OTHERS if "does not exist" in line else NO_EXTENSIONS if " extension" in line else ""
+    return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

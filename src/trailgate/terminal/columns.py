@@ -1,0 +1,451 @@
+"""Turn whole record batches into lines of a table, of JSON or of CSV.
+
+The result is the same as formatting row by row (``rows``, ``trail_output``), but it is built with
+Arrow's string functions on columns, which is much faster. Strings, times, integers, and lists and
+maps of strings are converted as columns; other types value by value.
+
+Some rows of a table need the slower code: those with a cell longer than a line, with control
+characters, or with characters whose width on a terminal is not known (see ``NARROW`` and
+``DOUBLE``). Their text is null here, and ``RowLayout.lines`` formats them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
+from trailgate.columnar.maps import map_entries
+from trailgate.columnar.rows import octets
+from trailgate.terminal.layout import GAP
+
+# Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
+# those that take two: kana, CJK, Hangul, full-width forms.
+NARROW: Final = r"\x{A1}-\x{AC}\x{AE}-\x{2AF}\x{391}-\x{3A1}\x{3B1}-\x{3C9}\x{400}-\x{482}"
+DOUBLE: Final = (
+    r"\x{3041}-\x{3096}\x{30A1}-\x{30FA}\x{4E00}-\x{9FA5}\x{AC00}-\x{D7A3}\x{FF01}-\x{FF5E}"
+)
+MEASURED: Final = rf"^[ -~{NARROW}{DOUBLE}]*$"
+
+
+EMPTY, BESIDE, BELOW = (
+    0,
+    1,
+    2,
+)  # what follows a head: nothing, data in the same line, or data in the lines below
+NULL: Final = "NULL"
+ARROW: Final = " -> "  # between the value before and the one after
+ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
+QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
+
+
+class RowParts(NamedTuple):
+    """The rows of a table in columns: the cells of their heads, and the parts of their data.
+
+    ``head`` has one array per cell. The parts of row i are ``parts[starts[i]:starts[i + 1]]``.
+    """
+
+    head: Sequence[pa.Array]
+    parts: pa.Array
+    starts: Longs
+
+
+def sizes_of(strings: pa.Array) -> Longs:
+    """Return the width of each text in columns of a terminal, or -1 if it is not known."""
+    _, bounds, data = strings.buffers()
+    ends = np.frombuffer(bounds, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    sizes = np.empty(len(strings), np.int64)
+    if measure_ascii(octets(data or b""), ends, sizes):
+        # Measure strings that are not ASCII by regular expressions: each double character counts
+        # twice
+        others = np.flatnonzero(sizes < 0)
+        texts = strings.take(pa.array(others))
+        doubles = pc.count_substring_regex(texts, f"[{DOUBLE}]").to_numpy()
+        known = _mask(pc.match_substring_regex(texts, MEASURED))
+        sizes[others] = np.where(known, pc.utf8_length(texts).to_numpy() + doubles, -1)
+    return sizes
+
+
+def laid_out(
+    rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, beside: bool
+) -> pa.Array:
+    """Return the text of each row without the last line break, or null if it must be formatted by itself.
+
+    ``widths`` are the columns of the head. The data start ``beside`` the head or in the line below
+    it, and continuation lines are indented. Without a ``width`` each row is one line.
+    """
+    count = len(rows.starts) - 1
+    sizes, cells = sizes_of(rows.parts), [sizes_of(cell) for cell in rows.head]
+    # ``fits`` marks the rows that can be formatted here. ``before`` holds a separator for each part
+    # (an index into the list of separators below), ``ends_line`` the last parts of lines.
+    fits = np.ones(count, np.uint8)
+    before, ends_line = np.ones(len(sizes), np.uint8), np.zeros(len(sizes), np.uint8)
+    if width is None:
+        # a row does not fit if the width of any of its parts is unknown
+        fits[np.repeat(np.arange(count), np.diff(rows.starts))[sizes < 0]] = 0
+    else:
+        flow_strings(sizes, rows.starts, width, indent, before, ends_line, fits)
+    # ``in_columns`` marks the rows whose cells all fit their columns
+    in_columns = np.ones(count, bool)
+    for size, most in zip(cells, widths, strict=True):
+        fits &= size >= 0
+        in_columns &= (size <= most) | (width is None)
+    padded = zip(rows.head, cells, widths, strict=True)
+    head = pc.binary_join_element_wise(*(_pad(*cell) for cell in padded), GAP)
+    parts, lengths = rows.parts, np.diff(rows.starts)
+    # ``after`` is what follows the head of each row: EMPTY, BESIDE or BELOW
+    after = np.where(lengths == 0, EMPTY, BELOW)
+    if width is not None and beside:
+        # Trim blanks at the ends of first lines.
+        ends_line &= np.repeat(in_columns, lengths)
+        parts = pc.if_else(_bools(ends_line), pc.utf8_rtrim(parts, " "), parts)
+        after[in_columns & (lengths > 0)] = BESIDE
+    if width is not None:
+        head = pc.if_else(pa.array(after == BESIDE), head, pc.utf8_rtrim(head, " "))
+        if not in_columns.all():
+            # A head with a cell wider than its column is printed without alignment, on its own
+            # line.
+            bare = _without_blanks(rows.head)
+            fits &= in_columns | (sizes_of(bare) <= width)
+            head = pc.if_else(pa.array(in_columns), head, bare)
+        between = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(after))
+        head = pc.binary_join_element_wise(head, between, "")
+    # ``before`` of a part selects a separator: 0 nothing, 1 a gap, 2 a line break.
+    separators = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(before))
+    pieces = pc.binary_join_element_wise(separators, parts, "")
+    lists = pa.ListArray.from_arrays(pa.array(rows.starts.astype(np.int32)), pieces)
+    strings = pc.binary_join_element_wise(head, pc.binary_join(lists, ""), "")
+    if width is None:
+        strings = pc.utf8_rtrim(strings, " ")
+    return pc.if_else(_bools(fits), strings, pa.scalar(None, pa.string()))
+
+
+def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
+    """Join the non-empty cells of each head, without the blanks that align them in columns."""
+    trimmed = [pc.utf8_trim(cell, " ") for cell in cells[1:]]
+    some = [pc.if_else(pc.equal(cell, ""), pa.scalar(None, pa.string()), cell) for cell in trimmed]
+    return pc.binary_join_element_wise(cells[0], *some, GAP, null_handling="skip")
+
+
+def _pad(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
+    """Pad cells with blanks up to a width."""
+    if not len(cell):
+        return cell
+    blanks = pa.array([" " * count for count in range(most + 1)])
+    missing = np.clip(most - sizes, 0, most)
+    return pc.binary_join_element_wise(cell, blanks.take(pa.array(missing)), "")
+
+
+def _bools(values: Octets) -> pa.Array:
+    return pa.array(values.astype(bool))
+
+
+def _mask(values: pa.Array) -> Mask:
+    mask: Mask = values.to_numpy(zero_copy_only=False)
+    return mask
+
+
+class Strings(NamedTuple):
+    """Strings, and the row that each belongs to, in ascending order."""
+
+    strings: pa.Array
+    rows: Longs
+
+
+class _Entries(NamedTuple):
+    """The entries of maps as columns: key, value, and the row that each belongs to."""
+
+    keys: pa.Array
+    values: pa.Array
+    rows: Longs
+
+
+def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
+    """Format operations for a table, or return None if a map has a duplicate key."""
+    before, after = (_Entries(*map_entries(batch[name])) for name in ("before", "after"))
+    parts = _changes(before, after, batch.num_rows)
+    if parts is None:
+        return None
+    if wide:
+        parts += [_name(name, batch[name]) for name in ("csn", "tx_owner", "tx_name")]
+        tokens = _Entries(*map_entries(batch["tokens"]))
+        if not distinct_keys(tokens.keys, tokens.rows, batch.num_rows):
+            return None
+        keys = pc.binary_join_element_wise("@", tokens.keys, "")
+        parts.append(Strings(_join(keys, tokens.values), tokens.rows))
+    strings, rows = _in_order(parts)
+    # ``rows`` ascends, so the parts of row i start at its first occurrence.
+    starts = np.searchsorted(rows, np.arange(batch.num_rows + 1)).astype(np.int64)
+    return RowParts(_head(batch), strings, starts)
+
+
+def _head(batch: pa.RecordBatch) -> list[pa.Array]:
+    transaction = (batch[name].fill_null("") for name in ("tx_ind", "tx_id"))
+    return [
+        short_positions(batch["position"]),
+        short_times(batch["op_ts"]),
+        pc.binary_join_element_wise(*transaction, " "),
+        batch["table"].fill_null(""),
+        batch["op_type"].fill_null(""),
+    ]
+
+
+def short_positions(positions: pa.Array) -> pa.Array:
+    """Format positions of 20 digits as file:offset, and missing ones as ""."""
+    # "00000000020000000679" → "2" and "679"
+    parts = (
+        pc.utf8_ltrim(pc.utf8_slice_codeunits(positions, *bounds), "0")
+        for bounds in ((0, DIGITS), (DIGITS, 2 * DIGITS))
+    )
+    filled = (pc.if_else(pc.equal(part, ""), "0", part) for part in parts)
+    known = pc.not_equal(positions, "").fill_null(fill_value=False)
+    return pc.if_else(known, pc.binary_join_element_wise(*filled, ":"), "").fill_null("")
+
+
+def short_times(times: pa.Array) -> pa.Array:
+    """Format times without a zone, and without a zero fraction; missing ones are ""."""
+    # The cast through integers keeps the instant and needs no time zone database.
+    text = times.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
+    whole = pc.ends_with(text, ".000000")
+    return pc.if_else(whole, pc.utf8_slice_codeunits(text, 0, -7), text).fill_null("")
+
+
+def _changes(before: _Entries, after: _Entries, count: int) -> list[Strings] | None:
+    """Format columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them.
+
+    Columns that only the before image has come second. Returns None if a row has a duplicate key.
+    """
+    # Keys get numbers, and each row has one slot per key: slot row * names + code holds the index
+    # of the entry, or -1. So looking up the same column in the other image is one array access.
+    codes, names = _codes(pa.concat_arrays([after.keys, before.keys]))
+    after_codes, before_codes = codes[: len(after.keys)], codes[len(after.keys) :]
+    after_slots, before_slots = (
+        _entry_slots(after.rows, count, after_codes, names),
+        _entry_slots(before.rows, count, before_codes, names),
+    )
+    if after_slots is None or before_slots is None:
+        return None
+    strings = _join(after.keys, after.values)
+    old = before_slots[after.rows * names + after_codes]
+    both = np.flatnonzero(old >= 0)
+    pairs = after.values.take(pa.array(both)), before.values.take(pa.array(old[both]))
+    changed = both[~_same(*pairs)]
+    if len(changed):
+        keys, values = (column.take(pa.array(changed)) for column in (after.keys, after.values))
+        was = _join(keys, before.values.take(pa.array(old[changed])))
+        mask = np.zeros(len(strings), bool)
+        mask[changed] = True
+        made = pc.binary_join_element_wise(was, values.fill_null(NULL), ARROW)
+        strings = pc.replace_with_mask(strings, pa.array(mask), made)
+    # the entries of the before image whose column is missing in the after image
+    missing = np.flatnonzero(after_slots[before.rows * names + before_codes] < 0)
+    rows = before.rows[missing]
+    only_before = _join(before.keys.take(pa.array(missing)), before.values.take(pa.array(missing)))
+    logged = np.bincount(after.rows, minlength=count)[rows] > 0
+    ends = pa.array(["", f"{ARROW}not logged"]).take(pa.array(logged.astype(np.int8)))
+    return [
+        Strings(strings, after.rows),
+        Strings(pc.binary_join_element_wise(only_before, ends, ""), rows),
+    ]
+
+
+def distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
+    """Return whether no row has a duplicate key."""
+    return _entry_slots(rows, count, *_codes(keys)) is not None
+
+
+def _codes(keys: pa.Array) -> tuple[Longs, int]:
+    """Assign a number to each distinct key.
+
+    Returns the number of each key, and how many are distinct.
+    """
+    coded = keys.dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), max(1, len(coded.dictionary))
+
+
+def _entry_slots(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
+    """Return the index of the entry for each row and key (-1 if missing), or None if a key is duplicate."""
+    entries = np.full(count * names, -1, np.int64)
+    # A duplicate overwrites the slot of the first entry, so not all entries find their own number.
+    slots, numbers = rows * names + codes, np.arange(len(codes))
+    entries[slots] = numbers
+    return entries if (entries[slots] == numbers).all() else None
+
+
+def _same(one: pa.Array, other: pa.Array) -> Mask:
+    equal = pc.equal(one, other).fill_null(fill_value=False)
+    same: Mask = pc.or_(equal, pc.and_(one.is_null(), other.is_null())).to_numpy(
+        zero_copy_only=False
+    )
+    return same
+
+
+def _join(names: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(names, values.fill_null(NULL), "=")
+
+
+def _name(name: str, values: pa.Array) -> Strings:
+    """Format the non-empty strings of a column as ``name=value``."""
+    rows = np.flatnonzero(pc.not_equal(values, "").fill_null(fill_value=False))
+    return Strings(pc.binary_join_element_wise(name, values.take(pa.array(rows)), "="), rows)
+
+
+def _in_order(parts: list[Strings]) -> Strings:
+    """Merge lists of strings by row. Within a row, the order of the lists is kept."""
+    some = [part for part in parts if len(part.rows)] or parts[:1]
+    if len(some) == 1:
+        return some[0]
+    rows = np.concatenate([part.rows for part in some])
+    order = np.argsort(rows, kind="stable")
+    return Strings(
+        pa.concat_arrays([part.strings for part in some]).take(pa.array(order)), rows[order]
+    )
+
+
+def json_lines(batch: pa.RecordBatch) -> list[str]:
+    """Format each row as a JSON object whose keys are the names of the columns."""
+    # The pieces alternate: '{"A": ', the values of A, ', "B": ', the values of B. One join of all
+    # pieces and '}\n' gives all lines.
+    pieces: list[pa.Array | str] = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        pieces += [f"{', ' if pieces else '{'}{json_text(name)}: ", json_values(column)]
+    lines: list[str] = pc.binary_join_element_wise(*pieces, "}\n", "").to_pylist() if pieces else []
+    return lines
+
+
+def csv_lines(batch: pa.RecordBatch) -> list[str]:
+    """Format each row as a line of CSV."""
+    if not batch.num_columns:
+        return []
+    *first, last = map(csv_cells, batch.columns)
+    ended = pc.binary_join_element_wise(last, "", "\n")
+    lines: list[str] = pc.binary_join_element_wise(*first, ended, ",").to_pylist()
+    return lines
+
+
+def json_values(column: pa.Array) -> pa.Array:
+    """Format the values of a column as JSON."""
+    strings = strings_of(column)
+    if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
+        texts = column.cast(pa.string())
+    elif strings is not None:
+        texts = _quote(strings)
+    else:
+        texts = _format_nested(column)
+    if texts is None:
+        return pa.array(map(json_text, values_of(column)), pa.string())
+    return texts.fill_null("null")
+
+
+def csv_cells(column: pa.Array) -> pa.Array:
+    """Format the values of a column as CSV cells.
+
+    NULL is an empty cell, an empty text is ``""``, and maps and lists are JSON.
+    """
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string()).fill_null("")
+    strings = strings_of(column)
+    if strings is None:
+        strings = _format_nested(column)
+    if strings is None:
+        strings = pa.array([_plain(value) for value in values_of(column)], pa.string())
+    doubled = pc.replace_substring(strings, '"', '""')
+    quoted = pc.binary_join_element_wise('"', doubled, '"', "")
+    needs_quotes = pc.or_(pc.match_substring_regex(strings, QUOTED), pc.equal(strings, ""))
+    return pc.if_else(needs_quotes, quoted, strings).fill_null("")
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Convert a column to Python values: times in ISO form, maps as dictionaries, bytes in hex."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return list(iso(column).to_pylist())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_decimal(kind):
+        return [None if v is None else int(v) if kind.scale == 0 else str(v) for v in values]
+    if pa.types.is_binary(kind):
+        return [None if value is None else value.hex() for value in values]
+    if not pa.types.is_map(kind):
+        return values
+    return [None if pairs is None else dict(pairs) for pairs in values]
+
+
+def json_text(value: Any) -> str:
+    """Format a value as JSON. Numbers without a JSON form become text, and bytes hex."""
+    return json.dumps(
+        value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
+    )
+
+
+def _plain(value: Any) -> str | None:
+    if value is None:
+        return None
+    return json_text(value) if isinstance(value, (dict, list)) else str(value)
+
+
+def strings_of(column: pa.Array) -> pa.Array | None:
+    """Return string columns unchanged and times in ISO form, or None for other types."""
+    if pa.types.is_string(column.type):
+        return column
+    return iso(column) if pa.types.is_timestamp(column.type) else None
+
+
+def iso(column: pa.Array) -> pa.Array:
+    """Format times in ISO form."""
+    # The cast through integers keeps the instant and needs no time zone database.
+    text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
+    dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
+    return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
+
+
+def _format_nested(column: pa.Array) -> pa.Array | None:
+    """Format lists and maps of strings as JSON.
+
+    Returns None for other columns, and if a map has a duplicate key.
+    """
+    kind = column.type
+    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+        items = _quote(column.flatten()).fill_null("null")
+        # the running sum of the lengths gives the offsets of the lists; null lists have the length
+        # 0
+        sizes = pc.list_value_length(column).fill_null(0).to_numpy()
+        return _joined_strings(items, np.append(0, np.cumsum(sizes)), "[]", column)
+    if not (
+        pa.types.is_map(kind)
+        and pa.types.is_string(kind.key_type)
+        and pa.types.is_string(kind.item_type)
+    ):
+        return None
+    keys, values, rows = map_entries(column)
+    if not distinct_keys(keys, rows, len(column)):
+        return None
+    names = keys.dictionary_encode()
+    named = _quote(names.dictionary).take(names.indices)
+    entries = pc.binary_join_element_wise(named, _quote(values).fill_null("null"), ": ")
+    return _joined_strings(entries, np.searchsorted(rows, np.arange(len(column) + 1)), "{}", column)
+
+
+def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
+    """Join the entries of each row in brackets; null if the column's value is null."""
+    lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
+    # binary_join joins the entries of each list with ", "
+    inside = pc.binary_join(lists, ", ")
+    joined = pc.binary_join_element_wise(brackets[0], inside, brackets[1], "")
+    return pc.if_else(column.is_valid(), joined, pa.scalar(None, pa.string()))
+
+
+def _quote(strings: pa.Array) -> pa.Array:
+    """Format strings as JSON. Only those that need escapes are formatted one by one."""
+    quoted = pc.binary_join_element_wise('"', strings, '"', "")
+    special = pc.match_substring_regex(strings, ESCAPED).fill_null(fill_value=False)
+    if pc.any(special).as_py():
+        odd: Sequence[str] = strings.filter(special).to_pylist()
+        escaped = pa.array(map(json_text, odd), pa.string())
+        quoted = pc.replace_with_mask(quoted, special, escaped)
+    return quoted

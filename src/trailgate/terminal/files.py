@@ -1,0 +1,151 @@
+"""Write rows to a new file. Its ending chooses Parquet, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.storage.files.addresses import is_stored, is_there, locate
+from trailgate.storage.files.durable import writing
+from trailgate.storage.stores.kinds import writable_store
+from trailgate.terminal.options import Format
+from trailgate.terminal.output import done_already
+from trailgate.terminal.rows import Counted, check_names, limit_rows, print_csv, print_json
+
+GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
+COPIED: Final = 1 << 20
+Batches = Iterable[pa.RecordBatch]
+
+
+def check_target(address: str, format: Format) -> None:  # noqa: A002  as the option is named
+    """Raise OptionError if the file cannot be written, or if ``--format`` is set as well."""
+    ending_of(address)
+    if format is not Format.TABLE:
+        raise OptionError(
+            "--format applies only to printing", hint="The ending of --to chooses the format"
+        )
+
+
+def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
+    """Write rows to a new file and print their number. Raises the errors of ``write_rows``."""
+    count = write_rows(address, rows, rows.schema, limit)
+    with done_already():
+        print(f"{count:,} rows: {mask_logins(address)}")
+
+
+def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
+    """Write at most ``limit`` rows to a new file, and return their number.
+
+    Raises OptionError for an unknown ending, and StorageError if the file exists. If reading or
+    writing fails, no file is left.
+    """
+    write = WRITERS[ending_of(address)]
+    check_names(schema.names)
+    if is_there(address):
+        raise there_already(address)
+    counted = Counted()
+    with _upload(address) if is_stored(address) else _whole(_path(address)) as unfinished:
+        write(unfinished, counted.of(limit_rows(batches, limit)), schema)
+    return counted.rows
+
+
+def _path(address: str) -> Path:
+    return Path(locate(address)[1])
+
+
+def there_already(address: str) -> StorageError:
+    """Build the error for a file that already exists."""
+    hint = "Name another one: no file is overwritten"
+    return StorageError("the file exists already", where=Where(source=address), hint=hint)
+
+
+def ending_of(address: str) -> str:
+    """Return the file's ending. Raises OptionError if it is unknown, or the store is read-only."""
+    path = address
+    if is_stored(address):
+        path = writable_store(address, "a file of rows")[1]
+    ending = Path(path).suffix.lower()
+    if ending not in WRITERS:
+        known = ", ".join(WRITERS)
+        raise OptionError(
+            f"{address} has none of the endings {known}", hint="For example orders.parquet"
+        )
+    return ending
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Yield a path to write to, which is renamed to the file if nothing fails."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield unfinished
+        with writing(path):
+            unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _upload(address: str) -> Iterator[Path]:
+    """Yield a temporary file to write to, which is uploaded if nothing fails."""
+    store, key = writable_store(address, "a file of rows")
+    with TemporaryDirectory(prefix="trailgate-") as folder:
+        path = Path(folder) / "rows"
+        yield path
+        upload = store.begin(key)
+        try:
+            with writing(path), path.open("rb") as file:
+                shutil.copyfileobj(file, upload.file, COPIED)
+            upload.finish()
+        finally:
+            upload.abort()
+
+
+def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415  only this needs it
+
+    with writing(path):
+        file = path.open("wb")
+    with file, pq.ParquetWriter(file, schema) as writer:
+        # Batches may be small, so collect them until they fill a row group.
+        buffered: list[pa.RecordBatch] = []
+        for batch in batches:
+            buffered.append(batch)
+            if sum(part.nbytes for part in buffered) >= GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(buffered, schema))
+                buffered = []
+        if buffered:
+            writer.write_table(pa.Table.from_batches(buffered, schema))
+
+
+def _csv(path: Path, batches: Batches, schema: pa.Schema) -> None:
+    with _printing_to(path):
+        print_csv(batches, schema.names)
+
+
+def _json(path: Path, batches: Batches, _: pa.Schema) -> None:
+    with _printing_to(path):
+        print_json(batches)
+
+
+@contextmanager
+def _printing_to(path: Path) -> Iterator[None]:
+    with writing(path):
+        file = path.open("w", encoding="utf-8", newline="")
+    with file, redirect_stdout(file):
+        yield
+
+
+WRITERS: Final[Mapping[str, Callable[[Path, Batches, pa.Schema], None]]] = MappingProxyType(
+    {".parquet": _parquet, ".csv": _csv, ".jsonl": _json, ".json": _json}
+)

@@ -1,0 +1,246 @@
+"""Print record batches as a table, as JSON lines or as CSV.
+
+Batches are cut into pieces of a few rows and printed as they arrive, so that the first rows appear
+at once. Tables are formatted in whole columns if possible (``columns``), and row by row by
+``layout`` if not; JSON and CSV always in columns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.terminal.columns import (
+    RowParts,
+    csv_cells,
+    csv_lines,
+    json_lines,
+    json_text,
+    values_of,
+)
+from trailgate.terminal.layout import Part, RowLayout, Shown
+from trailgate.terminal.options import Format
+from trailgate.terminal.output import (
+    in_colours,
+    painter,
+    printable,
+    quiet_pipe,
+    say,
+    show_in_pager,
+    terminal_width,
+)
+
+ROWS: Final = 1024  # the most rows formatted at once
+
+Row = dict[str, Any]
+Paint = Callable[[str, str], str]  # a text and a style to the text as it is printed
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """How rows are shown as a table: the headings, and a function that formats one row.
+
+    ``data`` is the heading of the data after the head, or "" if rows have only a head. ``rows`` is
+    the default limit. ``hidden`` is a note about what only ``--wide`` shows. ``columns`` formats a
+    whole batch without colours, or returns None if it cannot.
+    """
+
+    headings: Sequence[str]
+    parts: Callable[[Row, Paint], Shown]
+    rows: int
+    data: str = ""
+    hidden: str = ""
+    columns: Callable[[pa.RecordBatch], RowParts | None] | None = None
+
+    @classmethod
+    def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
+        """Return the form that shows each column as it is."""
+
+        def parts(row: Row, _: Paint) -> Shown:
+            strings = map(cell_text, row.values())
+            return Shown([Part(text, text) for text in strings])
+
+        return cls(names, parts, rows)
+
+
+def print_batches(
+    batches: Iterable[pa.RecordBatch],
+    names: Sequence[str],
+    form: RowForm,
+    *,
+    format: Format = Format.TABLE,  # noqa: A002  as the option is named
+    limit: int | None = None,
+    wide: bool = False,
+) -> int:
+    """Print at most ``limit`` rows, and return their number.
+
+    A reader that stops early is not an error.
+
+    Raises OptionError if two columns have the same name.
+    """
+    check_names(names)
+    counted = Counted()
+    with quiet_pipe():
+        if format is Format.JSON:
+            print_json(counted.of(limit_rows(batches, limit)))
+        elif format is Format.CSV:
+            print_csv(counted.of(limit_rows(batches, limit)), names)
+        else:
+            with show_in_pager():
+                shown = form.rows if limit is None else limit
+                print_table(counted.of(batches), shown, form, wide=wide)
+    return counted.rows
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise OptionError if two columns have the same name, because JSON and CSV need distinct names."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise OptionError(f"{count} columns are named {name}", hint="Rename them with AS")
+
+
+class Counted:
+    """Counts the rows of batches that pass through."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, and count their rows."""
+        for batch in batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """Yield pieces of batches with at most ``limit`` rows in all, and stop reading after them."""
+    left = limit
+    # Before anything is read from the source.
+    if left == 0:
+        return
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS):
+            piece = batch.slice(start, ROWS if left is None else min(ROWS, left))
+            yield piece
+            if left is not None:
+                left -= piece.num_rows
+                if left == 0:
+                    return
+
+
+def rows(batch: pa.RecordBatch) -> list[Row]:
+    """Return rows as dictionaries: times in ISO form, maps as dictionaries, bytes in hex."""
+    names = batch.schema.names
+    columns = map(values_of, batch.columns)
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def print_json(batches: Iterable[pa.RecordBatch]) -> None:
+    """Print one JSON object per line, whose keys are the names of the columns."""
+    for batch in batches:
+        sys.stdout.writelines(json_lines(batch))
+
+
+def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
+    """Print a header and one line per row.
+
+    NULL is empty, an empty text is ``""``, and maps are JSON.
+    """
+    print(",".join(csv_cells(pa.array(names, pa.string())).to_pylist()))
+    for batch in batches:
+        sys.stdout.writelines(csv_lines(batch))
+
+
+def print_table(
+    batches: Iterable[pa.RecordBatch], limit: int, form: RowForm, *, wide: bool = False
+) -> None:
+    """Print at most ``limit`` rows as a table, and a note if there are more.
+
+    With ``wide`` each row is one line, however long.
+    """
+    paint = painter()
+    layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
+    printed, more, started = 0, False, False
+    # Read one row more than is shown, to know whether there are more.
+    for batch in _until_shown(limit_rows(batches, limit + 1), limit):
+        if batch is None:
+            more = True
+            break
+        # Without the extra row.
+        part = batch.slice(0, limit - printed)
+        more = batch.num_rows > part.num_rows
+        if not started:
+            started = True
+            # The first rows decide about the layout.
+            shown = [form.parts(row, paint) for row in rows(part)]
+            sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
+        for text in _strings(part, form, layout, paint):
+            print(text)
+        printed += part.num_rows
+    if not started:
+        sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
+    if more:
+        these = "this one" if limit == 1 else f"these {limit}"
+        say(f"... and more after {these}: --limit N shows N", "dim", stderr=True)
+    if form.hidden and printed and not wide:
+        say(form.hidden, "dim", stderr=True)
+
+
+def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch | None]:
+    """Yield batches. After ``limit`` rows an error only yields None.
+
+    The rows after the limit are read only to see whether there are more, so their errors do not
+    matter.
+    """
+    taken = 0
+    try:
+        for batch in batches:
+            taken += batch.num_rows
+            yield batch
+    except TrailgateError:
+        if taken < limit:
+            raise
+        yield None
+
+
+def _strings(
+    batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint
+) -> Iterator[str]:
+    """Yield the lines of rows: one text for each run of rows formatted in columns, else line by line."""
+    if not batch.num_rows:
+        return
+    made = None if in_colours() or form.columns is None else form.columns(batch)
+    strings = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.strings(made)
+    # The ends of runs of rows that were (or were not) formatted in columns, by validity.
+    ends = np.flatnonzero(np.diff(np.asarray(strings.is_null()))) + 1
+    for start, end in pairwise([0, *ends.tolist(), batch.num_rows]):
+        if strings[start].is_valid:
+            yield "\n".join(strings.slice(start, end - start).to_pylist())
+            continue
+        for row in rows(batch.slice(start, end - start)):
+            yield from layout.lines(form.parts(row, paint))
+
+
+def short_time(text: str | None) -> str:
+    """Format a time in ISO form without its zone, and without a zero fraction."""
+    return (text or "").replace("T", " ").removesuffix("Z").removesuffix(".000000")
+
+
+def value_text(value: str | None) -> str:
+    """Format a value for a table: NULL for None, control characters escaped."""
+    return "NULL" if value is None else printable(value)
+
+
+def cell_text(value: Any) -> str:
+    """Format a value for a cell of a table."""
+    if isinstance(value, (dict, list)):
+        return json_text(value)
+    return value_text(value if value is None else str(value))

@@ -1,0 +1,78 @@
+"""Copy standard input and pipes to temporary files, because commands read their input more than once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, Final
+
+from trailgate.errors import StorageError, Where
+from trailgate.storage.files.durable import writing
+
+STANDARD: Final = "-"
+NAME: Final = "standard-input"
+
+
+@contextmanager
+def kept_input(addresses: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the addresses with standard input (``-``) and pipes replaced by temporary files.
+
+    ``-`` may have an ending, such as ``-.jsonl.gz``: the input is read as a file with that ending.
+    The file's name contains a hash of its content, so that the same input is recognised in the next
+    run. Raises StorageError if a pipe cannot be read.
+    """
+    if not any(map(is_stream, addresses)):
+        yield list(addresses)
+        return
+    with TemporaryDirectory(prefix="trailgate-") as folder:
+        yield [_kept(one, Path(folder)) if is_stream(one) else one for one in addresses]
+
+
+def is_stream(address: str) -> bool:
+    """Return whether an address is standard input or a pipe."""
+    if address == STANDARD or address.startswith("-."):
+        return True
+    try:
+        mode = Path(address).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+def _kept(address: str, folder: Path) -> str:
+    """Copy a stream into a file, and return its path."""
+    standard = address.startswith(STANDARD)
+    path = folder / NAME
+    try:
+        if standard:
+            _copy(standard_input(), path)
+        else:
+            with Path(address).open("rb") as stream:
+                _copy(stream, path)
+    except OSError as error:
+        problem = f"the input cannot be read: {error.strerror or error}"
+        raise StorageError(problem, where=Where(source=address)) from error
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    kept = path.rename(folder / f"{NAME}-{digest}{address[1:] if standard else ''}")
+    os.utime(kept, (0, 0))  # equal input should look equal, also by its time
+    return str(kept)
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input. Raises StorageError if it is closed."""
+    if sys.stdin is None:
+        raise StorageError("standard input is closed", where=Where(source=STANDARD))
+    return sys.stdin.buffer
+
+
+def _copy(stream: BinaryIO, path: Path) -> None:
+    with writing(path), path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
