@@ -1,7 +1,7 @@
-"""Database changes from text messages to GoldenGate trails and back, in columns.
+"""Capture database changes from text messages into GoldenGate trails, read trails, and apply them.
 
-The names here, and those of ``trailgate.spark``, are public; everything else may move. Importing this loads neither pyarrow nor
-numpy: each name is loaded when it is first used.
+The names here and in ``trailgate.spark`` are public; everything else may move. Importing this
+module loads neither pyarrow nor numpy: each name is imported when it is first used.
 """
 
 from __future__ import annotations

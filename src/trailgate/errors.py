@@ -1,4 +1,16 @@
-"""One error root; leaves by whose fault it is; every error carries its place."""
+"""The exceptions of Trailgate. All are subclasses of ``TrailgateError``.
+
+An error has a problem, a place (``Where``) and a hint, and its text has all three, because Spark
+sends only the text of a worker's exception to the driver::
+
+    not a packed number (payments.dat, byte 41, field AMOUNT, bytes 12 34 5a). Is it zoned?
+
+Inner code raises the error with the problem; each outer layer adds the parts of the place that it
+knows (``with_place``). The subclasses name who has to act: the definition, an option, the bytes,
+storage, the target or the broker. Errors can be pickled. Passwords in addresses are masked.
+
+The functions at the end build hints: the nearest known name, a pip command, a caret below a text.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +22,19 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final, Self
 
-# A login in an address. A secret key of S3 or Azure may have slashes in it, and should not; a bucket's name has no colon.
+# A login in an address, such as user:password@. For s3:// and abfs:// the password may contain
+# slashes (secret keys do, if users forget to escape them); a bucket's name never has a colon.
 LOGIN: Final = re.compile(
     r"(?i)(?:(?<=\bs3://)|(?<=\babfs://)|(?<=\babfss://))[^\s/:@]*:[^\s@]*@|(?<=://)[^\s/:@'\"]*:[^\s/@'\"]*@"
 )
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
-SHOWN: Final = 60  # characters of a text
-PLAIN: Final = re.compile(rb"[!-~](?:[ -~]*[!-~])?")  # bytes that their text shows whole
+SHOWN: Final = 60  # characters of a text in an error
 
+# Printable ASCII without blanks at either end: the text alone shows such bytes completely.
+PLAIN: Final = re.compile(rb"[!-~](?:[ -~]*[!-~])?")
 
-def mask_logins(text: str) -> str:
-    """Return a text with addresses in it, without the logins of these: ``s3://***@bucket/...``."""
-    shown = LOGIN.sub("***@", text) if "@" in text else text
-    return SECRET.sub("***", shown) if "=" in shown else shown
-
-
-# Members of a place that are numbers, in the order and the words in which they are printed.
+# The numeric members of a place in the order in which they are printed, each with its label.
 _NUMBERS = {
     "begin": "message at byte",
     "message": "message",
@@ -37,12 +45,23 @@ _NUMBERS = {
 }
 
 
+def mask_logins(text: str) -> str:
+    """Mask logins and secrets in addresses: ``s3://key:secret@bucket`` → ``s3://***@bucket``."""
+    shown = LOGIN.sub("***@", text) if "@" in text else text
+    return SECRET.sub("***", shown) if "=" in shown else shown
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in the input; only what is known is printed.
+    """A place in the input, such as a file, a byte offset, a table and a field.
 
-    ``begin`` is the byte of a file of several messages at which the message begins; other places are within the message. ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that. The bytes
-    themselves are shown where they are more than the text shows: any but printable ASCII, and blanks at an end.
+    Unknown parts are None and are not printed.
+
+    ``begin`` is the byte at which the message starts in a file of several messages; the other
+    numbers are relative to that message. ``raw`` are the bytes at fault. ``text`` is the same bytes
+    decoded with their own code page; without it they are decoded as UTF-8, if possible. The bytes
+    are printed in hex beside the text if the text alone does not show them, because of blanks at an
+    end or of characters that are not printable ASCII.
     """
 
     source: str | None = None
@@ -79,7 +98,11 @@ class Where:
 
 
 def _utf8(raw: bytes) -> str:
-    """Return the text of bytes, of long ones of the first; empty where they are not UTF-8."""
+    """Decode the first bytes as UTF-8, or return "" if they are not UTF-8.
+
+    The bytes are cut after 240, which may split a character: a fault after the first 60 bytes only
+    ends the text.
+    """
     try:
         return raw[: 4 * SHOWN].decode()
     except UnicodeDecodeError as error:
@@ -100,9 +123,10 @@ def _hex(raw: bytes, shown: int = 32) -> str:
 
 
 class TrailgateError(Exception):
-    """Root of all errors of Trailgate: a problem, a place and a hint.
+    """The root of all errors of Trailgate: a problem, a place and a hint.
 
-    ``numbers`` are those that Oracle's errors of an operation that is applied have, by which REPERROR names them; most errors have none.
+    ``numbers`` are the Oracle error numbers of an apply error, such as 1 for ORA-00001. REPERROR
+    rules name errors by them. Most errors have none.
     """
 
     numbers: tuple[int, ...] = ()
@@ -116,7 +140,7 @@ class TrailgateError(Exception):
         return mask_logins(f"{text}. {self.hint}" if self.hint else text)
 
     def with_place(self, **place: object) -> Self:
-        """Return the same error with the parts of its place that were still unknown filled in."""
+        """Fill in the parts of the place that are still unknown, and return the error."""
         known = {
             f.name: place[f.name]
             for f in fields(Where)
@@ -126,7 +150,7 @@ class TrailgateError(Exception):
         return self
 
     def numbered(self, numbers: tuple[int, ...]) -> Self:
-        """Return the same error with the numbers that Oracle gives it."""
+        """Set the Oracle error numbers, and return the error."""
         self.numbers = numbers
         return self
 
@@ -151,8 +175,8 @@ class OptionError(TrailgateError):
 class DecodeError(TrailgateError):
     """The bytes do not match their description.
 
-    ``alike`` are further records of the column that have the same problem, so that they need not be found one by one. It is for
-    who converts columns, and does not travel.
+    ``alike`` are further rows of the same column with the same problem, so that code which converts
+    whole columns need not find them one by one. It is lost if the error is pickled.
     """
 
     alike: Sequence[int] = ()
@@ -167,25 +191,26 @@ class TransactionError(DecodeError):
 
 
 class EncodeError(TrailgateError):
-    """A value cannot be written in the form asked for."""
+    """A value cannot be written in the requested form."""
 
 
 class ApplyError(TrailgateError):
-    """A change does not fit the rows of its target: a row is missing, or is there already."""
+    """A change does not fit the rows of its target: the row is missing, or it exists already."""
 
 
 class StorageError(TrailgateError):
-    """A file or directory is missing, damaged or in another run's hands."""
+    """A file or directory is missing, damaged, or in use by another run."""
 
 
 class WriteError(StorageError):
-    """A file or the output cannot be written: the disk is full, or the system refuses."""
+    """A file or the output cannot be written, for example because the disk is full."""
 
 
 class TargetUnavailableError(StorageError):
-    """The target of apply cannot be reached. Trying again may help, so apply does.
+    """The target of apply cannot be reached. Apply retries, because another attempt may succeed.
 
-    ``reason`` names the type of fault in metrics. Faults that are not ``lasting`` end a run that follows a trail too if they last longer than its patience.
+    ``reason`` is the label of the fault in metrics. A run that follows a trail retries without end
+    if the fault is ``lasting``; otherwise it also gives up once the fault outlasts its patience.
     """
 
     retriable: ClassVar[bool] = True
@@ -200,37 +225,44 @@ class TargetLockedError(TargetUnavailableError):
 
 
 class TargetConflictError(TargetUnavailableError):
-    """Another writer changed the target at the same time: a deadlock, a serialization failure, a commit that lost."""
+    """Another writer changed the target at the same time.
+
+    For example a deadlock, a serialization failure, or a commit that lost against another one.
+    """
 
     reason: ClassVar[str] = "conflict"
     lasting: ClassVar[bool] = False
 
 
 class BrokerError(TrailgateError):
-    """A broker cannot be reached, closes the connection, or sends what its protocol does not have; trying again may help."""
+    """A broker cannot be reached, closes the connection, or violates its protocol.
+
+    Another attempt may succeed.
+    """
 
     retriable: ClassVar[bool] = True
 
 
 class BrokerRefusedError(BrokerError):
-    """A broker refuses what is asked for: the login, the queue, the selector."""
+    """A broker refuses a request, such as the login, the queue or the selector."""
 
     retriable: ClassVar[bool] = False
 
 
 class MissingDependencyError(TrailgateError, ImportError):
-    """An optional part is not installed; the hint is the command that installs it."""
+    """An optional dependency is not installed. The hint is the command that installs it."""
 
     @classmethod
     def of_extra(cls, problem: str, extra: str) -> Self:
-        """Return the error of an extra that is not installed."""
+        """Build the error for an extra of Trailgate that is not installed."""
         return cls(problem, hint=f"Install it with: {install_command(extra)}")
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the packages of an extra for the Python that runs.
+    """Return the pip command that installs the packages of an extra for the running Python.
 
-    It names these packages, and not this one, which need not be on a package index.
+    It lists the packages themselves instead of ``trailgate[extra]``, because Trailgate need not be
+    on a package index.
     """
     from importlib.metadata import (  # noqa: PLC0415  slow, and seldom needed
         PackageNotFoundError,
@@ -248,20 +280,26 @@ def install_command(extra: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return a hint that gives the nearest known name, whatever its case; empty if none is near."""
+    """Return a hint with the nearest known name, ignoring case, or "" if no name is near."""
     near = nearest(name, known, cutoff=cutoff)
     return f"Did you mean {near}?" if near else ""
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the known name that is most like a name, whatever its case; empty if none is."""
+    """Return the known name most similar to a name, ignoring case, or "" if none is near."""
     folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)
     return folded[near[0]] if near else ""
 
 
 def caret_below(text: str, at: int, *, shown: int = 60) -> str:
-    """Return two lines, each after a line feed: a text, or its part around a character, and a caret below that."""
+    """Return two lines that point at the character ``at`` of a text: the text, and a caret below.
+
+    Each line starts with a line feed. A long text is cut to ``shown`` characters on either side::
+
+      SELECT * FORM orders
+               ^
+    """
     begin, end = max(0, at - shown), at + shown
     head, tail = "..." if begin else "", "..." if end < len(text) else ""
     # Each character is one column wide, so that the caret is below its own.

@@ -1,7 +1,16 @@
-"""How options are declared: once for Python, Spark and the command line, for their pages and their errors.
+"""Declare an option once, for Python, Spark, the command line, the documentation and the errors.
 
 Names are compared without case, underscores and hyphens: Spark's ``fromPosition``, Python's
 ``from_position`` and the command line's ``--from-position`` are one option.
+
+An ``Option`` has a name, a ``Kind`` (which parses and checks values), a meaning and a default. Most
+are declared as the fields of a dataclass and read by ``field_options``::
+
+    limit: Annotated[int | None, COUNT, "The maximum number of rows."] = None
+
+``Options.read`` turns the strings of Spark or the values of Python into checked values. The command
+line reads the same annotations and a ``Flag`` beside them. ``check_arguments`` checks the arguments
+of public functions against their annotations.
 """
 
 from __future__ import annotations
@@ -35,9 +44,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def instance(*types: type) -> Callable[[Any], Any]:
-    """Return what passes values of these types; it raises ValueError for others."""
+    """Return a function that passes values of these types through, and raises ValueError for others.
+
+    A bool does not count as an int.
+    """
 
     def check_value(value: Any) -> Any:
+        # In Python a bool is an int, but limit=True is a mistake.
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError
         return value
@@ -46,9 +59,11 @@ def instance(*types: type) -> Callable[[Any], Any]:
 
 
 class Kind(NamedTuple):
-    """What an option may be, in words, and what makes its value of a text, or of what is not a text.
+    """The type of an option's value: its description, a parser for text, and a check for other values.
 
-    ``read`` and ``passed`` raise ValueError for what the words do not state, or an OptionError of their own.
+    ``words`` completes "must be ...", for example "a number above 0". ``read`` parses text,
+    ``passed`` checks a value that is not text. Both raise ValueError if the description does not
+    apply to the value, or an OptionError with a message of their own.
     """
 
     words: str
@@ -57,7 +72,11 @@ class Kind(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """How a command line spells an option: a name other than that of its row, what its value is called, and how it is read and bounded."""
+    """How the command line spells an option, if the defaults do not fit.
+
+    ``metavar`` is the placeholder of its value in the help, ``name`` a spelling other than the
+    field's, ``least`` the smallest number, and ``read`` a parser.
+    """
 
     metavar: str | None = None
     name: str | None = None
@@ -66,7 +85,7 @@ class Flag(NamedTuple):
 
 
 class Option(NamedTuple):
-    """One option, named as in Python; ``default`` is its value where it is not given."""
+    """One option, named as in Python. ``default`` is its value if the user does not set it."""
 
     name: str
     kind: Kind
@@ -75,14 +94,14 @@ class Option(NamedTuple):
 
     @property
     def spelling(self) -> str:
-        """Return the name as Spark's options are spelled."""
+        """The name in camel case, as Spark spells options: ``from_position`` → ``fromPosition``."""
         first, *rest = self.name.split("_")
         return first + "".join(part.title() for part in rest)
 
     def value(self, given: Any) -> Any:
-        """Return the option's value, which may be given as text; raises OptionError."""
+        """Parse or check a value. Raises OptionError that names the option if it is wrong."""
         if self.default == () and isinstance(given, list | tuple) and not given:
-            return self.default  # an empty list is what the option is without one
+            return self.default  # an empty list means the same as no list
         try:
             return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
@@ -94,16 +113,16 @@ class Option(NamedTuple):
 
 
 class Field(Option):
-    """An option that is declared by a field of a dataclass, and spelled like it."""
+    """An option that is declared by a field of a dataclass, and spelled like the field."""
 
     @property
     def spelling(self) -> str:
-        """Return the name of the field."""
+        """The name of the field."""
         return self.name
 
 
 class Options:
-    """The options of one format."""
+    """The options of one format. ``what`` is the format's name in errors."""
 
     def __init__(self, what: str, rows: Iterable[Option]) -> None:
         self.what = what
@@ -113,12 +132,13 @@ class Options:
         return iter(self.rows.values())
 
     def read(self, named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of all options by their names; None is as if not given.
+        """Return the values of all options by name: the given values, checked, and defaults for the others.
 
-        Raises OptionError for an unknown name, with the nearest known one, and for a wrong value.
+        None counts as not set. Raises OptionError for a wrong value and for an unknown name, with
+        the nearest known name as a hint.
         """
-        found = self.match_names(named)
-        values = {name: self.rows[_fold(name)].value(value) for name, value in found.items()}
+        matched = self.match_names(named)
+        values = {name: self.rows[_fold(name)].value(value) for name, value in matched.items()}
         return {row.name: row.default for row in self} | values
 
     def knows(self, name: str) -> bool:
@@ -126,21 +146,25 @@ class Options:
         return _fold(name) in self.rows
 
     def row(self, name: str) -> Option:
-        """Return the option of a name that is known."""
+        """Return the option of a known name."""
         return self.rows[_fold(name)]
 
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is given, without None, by the names of the rows; raises OptionError for an unknown name."""
-        found = {}
+        """Replace the spelling of each name by the option's own, and drop values that are None.
+
+        Raises OptionError for an unknown name.
+        """
+        matched = {}
         for name, value in given.items():
             if not isinstance(name, str):
-                raise OptionError(f"the name of an option is text, and not {name!r}")
+                raise OptionError(f"the name of an option must be text, not {name!r}")
             row = self.rows.get(_fold(name))
             if row is None:
                 raise self._unknown_error(name)
+            # Python's None means that the caller did not set the option.
             if value is not None:
-                found[row.name] = value
-        return found
+                matched[row.name] = value
+        return matched
 
     def _unknown_error(self, name: str) -> OptionError:
         known = [row.spelling for row in self]
@@ -149,18 +173,23 @@ class Options:
 
 
 def check_arguments(function: Function) -> Function:
-    """Return a function that raises OptionError for an argument which is not of its annotation's type; values in lists and options are left to the function."""
+    """Wrap a function so that it raises OptionError for an argument that is not of its annotated type.
+
+    Items of lists and mappings are not checked.
+    """
     names = list(signature(function).parameters)
 
     @cache
     def hints() -> dict[str, Any]:
+        # Resolve each annotation separately: one that names a type imported only for type checkers
+        # raises NameError, and must not prevent the checks of the others.
         plain: Any = inspect.unwrap(function)
-        found: dict[str, Any] = {}
+        resolved: dict[str, Any] = {}
         for name, text in plain.__annotations__.items():
-            own = SimpleNamespace(__annotations__={name: text})
+            single = SimpleNamespace(__annotations__={name: text})
             with suppress(NameError):  # a type that only checkers of types import
-                found |= get_type_hints(own, plain.__globals__)
-        return found
+                resolved |= get_type_hints(single, plain.__globals__)
+        return resolved
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
@@ -168,6 +197,7 @@ def check_arguments(function: Function) -> Function:
             hint = hints().get(name, Any)
             if not _is_of(value, hint):
                 raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            # open() would raise ValueError without naming the argument.
             if isinstance(value, str) and "\0" in value:
                 raise OptionError(f"{name} has a zero byte: {value!r}")
         return function(*given, **named)
@@ -176,20 +206,23 @@ def check_arguments(function: Function) -> Function:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Return whether a value is of a type, as far as that shows without looking into it."""
+    """Return whether a value is an instance of a type. The items of a container are not checked."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, str | TypeVar) or value is hint:
-        return True  # None is its own type
+        return True  # `value is hint` is for None, which is its own annotation
     if origin in (Annotated, Union, UnionType):
         kinds = inside[:1] if origin is Annotated else inside
         return any(_is_of(value, one) for one in kinds)
+    # Compare the types too, because 1 == True.
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in inside)
     kind: Any = origin or hint
+    # As in PEP 484, an int is accepted for a float.
     if kind is float:
         kind = (int, float)
     if str(getattr(kind, "__module__", "")).startswith("pyspark."):
-        return True  # Spark Connect has classes of its own in their place
+        return True  # Spark Connect has other classes of the same names
+    # Bytes iterate as numbers, which no function here expects.
     if kind is Iterable and isinstance(value, bytes | bytearray):
         return False
     of_kind = isinstance(value, kind)
@@ -197,7 +230,7 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    """Return a type as an error names it."""
+    """Return the name of a type for an error, such as "str or None"."""
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
     if get_origin(hint) in (Union, UnionType):
@@ -208,14 +241,18 @@ def _words(hint: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as an error shows it, on one line."""
+    """Return a value as one line of an error: a short literal, or only the type's name."""
+    # The repr of other values may be long or have several lines.
     if isinstance(value, str | int | float | bytes | None):
         return repr(value)
     return f"{type(value).__name__}"
 
 
 def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
-    """Return a decorator that lists typed keywords and their defaults in a function's signature, for help and completion."""
+    """Return a decorator that adds the typed keywords and their defaults to a function's signature.
+
+    ``help()`` and completion in editors then list them, although the function takes ``**options``.
+    """
     defaults = {row.name: row.default for row in options}
     named = [
         Parameter(
@@ -230,6 +267,7 @@ def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Fu
     def decorate(function: Function) -> Function:
         plain = signature(function)
         own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        # `inspect.signature` prefers this attribute to the function's real parameters.
         vars(function)["__signature__"] = plain.replace(parameters=[*own, *named])
         return function
 
@@ -246,28 +284,32 @@ def _text(text: str) -> str:
     return text
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
+    # int() would also accept blanks, underscores and digits of other scripts.
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         raise ValueError
     return int(text)
 
 
 def _count(text: str) -> int:
-    if _whole(text) < 1:
+    if _whole_number(text) < 1:
         raise ValueError
     return int(text)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names of a comma-separated list."""
+    """Split a comma-separated list into names."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names; raises OptionError for an empty list or name: what would be chosen by it is nothing, or everything."""
+    """Return names unchanged. Raises OptionError if the list or a name in it is empty.
+
+    An empty list would select nothing or everything, and nobody can know which.
+    """
     if not names or not all(name.strip() for name in names):
         problem = "the list is empty" if not names else "a name in the list is empty"
-        raise OptionError(problem, hint="Leave the option out, or name what is wanted")
+        raise OptionError(problem, hint="Omit the option, or list the names")
     return names
 
 
@@ -279,7 +321,7 @@ def _passed_count(value: Any) -> int:
     return _count(str(instance(int)(value)))
 
 
-def _name(value: Any) -> tuple[str, ...]:
+def _passed_names(value: Any) -> tuple[str, ...]:
     if isinstance(value, os.PathLike):
         return (_path(value),)
     if not isinstance(value, Iterable):
@@ -294,17 +336,19 @@ def _path(value: Any) -> str:
 
 TEXT: Final = Kind("a text", _text)
 PATH: Final = Kind("a path", _text, _path)
-WHOLE: Final = Kind("a whole number", _whole, instance(int))
+WHOLE: Final = Kind("a whole number", _whole_number, instance(int))
 COUNT: Final = Kind("a number above 0", _count, _passed_count)
-NAMES: Final = Kind("a list of names", _names, _name)
-PATHS: Final = Kind("a list of paths", _names, _name)
+NAMES: Final = Kind("a list of names", _names, _passed_names)
+PATHS: Final = Kind("a list of paths", _names, _passed_names)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
-    """Return the kind of one of these values, by their strings in lower case."""
+    """Return the kind whose values are these, written as their keys in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
+    # An empty key is accepted but not listed in the error.
     *most, last = filter(None, known)
 
+    # A text is compared with the keys; a value of Python must be one of the values themselves.
     def read(text: str) -> Any:
         if text.casefold() not in known:
             raise ValueError
@@ -323,9 +367,11 @@ KINDS: Final[Mapping[Any, Kind]] = {bool: FLAG, int: WHOLE, str: Kind("a text", 
 
 
 def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
-    """Return the rows that the fields of a dataclass declare: ``limit: Annotated[int, COUNT, "the most rows"] = 9``.
+    """Read the options that the fields of a dataclass declare.
 
-    The kind is that of the type where none is given; a Literal is a choice of its values. A field without a meaning is not an option.
+    For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. The kind follows from the
+    type if the annotation has no ``Kind``; a Literal becomes a choice of its values. Fields without
+    ``Annotated`` are not options.
     """
     hints = get_type_hints(options, include_extras=True)
     return tuple(
@@ -338,7 +384,7 @@ def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tup
 def row_of(
     name: str, annotation: Any, default: Any = None, kind_of_row: type[Option] = Option
 ) -> Option:
-    """Return the row of an option of this name with the type, kind and meaning of an annotation."""
+    """Build an option from its name and an annotation with a type, an optional kind, and a meaning."""
     hint, *given, meaning = get_args(annotation)
     kinds = [one for one in given if isinstance(one, Kind)]
     if kinds:

@@ -22,7 +22,13 @@ from apply.naive_batches import transaction_indicators
 from oracles.apply_naive import COLUMNS, Operation, Source, damaged, renumbered
 from trailgate import TrailAppender, read_trail
 from trailgate.columnar.digits import format_positions
-from trailgate.model.changes import ABSENT, ChangeBatch, ChangeBlock, Image, StateColumn
+from trailgate.model.changes import (
+    ABSENT,
+    ChangeBatch,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
 from trailgate.model.tables import Column, Definitions, Table
 
 TEXT, BIN64, DATE_TIME = 64, 134, 192

@@ -614,7 +614,7 @@ def test_a_position_of_another_trail_is_named_by_status(
     other = write_trail(tmp_path / "o2", [flat(0, 10)])
 
     assert run(["apply", str(other), "--to", to, "--status"]) == 0
-    assert f"note: these are positions in {prefix}, and not in {other}" in capsys.readouterr().out
+    assert f"note: these positions are for {prefix}, not for {other}" in capsys.readouterr().out
     remove(0)(prefix)
     assert run(["apply", str(prefix), "--to", to, "--status"]) == 1
     printed = capsys.readouterr()

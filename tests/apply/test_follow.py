@@ -94,4 +94,4 @@ def test_seconds_between_batches_are_those_of_a_run_that_follows(
 ) -> None:
     write_log(tmp_path / "ot", inserts(1, 4))
     assert run(["apply", str(tmp_path / "ot"), "--to", "duckdb:x", "--batch-seconds", "5"]) == 2
-    assert "--batch-seconds is about --follow" in capsys.readouterr().err
+    assert "--batch-seconds needs --follow" in capsys.readouterr().err

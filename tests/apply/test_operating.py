@@ -112,7 +112,7 @@ def test_all_groups_of_a_target_are_listed_unless_one_is_named(
     assert [one["group"] for one in named["groups"]] == ["other"]
     capsys.readouterr()
     assert run(["apply", "ot", "--to", to, "--status"]) == 0
-    assert "these are positions in" in capsys.readouterr().out
+    assert "these positions are for" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", STATUS)

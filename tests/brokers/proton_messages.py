@@ -22,7 +22,7 @@ NAMES: Final[Mapping[str, str]] = {  # the library's, of fields that it names ot
     "absolute-expiry-time": "expiry_time",
 }
 
-NO_BODY: Final = "the message has no text or bytes: it is a {}"
+NO_BODY: Final = "the body is neither text nor bytes: it is a {}"
 EMPTY: Final = "the message has no body"
 NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
 MILLISECONDS: Final = 1000

@@ -45,7 +45,7 @@ def test_every_protocol_has_a_port(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("tcp://h:61616/q", "The protocols that can be spoken are stomp://"),
+        ("tcp://h:61616/q", "Supported protocols: stomp://"),
         ("q", "cannot be received from q"),
         ("stomp:q", "cannot be received"),
         ("stomp:///q", "names no host"),
@@ -53,10 +53,10 @@ def test_every_protocol_has_a_port(name: str) -> None:
         ("stomp://h/topic/", "names no queue or topic"),
         ("stomp://h:port/q", "is not an address"),
         ("stomp://h/q?selektor=x", "Did you mean selector?"),
-        ("kafka://h/q?selector=a", "an option that kafka does not have"),
-        ("stomp://h/q?prefetch=0", "not a number from 1 on"),
-        ("stomp://h/q?durable=a&client-id=b", "a durable subscription is one to a topic"),
-        ("amqp://h/topic/t?durable=a", "a durable subscription is one to a topic"),
+        ("kafka://h/q?selector=a", "the option selector, which kafka does not support"),
+        ("stomp://h/q?prefetch=0", "not a number of 1 or more"),
+        ("stomp://h/q?durable=a&client-id=b", "a durable subscription needs a topic"),
+        ("amqp://h/topic/t?durable=a", "a durable subscription needs a topic"),
     ],
 )
 def test_what_is_not_an_address_is_refused(text: str, problem: str) -> None:

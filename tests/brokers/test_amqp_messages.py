@@ -140,8 +140,8 @@ PROBLEMS: Final = {
     "its number": (section(0x79, b"\x40"), "a section that does not exist"),
     "its symbol": (by_name(b"amqp:data:string", b"\x40"), "a section that does not exist"),
     "a type": (section(0x77, b"\x57"), "a type that does not exist (byte 3 of 4)"),
-    "a value's end": (section(0x77, b"\xa1\x05abc"), "a value ends after what it is in"),
-    "a size": (section(0x77, b"\xb1\0\0"), "a value ends after what it is in"),
+    "a value's end": (section(0x77, b"\xa1\x05abc"), "a value is longer than its section"),
+    "a size": (section(0x77, b"\xb1\0\0"), "a value is longer than its section"),
     "two bodies": (data(b"a") + BODY, "must not follow the one before it (byte 6 of 12)"),
     "two values": (BODY + BODY, "must not follow"),
     "a late header": (BODY + section(0x70, b"\x45"), "must not follow"),
@@ -152,7 +152,7 @@ PROBLEMS: Final = {
     "half a property": (section(0x74, b"\xc1\x04\x01\xa1\x01a") + BODY, "the number of values"),
     "a number": (section(0x74, b"\xc1\x05\x01\x54\x01\x54\x01") + BODY, "the number of values"),
     "a name": (section(0x74, b"\xc1\x05\x02\x54\x01\x54\x01") + BODY, "not a string"),
-    "a count": (section(0x73, b"\xc0\x02\x05\x40") + BODY, "a value ends after"),
+    "a count": (section(0x73, b"\xc0\x02\x05\x40") + BODY, "a value is longer than its"),
     "no count": (section(0x73, b"\xc0\0") + BODY, "the number of values"),
     "bytes left": (section(0x73, b"\xc0\x03\x01\x40\x40") + BODY, "the number of values"),
     "more fields": (section(0x70, b"\xc0\x07\x06" + b"\x40" * 5 + b"\x41") + BODY, "the number"),
@@ -190,7 +190,7 @@ def test_the_id_of_a_malformed_message_is_known_where_it_comes_first() -> None:
 def test_a_body_of_another_kind_is_kept_as_it_is_encoded(value: bytes, kind: str) -> None:
     (row,) = rows(section(0x77, value))
 
-    assert row.fault == f"the message has no text or bytes: it is a {kind}"
+    assert row.fault == f"the body is neither text nor bytes: it is a {kind}"
     assert row.body == value
 
 

@@ -65,7 +65,7 @@ def test_ids_of_a_session_are_refused(rabbitmq: RabbitMQ, place: LivePlace) -> N
     process = place.start("--from", address, output=subprocess.DEVNULL)
 
     assert process.wait(PATIENCE) == 2
-    assert "RabbitMQ is not known to give a message its id again" in place.log.read_text()
+    assert "RabbitMQ is not known to keep a message's id" in place.log.read_text()
 
 
 def test_a_virtual_host_that_is_not_there_is_named(rabbitmq: RabbitMQ, place: LivePlace) -> None:

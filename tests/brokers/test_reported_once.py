@@ -55,4 +55,4 @@ def test_tls_to_a_port_without_it_says_so(tmp_path: Path, plain_port: int) -> No
     (line,) = lines_of(tmp_path, f"stomp+ssl://127.0.0.1:{plain_port}/q?patience=2")
 
     assert "no encrypted connection" in line
-    assert line.endswith("The port may be one without TLS, which is stomp://")
+    assert line.endswith("The port may not use TLS: try stomp://")

@@ -121,10 +121,10 @@ def test_filters_leave_what_passes_all_of_them(ask: Ask, query: str, count: int)
 @pytest.mark.parametrize(
     ("page", "problem"),
     [
-        ("operations?kinds=X", "kinds='X' is not some of the letters IUKDT"),
+        ("operations?kinds=X", "kinds='X' may contain only the letters IUKDT"),
         ("operations?at=x", "'x' is not a position"),
         ("operations?from_time=soon", "'soon' is not a time"),
-        ("operations?column=A", "a column is searched for a text, and there is none"),
+        ("operations?column=A", "a column needs a text to search for"),
         ("operations?table=,", "',' is not a list of tables"),
         ("bytes", "the address has no at=POSITION of a record"),
         ("bytes?at=0:99999999", "the offset 99999999 is not in file 0"),

@@ -63,7 +63,7 @@ def test_a_report_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixtu
     target.write_text("mine")
 
     assert run(["report", plain_trail(tmp_path), "--to", str(target)]) == 1
-    assert "the file is there already" in capsys.readouterr().err
+    assert "the file exists already" in capsys.readouterr().err
     assert target.read_text() == "mine"
 
 

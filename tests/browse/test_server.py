@@ -95,4 +95,4 @@ def test_a_port_that_is_taken_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["browse", plain_trail(tmp_path), "--port", "99999999", "--no-open"]) == 1
-    assert "no server can listen there" in capsys.readouterr().err
+    assert "the server cannot listen there" in capsys.readouterr().err

@@ -495,14 +495,14 @@ def test_properties_are_saved_only_where_the_command_allows_it(tmp_path: Path) -
     given = {"do": "save", "save_name": "p.properties"}
 
     assert "Saved as" in post(client, properties="# one", **given).text
-    assert "is there already" in post(client, properties="# two", **given).text
+    assert "exists already" in post(client, properties="# two", **given).text
     assert (folder / "p.properties").read_text() == "# one\n"
     assert "Saved as" in post(client, properties="# two", overwrite="on", **given).text
     assert (folder / "p.properties").read_text() == "# two\n"
     for name in ("../p", "/tmp/p", "a/b", ".x", "", "a\0b"):
         answer = post(client, properties="# x", do="save", save_name=name, overwrite="on")
-        assert "is not a name" in answer.text
-    assert "is not a name" in post(client_of(workbench.Workbench()), **given).text
+        assert "is not a valid name" in answer.text
+    assert "is not a valid name" in post(client_of(workbench.Workbench()), **given).text
     assert [path.name for path in folder.rglob("*")] == ["p.properties"]
 
 

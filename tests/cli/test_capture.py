@@ -27,7 +27,7 @@ def test_a_capture_is_summed_up_by_table(capsys: pytest.CaptureFixture[str]) -> 
     assert lines[0].split() == ["table", "inserts", "updates", "deletes", "all"]
     assert lines[2].split() == ["GG.SHOP_ORDERS", "3", "2", "1", "6"]
     assert lines[-2].startswith(
-        "definitions: dirdat/ot.def; the trail's files hold none, so move it"
+        "definitions: dirdat/ot.def; the trail's files contain none, so move this"
     )
     assert lines[-1] == "trail: ot000000000 of dirdat/ot"
 

@@ -104,4 +104,4 @@ def test_errors_are_one_line(message: Path, capsys: pytest.CaptureFixture[str]) 
     plain = "parser.type=delim\ndelim.sourcedefs={}\ndelim.header=a,b\ndelim.optype=a\ndelim.schemaandtable=b\n"
     Path("d.properties").write_text(plain.format(SHOP_FILE))
     assert run(["explain", "--properties", "d.properties", str(message)]) == 2
-    assert "only messages of parser.type=xml are found by rules" in capsys.readouterr().err
+    assert "rules exist only for parser.type=xml" in capsys.readouterr().err

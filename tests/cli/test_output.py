@@ -65,7 +65,7 @@ def closed_pipe(arguments: str) -> int:
 def test_a_capture_whose_summary_cannot_be_printed_is_done(more: str) -> None:
     code, notes = run(f"{CAPTURE} {more}", "> /dev/full")
     assert code == 0
-    assert "note: all is done, but the output cannot be written" in notes
+    assert "note: everything is done, but the output cannot be written" in notes
     held = Path("dirdat/ot.manifest.json").read_bytes()
 
     assert closed_pipe(f"{CAPTURE} {more}") == 0

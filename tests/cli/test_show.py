@@ -252,7 +252,7 @@ def test_rows_go_to_a_new_file(
         form = "json" if ending == "jsonl" else ending
         assert target.read_text() == shown(capsys, prefix, "--format", form, "--limit", "4")
     assert run(["show", prefix, "--to", str(target)]) == 1
-    assert "the file is there already" in capsys.readouterr().err
+    assert "the file exists already" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir() if "rows" in path.name) == [target.name]
 
 

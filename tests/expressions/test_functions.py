@@ -347,7 +347,7 @@ def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
     assert np.flatnonzero(found.selected).tolist() == [0]
     with pytest.raises(OptionError) as caught:
         select_rows(parse_condition('NAME = "JOE"'), BLOCK)
-    assert "A literal is in single quotes, 'JOE', unless NOUSEANSISQLQUOTES" in caught.value.hint
+    assert "Write a literal in single quotes, 'JOE', or NOUSEANSISQLQUOTES" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def test_what_is_not_known_is_named_with_exit_code_1(
     assert run(["init", "--from", "in.csv"]) == 1
     assert "to fill in: no field has operation types" in capfd.readouterr().err
     assert run(["init", "--from", "stomp://broker/orders"]) == 2
-    assert "init reads files, and not a broker" in capfd.readouterr().err
+    assert "init reads files, not brokers" in capfd.readouterr().err
     Path("in.jsonl").write_text(formatter("I", after=ALICE) + "\n")
     assert run(["init", "--from", "in.jsonl"]) == 1
     Path("in.jsonl").rename("in.json")

@@ -22,7 +22,7 @@ def test_a_pattern_that_fits_no_table_is_noted_with_the_nearest_name(
     assert run([*publish, "--tables", "GG.SHOP_ORDER"]) == 0
 
     noted = capsys.readouterr().err
-    assert "no table that was read is GG.SHOP_ORDER. Did you mean GG.SHOP_ORDERS?" in noted
+    assert "no table in the data matches GG.SHOP_ORDER. Did you mean GG.SHOP_ORDERS?" in noted
 
 
 def test_a_file_that_is_not_there_is_named_so(

@@ -54,7 +54,7 @@ def run(frame: DataFrame, folder: Path) -> None:
 REFUSED = [
     ("trail", "ot", {"openTransactions": "show"}, "a stream returns complete transactions only"),
     ("trail", "o*", {}, "takes one trail, not the pattern"),
-    ("copybook", "ot", {"copybookText": "01 R. 05 A PIC X."}, "is not read as a stream"),
+    ("copybook", "ot", {"copybookText": "01 R. 05 A PIC X."}, "cannot be read as a stream"),
 ]
 
 
@@ -86,7 +86,7 @@ def test_a_value_that_is_not_of_the_users_type_is_our_line(
     read = reader.schema("NAME int, _position string").load(str(prefix))
     text = fails(read.collect)
 
-    assert "NAME is string, and '' is no int32 (position 0:" in text
+    assert "NAME is string, and '' cannot be read as int32 (position 0:" in text
     assert "field NAME). Read it as string, and cast it in Spark" in text
     assert "Traceback" not in text
 

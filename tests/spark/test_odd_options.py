@@ -229,7 +229,9 @@ def test_options_of_streams_are_refused_in_a_batch(
     good = way.good(tmp_path)
     for option, value in given.items():
         said = outcome(way, {**good, option: value}, notices)
-        assert "is about streams, and this is a batch" in said or "has no option" in said, option
+        assert "applies only to streams, and this is a batch" in said or "has no option" in said, (
+            option
+        )
 
 
 # Values that are good alone: where they are, and what the line says.
@@ -250,12 +252,12 @@ ODD: Final = [
     ("messages, read", {"table": "NO.TABLE"}, "NO.TABLE"),
     ("messages, streamed", {"columns": "x"}, "there is no column x"),
     ("records, read", {"columns": "C"}, "C"),
-    ("journal, streamed", {"user": "me"}, "the option user is about a broker"),
-    ("journal, streamed", {"password": "me"}, "the option password is about a broker"),
-    ("journal, streamed", {"idleSeconds": "9"}, "the option idleSeconds is about a broker"),
+    ("journal, streamed", {"user": "me"}, "the option user applies only to a broker"),
+    ("journal, streamed", {"password": "me"}, "the option password applies only to a broker"),
+    ("journal, streamed", {"idleSeconds": "9"}, "the option idleSeconds applies only to a broker"),
     ("journal, streamed", {"url": "stomp://h/q"}, "receive is false, and a url is given"),
     ("journal, streamed", {"ignoreUnsupported": "true"}, "ignore_unsupported is about"),
-    ("tables, written", {"skipApplied": "true"}, "the option skipApplied is about streams"),
+    ("tables, written", {"skipApplied": "true"}, "the option skipApplied applies only to streams"),
     ("tables, written", {"ignoreUnsupported": "true"}, "ignore_unsupported is about"),
     ("tables, written", {"tables": "NO.*"}, "no table of the trail's definitions fits"),
     ("tables, written", {"path": "lake"}, "takes no path"),
@@ -290,13 +292,15 @@ def test_a_stream_refuses_a_pattern_for_which_it_would_wait(
 
 def test_what_a_format_does_not_do_is_a_line(tmp_path: Path) -> None:
     records = copybook.CopybookSource(_records(tmp_path))
-    with pytest.raises(OptionError, match="the format copybook is not read as a stream"):
+    with pytest.raises(OptionError, match="the format copybook cannot be read as a stream"):
         stream(records)
-    with pytest.raises(OptionError, match=r"the format jms is not read as a batch.*readStream"):
+    with pytest.raises(OptionError, match=r"the format jms cannot be read as a batch.*readStream"):
         jms.JmsSource({}).reader(StructType())
-    with pytest.raises(OptionError, match="the format message_capture is not written as a batch"):
+    with pytest.raises(
+        OptionError, match="the format message_capture cannot be written as a batch"
+    ):
         messages.MessageCaptureSource({}).writer(StructType(), overwrite=False)
-    with pytest.raises(OptionError, match="the format trailgate_apply is not read"):
+    with pytest.raises(OptionError, match="the format trailgate_apply cannot be read"):
         apply_sink.ApplySink({}).schema()
-    with pytest.raises(OptionError, match="the format copybook is not written as a stream"):
+    with pytest.raises(OptionError, match="the format copybook cannot be written as a stream"):
         records.streamWriter(StructType(), overwrite=False)

@@ -1,1 +1,1 @@
-"""Trails as pages: what ``trailgate browse`` serves, and the file that ``trailgate report`` writes."""
+"""Trails as HTML: the pages that ``trailgate browse`` serves, and the file that ``trailgate report`` writes."""

@@ -1,6 +1,7 @@
-"""The page of a record's bytes: each with the element that it belongs to, as ``trailgate analyze`` names them, and each element with its bytes.
+"""The page of a record's bytes: a dump in which each byte belongs to a named element, and a tree of these.
 
-Damage has a page like a record: bytes that are none, with those before them.
+``trailgate analyze`` finds the elements. Damaged bytes have a page like a record, with the bytes
+before them.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import Bytes, Damage, Element, Part, problems
 from trailgate.trail.annotation.walk import analyze
 
-ROW: Final = 16  # bytes of a line
+ROW: Final = 16  # bytes per line of the dump
 COLOURS: Final = 6
 _COLUMN: Final = re.compile(r"Column (\d+)")
-SHOWN: Final = 160  # characters of a text beside the tree
+SHOWN: Final = 160  # the most characters of a value in the tree
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes with one meaning: their number among all, their place in the file, and whether they are damaged."""
+    """Bytes with one meaning: their number on the page, their offset in the file, and if they are damaged."""
 
     number: int
     offset: int
@@ -41,13 +42,13 @@ class Piece:
 
     @property
     def style(self) -> str:
-        """Return the class of its colour."""
+        """The CSS class of its colour."""
         return "damage" if self.bad else f"c{self.number % COLOURS}"
 
 
 @dataclass(slots=True)
 class Node:
-    """An element of the tree, or bytes: what it is, what it has, and the pieces from ``first`` to ``last``."""
+    """An element of the tree. Its bytes are the pieces from ``first`` to ``last``."""
 
     name: str
     value: str = ""
@@ -65,16 +66,20 @@ class Line:
     """A line of the dump: its offset, and its pieces with their bytes as hex and as text."""
 
     offset: int
-    parts: tuple[tuple[Piece, str, str, bool], ...]  # the last: whether the piece begins here
+    # Each with its bytes in hex, as text, and whether the piece begins in this line.
+    parts: tuple[tuple[Piece, str, str, bool], ...]
 
     @property
     def missing(self) -> str:
-        """Return the blanks of the bytes that a last line has not."""
+        """Blanks for the bytes that are missing in an incomplete last line."""
         return "   " * (ROW - sum(len(text) for _, _, text, _ in self.parts))
 
 
 def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return what the page of the bytes at a place shows. Raises OptionError where the trail has no such place."""
+    """Return the values for the page of the bytes at a position.
+
+    Raises OptionError for an invalid position.
+    """
     place = place_of(query.get("at", ""))
     if place is None:
         raise OptionError("the address has no at=POSITION of a record")
@@ -85,21 +90,23 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
         )
         raise OptionError(problem)
     start, previous = _around(index, place)
-    found = _object(file, start, place)
+    element = _object(file, start, place)
     pieces: list[Piece] = []
-    root = _damaged(found, pieces) if isinstance(found, Damage) else _node(found, pieces)
-    end = found.offset + found.length
-    rows = _operation(index, TrailPlace(place.number, found.offset))
+    root = _damaged(element, pieces) if isinstance(element, Damage) else _node(element, pieces)
+    end = element.offset + element.length
+    rows = _operation(index, TrailPlace(place.number, element.offset))
     if rows:
         _name_columns(root, [cell.name for cell in rows[0].cells])
     following = TrailPlace(place.number, end) if end < file.size else index.next_file(place.number)
     return {
-        "place": TrailPlace(place.number, found.offset),
+        "place": TrailPlace(place.number, element.offset),
         "file": mask_logins(file.path.rpartition("/")[2]),
-        "length": found.length,
-        "damage": found if isinstance(found, Damage) else None,
+        "length": element.length,
+        "damage": element if isinstance(element, Damage) else None,
         "reads_on": place_text(TrailPlace(place.number, end)),
-        "problems": [] if isinstance(found, Damage) else [one.problem for one in problems(found)],
+        "problems": []
+        if isinstance(element, Damage)
+        else [one.problem for one in problems(element)],
         "root": root,
         "lines": list(_lines(pieces)),
         "rows": rows,
@@ -109,36 +116,40 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
 
 
 def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | None]:
-    """Return where the record begins that is at a place, or the last one before it, and the place of the one before that."""
+    """Return the offset of the record at (or before) a position, and the position of the record before that."""
     with index.lock:
         spans = [span for span in index.spans if span.number == place.number]
+    # the last span that starts at or before the offset
     at = bisect_right([span.start for span in spans], place.offset) - 1
     if at < 0:
         return (0 if spans else place.offset), None
     source, view = records_of(index, spans[at])
+    # The last record that starts at or before the offset.
     row = int(np.searchsorted(view.offsets, place.offset - source.base, "right")) - 1
     start = source.base + int(view.offsets[row])
-    if place.offset >= spans[at].end:  # in what is not a record
+    if place.offset >= spans[at].end:  # in damaged bytes after the span
         return start, TrailPlace(place.number, start)
     if row:
         return start, TrailPlace(place.number, source.base + int(view.offsets[row - 1]))
+    # The first record of the file comes after the header, which starts at 0.
     if not at:
         return start, TrailPlace(place.number, 0) if start else None
+    # The last record of the span before.
     before, records = records_of(index, spans[at - 1])
     return start, TrailPlace(place.number, before.base + int(records.offsets[-1]))
 
 
 def _object(file: TrailFile, start: int, place: TrailPlace) -> Element | Damage:
-    """Return the header, the record or the damage that has the byte of a place, else the next one."""
+    """Return the header, record or damage that contains a position, or else the next one."""
     with TrailFileReader(file) as reader:
-        for found in analyze(reader.read, file.size, start):
-            if found.offset + found.length > place.offset:
-                return found
+        for element in analyze(reader.read, file.size, start):
+            if element.offset + element.length > place.offset:
+                return element
     raise OptionError(f"file {place.number} has neither a record nor damage at {place.offset}")
 
 
 def _node(part: Part, pieces: list[Piece]) -> Node:
-    """Return a part as a node, and add its bytes to the pieces."""
+    """Convert a part to a node, and append its bytes to the pieces."""
     if isinstance(part, Bytes):
         piece = Piece(len(pieces), part.offset, part.raw, bool(part.problem))
         pieces.append(piece)
@@ -155,6 +166,7 @@ def _node(part: Part, pieces: list[Piece]) -> Node:
             piece.style,
         )
     first = len(pieces)
+    # A token's frame comes first, then its parts, then its trailer.
     pieces.append(Piece(first, part.offset, part.frame))
     inner = [_node(one, pieces) for one in part.parts]
     if part.trailer:
@@ -168,7 +180,7 @@ def _node(part: Part, pieces: list[Piece]) -> Node:
 
 
 def _name_columns(node: Node, names: list[str]) -> None:
-    """Add the names of columns to the elements that have their numbers."""
+    """Add column names to the elements that have only a column's number."""
     numbered = _COLUMN.match(node.name)
     if numbered and int(numbered[1]) < len(names):
         node.name = f"{numbered[0]} {names[int(numbered[1])]}{node.name[numbered.end() :]}"
@@ -176,12 +188,12 @@ def _name_columns(node: Node, names: list[str]) -> None:
         _name_columns(one, names)
 
 
-def _damaged(found: Damage, pieces: list[Piece]) -> Node:
-    """Return damage as a node of two parts: what is before it, and its first bytes."""
+def _damaged(damage: Damage, pieces: list[Piece]) -> Node:
+    """Convert damage to a node with two parts: the bytes before it, and its first bytes."""
     parts = []
     for name, offset, raw, bad in (
-        ("bytes before it", found.offset - len(found.before), found.before, False),
-        ("its first bytes", found.offset, found.raw, True),
+        ("bytes before it", damage.offset - len(damage.before), damage.before, False),
+        ("its first bytes", damage.offset, damage.raw, True),
     ):
         if raw:
             piece = Piece(len(pieces), offset, raw, bad)
@@ -190,12 +202,12 @@ def _damaged(found: Damage, pieces: list[Piece]) -> Node:
                 Node(name, "", "", piece.number, piece.number, offset, len(raw), piece.style)
             )
     return Node(
-        "damage", "", found.problem, 0, len(pieces) - 1, found.offset, found.length, inner=parts
+        "damage", "", damage.problem, 0, len(pieces) - 1, damage.offset, damage.length, inner=parts
     )
 
 
 def _lines(pieces: list[Piece]) -> Iterator[Line]:
-    """Yield the lines of the dump; a piece continues over as many as it needs."""
+    """Yield the lines of the dump. A piece may continue over several lines."""
     begin = pieces[0].offset if pieces else 0
     parts: list[tuple[Piece, str, str, bool]] = []
     filled = 0
@@ -217,6 +229,6 @@ def _text(raw: bytes) -> str:
 
 
 def _operation(index: TrailIndex, place: TrailPlace) -> tuple[Operation, ...]:
-    """Return the operation that begins at a record, if one does."""
+    """Return the operation that begins at a position, if there is one."""
     rows = Search(index, Filters(), place, rows=1).run().rows
     return tuple(row for row in rows if isinstance(row, Operation) and row.place == place)

@@ -1,7 +1,8 @@
-"""What the disk has of the capture that writes a trail: whether it runs, up to where it has committed, and what waits to be captured.
+"""The state of the capture that writes a trail, from its files: who runs it, its last commit, and its backlog.
 
-A run holds the trail's lock for as long as it writes. A live capture notes each commit in the checkpoint, with the number of the message that comes next; what it has received
-beyond that is in the journal. What a broker has not given yet is not known here.
+A run holds the trail's lock while it writes. A live capture records each commit in its checkpoint,
+with the number of the next message; messages after that which it has received are in its journal.
+Messages that are still at the broker are not known here.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from trailgate.storage.files.listing import Listing
 from trailgate.storage.files.manifest import Checkpoint, checkpoint_path, read_checkpoint
 from trailgate.storage.files.trail_files import TrailPlace
 
-COUNTED: Final = 64 << 20  # bytes of a quarantine
+COUNTED: Final = 64 << 20  # the most bytes of a quarantine in which messages are counted
 JOURNAL: Final = "journal"  # the source of messages that were stored before their capture
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What the last commit of a live capture has: when it was, and what came last; times are microseconds.
+    """The last commit of a live capture. Times are microseconds since 1970.
 
-    ``source`` is what ``number``, that of the next message, belongs to; None where the trail was not written from a broker.
+    ``number`` is the number of the next message in ``source``. ``source`` is None if the trail does
+    not come from a broker.
     """
 
     end: TrailPlace
@@ -37,12 +39,15 @@ class Commit:
     number: int = 0
     quarantined: int = 0
     quarantine_counted: bool = True
-    waiting: int | None = None  # messages of the journal; None where there is none
+    waiting: int | None = None  # messages of the journal to capture, or None if there is no journal
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureState:
-    """Who writes the trail now, None where nobody does, and the last commit of a live capture; ``problem`` is what could not be read."""
+    """The process that writes the trail now (or None), and the last commit of a live capture.
+
+    ``problem`` is an error if the state cannot be read.
+    """
 
     holder: str | None
     commit: Commit | None = None
@@ -50,7 +55,7 @@ class CaptureState:
 
 
 def capture_state(listing: Listing) -> CaptureState | None:
-    """Return the state of the capture of a trail; None where nothing on a disk has one."""
+    """Return the state of a trail's capture, or None if no files of a capture exist."""
     if listing.store is not LOCAL:
         return None
     prefix, holder = listing.prefix, None
@@ -64,7 +69,7 @@ def capture_state(listing: Listing) -> CaptureState | None:
 
 
 def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
-    """Return what a checkpoint states."""
+    """Describe the commit in a checkpoint."""
     from trailgate.live.jobs.run import read_position  # noqa: PLC0415  it knows all protocols
 
     end = TrailPlace(checkpoint.file, checkpoint.offset)
@@ -72,7 +77,7 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
     last = None if checkpoint.last is None else checkpoint.last.io_time
     try:
         position = read_position(checkpoint.source_position, None, prefix)
-    except StorageError:  # another program's own
+    except StorageError:  # a checkpoint in which another program keeps its own position
         position = None
     if position is None:
         return Commit(end, time, last)
@@ -86,7 +91,7 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
 
 @lru_cache(maxsize=8)
 def _messages(path: str, size: int) -> int:
-    """Return how many messages the first bytes of a quarantine have."""
+    """Count the messages in the first bytes of a quarantine."""
     if not size:
         return 0
     with Path(path).open("rb") as file:

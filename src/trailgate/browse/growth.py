@@ -1,7 +1,8 @@
-"""The index of a trail that grows: what is added is looked for each second, and read on from where the last look ended.
+"""Keep the index of a growing trail up to date: look for new bytes every second, and read them.
 
-The check continues at the last sound record, with the state that it had there. Where the trail ended inside a header, or between the images of an update, what was counted of
-these is not known to be right, and the index is built anew.
+Reading continues after the last valid record, with the state that the check had there. If the trail
+ended inside a header or between the two images of an update, the counts of that part may be wrong,
+so the index is rebuilt from the start.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ from trailgate.storage.files.trail_files import FoundTrail, look_at
 from trailgate.trail.findings import Findings
 
 LOOK_EVERY: Final = 1.0  # seconds
-LOOKS: Final = 31  # of which the rate is
+LOOKS: Final = 31  # the number of looks over which the rate is measured
 
 
 @dataclass(slots=True)
 class Growth:
-    """How fast a trail has grown of late: the operations of each look at it, and when that was."""
+    """How fast a trail has grown recently: the time of each look, and the operations it added."""
 
     looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
 
     def note(self, operations: int) -> None:
-        """Add what a look found."""
+        """Add the result of a look."""
         self.looks.append((monotonic(), operations))
 
     @property
     def rate(self) -> float:
-        """Return the operations in a second, over the last looks; 0 where nothing was added."""
+        """Operations per second over the last looks."""
         if len(self.looks) < 2:
             return 0.0
         seconds = self.looks[-1][0] - self.looks[0][0]
@@ -54,45 +55,47 @@ class Growth:
 
 
 class GrowingIndex(TrailIndex):
-    """An index that is kept up to date: ``follow`` it once it is built."""
+    """An index that is kept up to date: call ``follow`` after it is built."""
 
     def __init__(self, path: str, definitions: str | None = None) -> None:
         super().__init__(path, definitions)
         self._growth = Growth()
-        self._unchecked: FileBegun | None = None  # a file whose header is not compared yet
+        # The file whose header must still be compared with its records.
+        self._unchecked: FileBegun | None = None
 
     @property
     def rate(self) -> float:
-        """Return the operations in a second by which the trail has grown of late."""
+        """The operations per second by which the trail has grown recently."""
         return self._growth.rate
 
     def follow(self) -> None:
-        """Read what is added to the trail, until the index is stopped; begins once it is built."""
+        """Read what is added to the trail until the index is stopped."""
         while not self.problem and not self._stop.wait(LOOK_EVERY):
             try:
                 self.read_on()
             except (TrailgateError, OSError) as error:
                 self.look_for_gone()
-                self.problem = f"the trail is not followed any more: {error}"
+                self.problem = f"the trail is no longer followed: {error}"
             except StoppedError:
                 return
 
     def read_on(self) -> None:
         """Read what was added since the last look."""
-        found = look_at(*self._asked)
+        listed = look_at(*self._asked)
         known = {file.number: file for file in self._sources}
-        # Files that were purged meanwhile keep their places in the index.
-        present = {file.number: file.size for file in found.files}
+        # Files that were purged meanwhile keep their positions in the lists of the index.
+        present = {file.number: file.size for file in listed.files}
         with self.lock:
             self.gone |= known.keys() - present.keys()
         is_shorter = any(present.get(file.number, file.size) < file.size for file in known.values())
-        now = known | {file.number: file for file in files_to_check(found, Findings())}
+        now = known | {file.number: file for file in files_to_check(listed, Findings())}
         sources = tuple(now[number] for number in sorted(now))
         if not is_shorter and all(
             number in known and known[number].size == file.size for number, file in now.items()
         ):
             self._growth.note(0)
             return
+        # What was counted of a torn end, or of a file that was replaced, cannot be corrected.
         if self._torn or is_shorter:
             with self.lock:
                 self._begin()
@@ -100,21 +103,23 @@ class GrowingIndex(TrailIndex):
             self.build()
             return
         before, self._has_grown = self.operations, True
-        self._add_files(found, sources)
+        self._add_files(listed, sources)
         ended = self._ended
         if ended is not None and sources[ended.number].size > ended.file.size:
+            # Unreadable bytes at the end may be complete records now: continue with the state
+            # before them.
             self._state = self._sound or self._state
             for step in resumed(sources[ended.number], ended):
                 self._take(step)
         added = sources[0 if self._ended is None else self._ended.number + 1 :]
-        for step in steps(found, added, after=self._ended):
+        for step in steps(listed, added, after=self._ended):
             self._take(step)
         with self.lock:
             self.transactions.finish(is_open=self._is_open)
         self._growth.note(self.operations - before)
 
     def _add_files(self, found: FoundTrail, sources: tuple[TrailFile, ...]) -> None:
-        """Note the files that there are now, with their sizes."""
+        """Update the list of files and their sizes."""
         known = {file.number for file in self._sources}
         with self.lock:
             self.found, self._sources = found, sources
@@ -124,7 +129,7 @@ class GrowingIndex(TrailIndex):
                 facts.file = file
 
     def _take(self, step: Step) -> None:
-        """Add what a step of a growing trail has."""
+        """Add the result of a step of the check."""
         self._watch(step)
         with self.lock:
             if isinstance(step, FileBegun):

@@ -1,7 +1,9 @@
-"""Who may ask a server that shows a trail: whoever has its token, from a page of its own, by an address that no foreign name can stand for.
+"""Protect the server of a trail: answer only requests with its token, from its own pages, to its own host.
 
-A page of another site cannot read what is served: it has no token, and a name that its owner has made to mean this machine is not among the hosts that are answered. Nothing
-is answered but reading, and what is posted by a page of its own to an address that takes that; whatever a page might hold can load and send nothing.
+A page of another site cannot read the trail: it does not know the token, and a DNS name that its
+owner points at this machine is not an accepted host. Only reading is allowed, and POST to a few
+addresses from the server's own pages. The security policy in the headers keeps injected content
+from loading or sending anything.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ READING: Final = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An application that passes on what may be asked, without the token, and refuses the rest; ``host`` is the name it is served at.
+    """An ASGI application that passes allowed requests to ``app`` without the token, and refuses all others.
 
-    ``posted`` are the addresses that take what a page of this server posts.
+    ``host`` is the name under which it is served; ``posted`` are the addresses that accept POST.
     """
 
     app: App
@@ -65,11 +67,12 @@ class Guard:
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, with_headers)
 
     def _judge(self, scope: Scope) -> tuple[int, str]:
-        """Return 0 and the path after the token, or the status of a refusal and its text or target."""
+        """Return 0 and the path after the token, or the status of a refusal and its text or redirect target."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
         if not self._is_own(host):
             return 421, "this server does not answer for that host"
+        # browsers send Origin with requests from other sites
         if origin not in (None, f"http://{host}", f"https://{host}"):
             return 403, "pages of other sites may not ask this server"
         token, slash, path = scope["path"].removeprefix("/").partition("/")
@@ -77,13 +80,18 @@ class Guard:
             if scope["method"] != "POST" or f"/{path}" not in self.posted:
                 return 405, "nothing can be written here"
             if origin is None:
-                return 403, "what is posted needs the origin that browsers state"
+                return 403, "a POST needs the Origin header that browsers send"
+        # compare_digest takes equally long for every wrong token
         if not compare_digest(token.encode(), self.token.encode()):
             return 404, "the address needs the token that trailgate browse printed"
         return (0, f"/{path}") if slash else (307, f"/{self.token}/")
 
     def _is_own(self, netloc: str) -> bool:
-        """Return whether a host is this server: an IP address, which nobody else can make another one of, or a name of this machine."""
+        """Return whether a host is this server: an IP address, or a name of this machine.
+
+        Every IP address is accepted, because only names can be pointed at this machine by somebody
+        else.
+        """
         try:
             name = urlsplit(f"//{netloc}").hostname or ""
         except ValueError:

@@ -1,4 +1,7 @@
-"""Counts over time whose range is not known before: a fixed number of bins, whose width doubles as often as needed."""
+"""Histograms over time whose range is not known in advance.
+
+The number of bins is fixed. Their width doubles whenever the times do not fit.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,33 @@ from trailgate.arrays import Longs
 from trailgate.browse.kernels import count_times
 
 BINS: Final = 256
-NARROWEST: Final = 1_000_000  # microseconds of a bin at first
+NARROWEST: Final = 1_000_000  # the initial width of a bin in microseconds
 BEFORE_ALL: Final = -(1 << 61)
 
 
 class TimeHistogram:
-    """Counts of several kinds in bins of time, in the same memory however many and however far apart they are.
+    """Counts of several operation types in bins of time, in constant memory.
 
-    Bins begin at multiples of their width, so counts of two bins become those of one without knowing their values. With 4 bins of one second, a
-    count at 00:00:09 after one at 00:00:00 gives bins of four seconds: 1, 0, 1, 0.
+    Bins start at multiples of their width, so when the width doubles, pairs of bins are added up
+    and no value has to be known. With 4 bins of one second, a count at 00:00:09 after one at
+    00:00:00 leads to bins of four seconds: 1, 0, 1, 0.
     """
 
     def __init__(self, kinds: int, bins: int = BINS) -> None:
         self.counts = np.zeros((kinds, bins), np.int64)
         self.width = NARROWEST
-        self.first: int | None = None  # number of the first bin since 1970, in widths
+        self.first: int | None = None  # the start of the first bin, divided by the width
 
     def add(self, times: Longs, kinds: Longs, bounds: tuple[int, int]) -> None:
-        """Count times in microseconds, each of a kind, all within bounds; those of kind -1 are left out, and may be any."""
+        """Count times (microseconds), all within ``bounds``, each for a type.
+
+        Type -1 is skipped, with any time.
+        """
         self.fit(*bounds)
         _count(times, kinds, [self] * len(self.counts), self.counts.reshape(-1))
 
     def fit(self, low: int, high: int) -> None:
-        """Widen or move the bins until they have both times, and what is counted already."""
+        """Widen or move the bins until they contain both times and all earlier counts."""
         if self.first is not None:
             low = min(low, self.first * self.width)
         bins = self.counts.shape[1]
@@ -46,6 +53,8 @@ class TimeHistogram:
         if self.first is None or not len(used):
             self.first = begin
         elif begin < self.first:
+            # Free bins at the end become the first ones. There are enough, because all bins in use
+            # and the new first one fit after the doubling above.
             self.counts = np.roll(self.counts, self.first - begin, axis=1)
             self.first = begin
 
@@ -54,6 +63,8 @@ class TimeHistogram:
         if self.first is None:
             return
         kinds, bins = self.counts.shape
+        # A pair is two bins of which the first has an even number. If the first bin is odd, an
+        # empty bin before it completes its pair.
         odd = self.first % 2
         padded = np.zeros((kinds, bins + 2), np.int64)
         padded[:, odd : odd + bins] = self.counts
@@ -63,25 +74,28 @@ class TimeHistogram:
         self.first //= 2
 
     def used(self) -> tuple[int, Longs]:
-        """Return when the first bin begins that is used, in microseconds, and the counts by kind from there to the last one."""
+        """Return the start of the first non-empty bin, and the counts by type up to the last non-empty bin."""
         used = np.flatnonzero(self.counts.any(axis=0))
         if self.first is None or not len(used):
             return 0, self.counts[:, :0]
         return (self.first + int(used[0])) * self.width, self.counts[:, used[0] : used[-1] + 1]
 
 
-def add_each(found: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
-    """Count times in histograms of one kind, which fit them; a time's slot is the index of its histogram, -1 for none."""
-    if not found:
+def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
+    """Count times in several histograms of one type, which already fit them.
+
+    A time's slot is the index of its histogram, or -1.
+    """
+    if not histograms:
         return
-    counts = np.zeros((len(found), found[0].counts.shape[1]), np.int64)
-    _count(times, slots, found, counts.reshape(-1))
-    for one, own in zip(found, counts, strict=True):
-        one.counts[0] += own
+    counts = np.zeros((len(histograms), histograms[0].counts.shape[1]), np.int64)
+    _count(times, slots, histograms, counts.reshape(-1))
+    for one, row in zip(histograms, counts, strict=True):
+        one.counts[0] += row
 
 
 def _count(times: Longs, slots: Longs, rows: Sequence[TimeHistogram], counts: Longs) -> None:
-    """Add times to ``counts``, which has the bins of each slot's histogram in a row."""
+    """Add times to ``counts``, which has one row of bins for each slot."""
     first = np.array([one.first or 0 for one in rows], np.int64)
     width = np.array([one.width for one in rows], np.int64)
     begins = np.full(len(rows), BEFORE_ALL, np.int64)

@@ -1,8 +1,12 @@
-"""What a trail's pages need to know of all of it, found in one reading while it is checked.
+"""The index of a trail: everything that its pages need to know about all of it, from one reading.
 
-A check reads every record once and hands each chunk on (``jobs.checking``); the index keeps little of a chunk: one ``Span`` with the range of times and CSNs, and the
-tables and types of operations in it, so that a page reads only the spans that may have what it seeks. Counts over time have a fixed number of bins, of transactions only the
-longest are kept, and the ids of all of them are in a temporary file: memory grows by one span in 4 MB.
+The check of a trail reads each record once and passes its results chunk by chunk
+(``jobs.checking``). Of each chunk the index keeps a ``Span``: its byte range, its range of times
+and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
+contain what it looks for.
+
+Memory use is small: one span per 4 MB of trail. Counts over time have a fixed number of bins, only
+the longest transactions are kept, and the ids of all transactions are in a temporary file.
 """
 
 from __future__ import annotations
@@ -46,11 +50,12 @@ from trailgate.trail.records.metadata import TrailTable
 
 KINDS: Final = "IUKDT"
 NO_KIND: Final = len(KINDS)
-VERSIONS: Final = 16  # of one table's definition that are kept
+VERSIONS: Final = 16  # the most versions kept of a table's definition
+# A record of the temporary file: the hash of a transaction's id, and the position of its beginning.
 IDS: Final = np.dtype([("hash", "i8"), ("number", "i4"), ("offset", "i8")])
 IDS_AT_ONCE: Final = 1 << 16
 
-KINDS_OF_TABLE: Final = NO_KIND + 1  # with those of no known kind
+KINDS_OF_TABLE: Final = NO_KIND + 1  # the known operation types, and one for all others
 _KIND_OF: Final = np.full(256, NO_KIND, np.uint8)
 _KIND_OF[[ord(letter) for letter in KINDS]] = range(NO_KIND)
 _KIND_OF_TYPE: Final = _KIND_OF[OP_TYPE_OF]
@@ -58,11 +63,12 @@ _KIND_OF_TYPE: Final = _KIND_OF[OP_TYPE_OF]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The operations of records that were read together: where, and what may be among them.
+    """A range of records that were read together, with a summary of its operations.
 
-    ``tables`` and ``kinds`` have a bit each; ``first`` is the number of operations before. ``csns`` are those at its begin and end, None where CSNs
-    descend inside; ``times`` are the earliest and the latest. ``state`` is what its records inherit from those before.
-    ``begins``: whether a transaction begins in it.
+    ``first`` is the number of operations before the span. ``tables`` and ``kinds`` have one bit for
+    each table and operation type that occurs. ``times`` are the earliest and the latest; ``csns``
+    the first and the last, or None if CSNs descend inside. ``state`` is what decoding must know
+    about the records before the span. ``begins`` is whether a transaction begins in it.
     """
 
     number: int
@@ -79,18 +85,18 @@ class Span:
 
     @property
     def begin(self) -> TrailPlace:
-        """Return where it begins."""
+        """The position of its start."""
         return TrailPlace(self.number, self.start)
 
     @property
     def stop(self) -> TrailPlace:
-        """Return where it ends."""
+        """The position of its end."""
         return TrailPlace(self.number, self.end)
 
 
 @dataclass(slots=True)
 class TableTotals:
-    """What the trail has of a table: operations by type, bytes, counts over time, and each definition with the place of its record."""
+    """The totals of a table: operations by type, bytes, counts over time, and definitions with positions."""
 
     name: str
     kinds: Longs = field(default_factory=lambda: np.zeros(NO_KIND, np.int64))
@@ -100,13 +106,13 @@ class TableTotals:
 
     @property
     def operations(self) -> int:
-        """Return how many operations there are."""
+        """The number of operations."""
         return int(self.kinds.sum())
 
 
 @dataclass(slots=True)
 class FileFacts:
-    """A file of the trail: its header, and its counts once it is read."""
+    """A file of the trail: its header, and its counts after it is read."""
 
     file: TrailFile
     header: FileHeader | None = None
@@ -116,7 +122,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class UnreadBytes:
-    """Bytes of a file that are not records, and why."""
+    """Bytes of a file that are not records, and the reason."""
 
     begin: TrailPlace
     end: TrailPlace
@@ -124,16 +130,19 @@ class UnreadBytes:
 
     @property
     def sentence(self) -> str:
-        """Return the number of bytes and the problem."""
+        """The number of bytes and the reason, as a sentence."""
         return f"{self.end.offset - self.begin.offset:,} bytes are not a record: {self.problem}"
 
 
 class StoppedError(Exception):
-    """The index is not needed any more."""
+    """Raised to end the reading because the index is not needed any more."""
 
 
 class TrailIndex:
-    """What is known of a trail while it is read, and after; take ``lock`` to look at more than one member."""
+    """The index of a trail.
+
+    It can be used while it is built; hold ``lock`` to read several members consistently.
+    """
 
     def __init__(self, path: str, definitions: str | None = None) -> None:
         self._asked = (path, definitions)
@@ -143,7 +152,7 @@ class TrailIndex:
         self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
 
     def _begin(self) -> None:
-        """Look at what is there; nothing of it is read."""
+        """List the trail's files, without reading them, and clear the index."""
         self.found: FoundTrail = look_at(*self._asked)
         self._findings = Findings()
         self._sources = files_to_check(self.found, self._findings)
@@ -156,21 +165,22 @@ class TrailIndex:
         self.tables: dict[str, TableTotals] = {}
         self.transactions = Transactions()
         self._unread: list[UnreadBytes] = []
-        self.undone: list[tuple[TrailPlace, TrailPlace]] = []  # what restarts made void
-        self.latest: int | None = None  # time of an operation
+        # The transactions that were abandoned when the writer restarted.
+        self.undone: list[tuple[TrailPlace, TrailPlace]] = []
+        self.latest: int | None = None  # the time of the last operation
         self.done = False
         self.problem = ""
-        self.gone: set[int] = set()  # numbers of files that were purged since they were listed
+        self.gone: set[int] = set()  # the numbers of files purged since they were listed
         self._table_bits: dict[str, int] = {}
         self._csn: str | None = None
         self._is_open = self._has_grown = False
         self._totals: FileTotals | None = None
-        self._torn = False  # a header, or an operation, of which the rest may be added
+        self._torn = False  # the trail ends inside a header or an operation
         self._ended: FileEnded | None = None
         self._state = ReaderState()
-        self._sound: ReaderState | None = None  # before bytes at the end that are not a record
+        self._sound: ReaderState | None = None  # the state before unreadable bytes at the end
         self._known: object = None
-        self._defined: dict[int, TrailTable] = {}  # by their indexes in the file
+        self._defined: dict[int, TrailTable] = {}  # the tables by their index in the file
 
     def __enter__(self) -> Self:
         return self
@@ -179,13 +189,15 @@ class TrailIndex:
         self._ids.close()
 
     def stop(self) -> None:
-        """Let the building end at its next chunk."""
+        """Ask the building to end at its next chunk."""
         self._stop.set()
 
     def build(self) -> None:
-        """Read the trail once; what is wrong with it becomes findings, and what ends the reading ``problem``.
+        """Read the trail once.
 
-        If a file is purged before it is read, the remaining files are read anew.
+        Damage becomes findings; an error that ends the reading becomes ``problem``.
+
+        If a file was purged before it was read, start again with the remaining files.
         """
         self._read()
         while self.problem and not self._stop.is_set() and self.look_for_gone():
@@ -215,19 +227,22 @@ class TrailIndex:
 
     @property
     def rate(self) -> float:
-        """Return the operations in a second by which the trail grows; 0 where that is not looked at."""
+        """The operations per second by which the trail grows; 0 in an index that does not follow it."""
         return 0.0
 
     @property
     def findings(self) -> list[Any]:
-        """Return what the check has found so far, the worst first; an open end is not known before the last."""
+        """The findings of the check so far, worst first.
+
+        Open transactions are known only at the end.
+        """
         order = list(Severity)
-        found = [one for one in self._findings.result() if self._holds(one)]
-        return sorted(found, key=lambda one: order.index(one.severity))
+        valid = [one for one in self._findings.result() if self._holds(one)]
+        return sorted(valid, key=lambda one: order.index(one.severity))
 
     @property
     def unread(self) -> list[UnreadBytes]:
-        """Return the bytes that are not records, in their order; those at the end of a file only if it has not grown since."""
+        """The damaged bytes, in order, without the end of a file that has grown since."""
         sizes = {one.file.number: one.file.size for one in self.files}
         following = {(span.number, span.start) for span in self.spans}
         return [
@@ -239,23 +254,26 @@ class TrailIndex:
 
     @property
     def is_damaged(self) -> bool:
-        """Return whether the check has found an error so far."""
+        """Whether the check has found an error so far."""
         return any(one.severity is Severity.ERROR for one in self.findings)
 
-    def _holds(self, found: Finding) -> bool:
-        """Return whether a finding is one: where the trail has grown since, its end was none."""
-        if found.kind == OPEN.name:
+    def _holds(self, finding: Finding) -> bool:
+        """Return whether a finding still applies.
+
+        A cut end does not, if the trail has grown since.
+        """
+        if finding.kind == OPEN.name:
             return self.done and not self._has_grown
-        sizes = [one.file.size for one in self.files if one.file.path.endswith(found.file)]
-        return found.kind != CUT.name or (found.offset or 0) + found.length in sizes
+        sizes = [one.file.size for one in self.files if one.file.path.endswith(finding.file)]
+        return finding.kind != CUT.name or (finding.offset or 0) + finding.length in sizes
 
     @property
     def definitions(self) -> Definitions:
-        """Return the definitions beside the trail; none where there are none."""
+        """The definitions beside the trail, which may be empty."""
         return self.found.definitions or Definitions(())
 
     def look_for_gone(self) -> set[int]:
-        """Return the numbers of the files that do not exist any more, or are shorter than they were."""
+        """Return the numbers of files that do not exist any more or have shrunk."""
         gone = {facts.file.number for facts in self.files if not _exists(facts.file)}
         with self.lock:
             self.gone |= gone
@@ -263,14 +281,17 @@ class TrailIndex:
 
     @property
     def gone_names(self) -> list[str]:
-        """Return the names of the files that are gone."""
+        """The names of the files that are gone."""
         with self.lock:
             return [
                 name_of(facts.file.path) for facts in self.files if facts.file.number in self.gone
             ]
 
     def readable_file(self, number: int) -> TrailFile:
-        """Return the file of a number. Raises OptionError if the trail has none, and StorageError if it is gone."""
+        """Return the file with a number.
+
+        Raises OptionError if there is none, and StorageError if it is gone.
+        """
         file = self.file(number)
         if number in self.gone or not _exists(file):
             self.look_for_gone()
@@ -281,37 +302,38 @@ class TrailIndex:
         return file
 
     def file(self, number: int) -> TrailFile:
-        """Return the file of a number; raises OptionError."""
+        """Return the file with a number. Raises OptionError."""
         for facts in self.files:
             if facts.file.number == number:
                 return facts.file
         raise OptionError(f"the trail has no file {number}", where=Where(source=self.found.prefix))
 
     def next_file(self, number: int) -> TrailPlace | None:
-        """Return where the file after one begins; None where it is the last."""
+        """Return the position of the next file, or None if this is the last."""
         later = [facts.file.number for facts in self.files if facts.file.number > number]
         return TrailPlace(min(later), 0) if later else None
 
     def file_named(self, name: str) -> TrailFile | None:
-        """Return the file of a name; None where there is none."""
+        """Return the file with a name, or None."""
         for facts in self.files:
             if facts.file.path.endswith(name):
                 return facts.file
         return None
 
     def bits(self, names: list[str]) -> int:
-        """Return the bits that spans have for these tables."""
-        found = 0
+        """Return the bits of these tables in ``Span.tables``."""
+        combined = 0
         for name in names:
-            found |= self._table_bits.get(name, 0)
-        return found
+            combined |= self._table_bits.get(name, 0)
+        return combined
 
     def begin_of(self, text: str) -> TrailPlace | None:
-        """Return where the first transaction of an id begins, as far as the trail is read."""
+        """Return the position of the first transaction with an id, in the part of the trail that is read."""
         wanted, at = hash(text), 0
         handle = self._ids.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
+            # Only hashes are compared: two ids with equal 64-bit hashes are too unlikely to matter.
             hits = np.flatnonzero(rows["hash"] == wanted)
             if len(hits):
                 row = rows[hits[0]]
@@ -334,6 +356,7 @@ class TrailIndex:
                 self._ended = step
             elif isinstance(step, Gap):
                 self._sound = self._state
+                # after damage, no transaction is known to be open
                 self._state = replace(self._state, tx_open=False, tx_id=None, csn=None)
                 number = self._sources[step.number].number
                 span = TrailPlace(number, step.start), TrailPlace(number, step.end)
@@ -342,23 +365,26 @@ class TrailIndex:
             elif isinstance(step, Chunk):
                 self._sound = None
                 last = len(step.found.view) - 1
+                # a fault of the chunk's last record may only mean that the writer has not finished
+                # the operation
                 self._torn = any(len(rows) and rows[-1] == last for _, rows in step.found.faults)
                 self._add(step)
 
     def _add(self, step: Chunk) -> None:
         view, number = step.found.view, self._sources[step.number].number
         names, of_table = self._tables_of(step)
-        found = _counted(step, of_table, len(names))
-        self._count_tables(step, names, found)
-        if found.last_timely >= 0:
-            self.over_time.add(view.io_time, found.kind, found.timely)
-            self.latest = found.last_timely
-        self._follow(step, number, found.transactions)
+        counted = _counted(step, of_table, len(names))
+        self._count_tables(step, names, counted)
+        if counted.last_timely >= 0:
+            self.over_time.add(view.io_time, counted.kind, counted.timely)
+            self.latest = counted.last_timely
+        self._follow(step, number, counted.transactions)
         before, csns = self._csn, step.found.csn[1]
         self._csn = csns[-1] if csns else before
+        # If CSNs descend inside, the first and the last CSN do not bound the others.
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
-        present = np.flatnonzero(found.kinds[:-1].any(axis=1)).tolist()
-        kinds = np.flatnonzero(found.kinds.any(axis=0)).tolist()
+        present = np.flatnonzero(counted.kinds[:-1].any(axis=1)).tolist()
+        kinds = np.flatnonzero(counted.kinds.any(axis=0)).tolist()
         state, self._state = self._state, self._state_after(step)
         self.spans.append(
             Span(
@@ -366,21 +392,21 @@ class TrailIndex:
                 start=step.base,
                 end=step.base + view.end,
                 first=self.operations,
-                operations=found.operations,
+                operations=counted.operations,
                 tables=self.bits([names[one] for one in present]),
                 kinds=sum(1 << kind for kind in kinds),
-                times=found.times,
+                times=counted.times,
                 csns=(before or (csns[0] if csns else None), self._csn) if ordered else None,
                 state=state,
                 begins=len(step.followed.firsts) > 0,
             )
         )
-        self.operations += found.operations
+        self.operations += counted.operations
         self._is_open = step.followed.is_open
         self.bytes_read += view.end
 
     def _state_after(self, step: Chunk) -> ReaderState:
-        """Return what the records after a chunk inherit."""
+        """Return the state for decoding the records after a chunk."""
         is_open, last = step.followed.is_open, self.transactions.open
         return replace(
             self._state,
@@ -391,43 +417,50 @@ class TrailIndex:
         )
 
     def _tables_of(self, step: Chunk) -> tuple[list[str], Longs]:
-        """Return names of tables, and the index of its table in them of each record; -1 for none."""
-        found = step.found
-        names = list(found.names)
-        of_table = found.name.astype(np.int64)
-        indexed = np.flatnonzero((of_table < 0) & (found.index >= 0))
-        for index in _present(found.index[indexed]):
+        """Return the names of a chunk's tables, and the index of each record's table in them, or -1.
+
+        Records refer to a table by its name or by the index of its definition; the latter are added
+        here.
+        """
+        columns = step.found
+        names = list(columns.names)
+        of_table = columns.name.astype(np.int64)
+        indexed = np.flatnonzero((of_table < 0) & (columns.index >= 0))
+        for index in _present(columns.index[indexed]):
             known = step.tables.tables.get(index)
-            of_table[indexed[found.index[indexed] == index]] = len(names)
+            # append the table's name, and let its records refer to that
+            of_table[indexed[columns.index[indexed] == index]] = len(names)
             names.append(known.name if known is not None else f"table index {index}")
         for name in names:
             if name and name not in self._table_bits:
                 self._table_bits[name] = 1 << len(self._table_bits)
         return names, of_table
 
-    def _count_tables(self, step: Chunk, names: list[str], found: _Counted) -> None:
-        """Add what a chunk has of each table that it has operations of."""
+    def _count_tables(self, step: Chunk, names: list[str], counted: _Counted) -> None:
+        """Add the counts of a chunk to the totals of its tables."""
         histograms = []
         for at, name in enumerate(names):
-            # Names of records without operations are not tables that are counted yet.
-            has_any = found.kinds[at].any()
+            # A name that occurs only in other records is not listed as a table yet.
+            has_any = counted.kinds[at].any()
             totals = self.tables.get(name) or TableTotals(name)
             histograms.append(totals.over_time)
             if not has_any:
                 continue
             self.tables[name] = totals
-            totals.kinds += found.kinds[at, :NO_KIND]
-            totals.bytes += int(found.sizes[at])
-            if found.earliest[at] <= found.latest[at]:
-                totals.over_time.fit(int(found.earliest[at]), int(found.latest[at]))
-        slots = np.where(found.slot < len(names), found.slot, -1)
+            totals.kinds += counted.kinds[at, :NO_KIND]
+            totals.bytes += int(counted.sizes[at])
+            if counted.earliest[at] <= counted.latest[at]:
+                totals.over_time.fit(int(counted.earliest[at]), int(counted.latest[at]))
+        # All histograms must fit the times before the kernel counts into them. Slot ``len(names)``
+        # has the records without a table.
+        slots = np.where(counted.slot < len(names), counted.slot, -1)
         add_each(histograms, step.found.view.io_time, slots)
         if step.tables is not self._known:
             self._known = step.tables
             self._add_versions(step)
 
     def _add_versions(self, step: Chunk) -> None:
-        """Keep the definitions of tables that are new with a chunk."""
+        """Keep the table definitions that are new in a chunk."""
         for index, known in step.tables.tables.items():
             if known.table is None or self._defined.get(index) is known:
                 continue
@@ -448,9 +481,10 @@ class TrailIndex:
         self.transactions.follow(Begins(number, offsets, tx, csn), found)
 
     def _note_undone(self, step: Chunk, number: int, starts: Longs) -> None:
-        """Keep where transactions are that a restart record of a chunk made void."""
+        """Keep the spans of transactions that a restart record of a chunk abandoned."""
         offsets, before = step.found.view.offsets, self.transactions.open
         for own in np.flatnonzero(step.followed.flags & ABANDONED).tolist():
+            # Transaction 0 may have begun in an earlier chunk.
             begin = TrailPlace(number, step.base + int(offsets[starts[own]]))
             if own == 0 and before is not None:
                 begin = before.begin
@@ -458,17 +492,17 @@ class TrailIndex:
             self.undone.append((begin, end))
 
     def _note_ids(self, number: int, offsets: Longs, ids: Ids) -> None:
-        """Write where the transactions of a chunk begin that have ids."""
-        found = np.zeros(len(ids.numbers), IDS)
-        found["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
-        found["number"] = number
-        found["offset"] = offsets[ids.numbers]
-        self._ids.write(found.tobytes())
+        """Append the ids and positions of a chunk's transactions to the temporary file."""
+        entries = np.zeros(len(ids.numbers), IDS)
+        entries["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
+        entries["number"] = number
+        entries["offset"] = offsets[ids.numbers]
+        self._ids.write(entries.tobytes())
         self._ids.flush()
 
 
 def _exists(file: TrailFile) -> bool:
-    """Return whether a file still has the bytes that it had when it was listed."""
+    """Return whether a file still has at least the bytes that it had when it was listed."""
     try:
         store, path = locate(file.path)
         [info] = store.get_file_info([path])
@@ -478,9 +512,13 @@ def _exists(file: TrailFile) -> bool:
 
 
 def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
-    """Return the first id of each transaction of a chunk that has one; given are the records with ids."""
+    """Return the first id of each transaction of a chunk.
+
+    ``ids`` are the rows of records with ids, and the ids.
+    """
     rows, strings = ids
     numbers = step.followed.number[rows]
+    # the first row of each run of equal transaction numbers
     at = np.flatnonzero(np.diff(numbers, prepend=-1))
     if len(at) == len(strings):
         return Ids(numbers, strings)
@@ -489,9 +527,10 @@ def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What a chunk has of operations: ``kinds`` and others by table, the last row for those without one; ``kind`` and ``slot`` by record.
+    """The counts of a chunk's operations; see ``kernels.count_records`` for the arrays.
 
-    ``times`` are the earliest and the latest time, ``timely`` those within bounds, and ``last_timely`` the last of these; -1 for none.
+    ``times`` are the earliest and the latest time, and ``last_timely`` the last one within the
+    bounds, or -1.
     """
 
     operations: int
@@ -507,13 +546,14 @@ class _Counted:
 
     @property
     def timely(self) -> tuple[int, int]:
-        """Return the earliest and the latest time within bounds."""
+        """The earliest and the latest time within the bounds."""
         return int(self.earliest.min()), int(self.latest.max())
 
 
 def _counted(step: Chunk, of_table: Longs, tables: int) -> _Counted:
-    """Count the operations of a chunk; ``of_table`` is the index of each record's table, -1 for none."""
+    """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
     view, followed = step.found.view, step.followed
+    # count_records writes its results into these arrays
     kind, slot = np.empty((2, len(view)), np.int64)
     kinds, sizes = np.zeros((tables + 1) * KINDS_OF_TABLE, np.int64), np.zeros(tables + 1, np.int64)
     earliest, latest = np.full(tables + 1, LATEST), np.full(tables + 1, EARLIEST)
@@ -547,6 +587,6 @@ def _counted(step: Chunk, of_table: Longs, tables: int) -> _Counted:
 
 
 def _present(numbers: Longs) -> list[int]:
-    """Return the numbers that occur, of few that are not negative."""
-    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
-    return found
+    """Return the distinct values of small non-negative numbers."""
+    values: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return values

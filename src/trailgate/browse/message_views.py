@@ -1,7 +1,8 @@
-"""What a capture's reader finds in one message, for people: the fields of its records with their bytes and columns.
+"""Show how a capture's reader splits one message: the fields of its records with offsets and columns.
 
-Records are found by the format's own reader, and lie in the message as it finds them; a record whose table is not known shows its header alone. Where a message
-is refused, each of its records is read apart, so that every bad one has its error.
+The format's own reader finds the records. A record whose table is unknown shows only its header
+fields. If a message is refused, each of its records is parsed separately, so that every bad record
+gets its own error.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import BadMessagesError, Records
 
-LISTED: Final = 100  # records that are shown
+LISTED: Final = 100  # the most records shown
 METADATA: Final = {
     "optype": "operation type",
     "schemaandtable": "table",
@@ -47,7 +48,7 @@ METADATA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """A field: its bytes in the message, what it is, and its text."""
+    """A field of a message: its byte span, its name, its role, and its text."""
 
     begin: int
     end: int
@@ -59,7 +60,7 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True)
 class RecordView:
-    """A record: its number, its table, and its fields in the order of their bytes."""
+    """A record of a message: its number, its table, and its fields in the order of their offsets."""
 
     number: int
     table: str
@@ -70,14 +71,18 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """The records of a message; ``more`` are not shown."""
+    """The records of a message. ``more`` is the number of records that are not shown."""
 
     records: tuple[RecordView, ...] = ()
     more: int = 0
 
 
 def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
-    """Return the records of one message; none where its format has no fields of bytes, or where none are found."""
+    """Return the records of one message.
+
+    The result is empty if the format has no fields at fixed places (XML, JSON), or if no records
+    are found.
+    """
     options = capture.options
     if isinstance(options, DelimitedOptions):
         return _delimited(capture, options, messages)
@@ -87,13 +92,14 @@ def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
 
 
 def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> list[TrailgateError]:
-    """Return the error of each record that is refused by itself, placed in the message."""
+    """Parse each record by itself, and return the errors with offsets within the message."""
     if not view.records:
         return []
     begins = np.array([one.begin for one in view.records])
     ends = np.array([one.end for one in view.records])
     count = len(begins)
-    apart = replace(
+    # a batch in which each record is a message of its own
+    one_per_record = replace(
         messages,
         starts=begins,
         ends=ends,
@@ -104,30 +110,30 @@ def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> li
     options = capture.options
     form = row_of(options).format(options)
     parser = MessageParser(form, options, capture.definitions, capture.rules, capture.now)
-    _, problems = isolate_bad(parser, apart)
-    found = []
+    _, problems = isolate_bad(parser, one_per_record)
+    errors = []
     for problem in sorted(problems, key=lambda one: one.message):
         where = problem.error.where
         moved = (where.offset or 0) + int(begins[problem.message])
         record = view.records[problem.message].number
         problem.error.where = replace(where, offset=moved, record=record, source=None)
-        found.append(problem.error)
-    return found
+        errors.append(problem.error)
+    return errors
 
 
 def roles_of(options: MetadataOptions) -> dict[str, str]:
-    """Return what the fields of a header are, by their names."""
-    found: dict[str, list[str]] = {}
+    """Return the roles of header fields by name, such as "time" or "operation type"."""
+    roles_by_name: dict[str, list[str]] = {}
     sources = [(getattr(options, name), role) for name, role in METADATA.items()]
     sources += [(one, "table") for one in options.table]
     for source, role in sources:
         if isinstance(source, ValueSource) and source.kind is SourceKind.FIELD:
-            found.setdefault(source.name, []).append(role)
-    return {name: ", ".join(dict.fromkeys(roles)) for name, roles in found.items()}
+            roles_by_name.setdefault(source.name, []).append(role)
+    return {name: ", ".join(dict.fromkeys(roles)) for name, roles in roles_by_name.items()}
 
 
 def _tables(capture: Capture, records: Records) -> list[str]:
-    """Return each record's table; nothing where these are not found."""
+    """Return each record's table, or an empty list if the tables cannot be determined."""
     try:
         codes, names = MetadataValues(capture.options, records, capture.now).table_names()
     except (BadMessagesError, TrailgateError):
@@ -144,47 +150,51 @@ def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBat
         return MessageView()
     try:
         tables = _tables(capture, form.records(messages))
-    except BadMessagesError:  # a record without its whole header
+    except BadMessagesError:  # a record with an incomplete header
         tables = []
     starts, ends = fields.starts.tolist(), fields.ends.tolist()
+    # Record i has the fields bounds[i] up to bounds[i+1].
     bounds, roles = fields.bounds.tolist(), roles_of(options)
-    whole, shown = bytes(messages.data), []
+    data_bytes, shown = bytes(messages.data), []
+    # Records of the same table and number of fields have the same labels.
     labels: dict[tuple[str, int], Sequence[tuple[str, str]]] = {}
     for number, (first, last) in enumerate(pairwise(bounds[: LISTED + 1])):
         key = tables[number] if tables else "", last - first
         if key not in labels:
             labels[key] = _labels(capture, options, roles, *key)
         named = zip(range(first, last), labels[key], strict=True)
-        own = tuple(
-            FieldView(starts[at], ends[at], name, role, _text(whole[starts[at] : ends[at]]))
+        field_views = tuple(
+            FieldView(starts[at], ends[at], name, role, _text(data_bytes[starts[at] : ends[at]]))
             for at, (name, role) in named
         )
-        shown.append(RecordView(number + 1, key[0], own, starts[first], ends[last - 1]))
+        shown.append(RecordView(number + 1, key[0], field_views, starts[first], ends[last - 1]))
     return MessageView(tuple(shown), max(0, len(bounds) - 1 - LISTED))
 
 
 def _labels(
     capture: Capture, options: DelimitedOptions, roles: dict[str, str], name: str, count: int
 ) -> list[tuple[str, str]]:
-    """Return the name and the role of each field of a record of a table with so many fields."""
-    found = [(one, roles.get(one, "not used")) for one in options.header][:count]
+    """Return the name and the role of each of ``count`` fields in a record of a table."""
+    labels = [(one, roles.get(one, "not used")) for one in options.header][:count]
     table = capture.definitions.get(name) if name else None
     rest = count - len(options.header)
     parts = 1 + options.hasnames + options.hasbefores
+    # The fields after the header must be whole columns, each with a name and a before value if the
+    # options say so.
     if table is None or rest <= 0 or rest % parts or rest // parts > len(table.columns):
-        return found + [("", "")] * (count - len(found))
+        return labels + [("", "")] * (count - len(labels))
     pairing = ColumnPairing.of(options, rest // parts)
-    found += [("", "")] * rest
+    labels += [("", "")] * rest
     sides = [(pairing.name, "name"), (pairing.before, "before"), (pairing.after, "after")]
     for i, column in enumerate(table.columns[: pairing.columns]):
         for place, role in sides:
             if place is not None:
-                found[place(i)] = column.name, role if parts > 1 else "column"
-    return found
+                labels[place(i)] = column.name, role if parts > 1 else "column"
+    return labels
 
 
 def _text(raw: bytes, page: CodePage | None = None) -> str:
-    """Return a field's text, or its bytes where they are not text."""
+    """Decode a field, or return its bytes in hex if they are not text."""
     text = raw.decode(errors="replace") if page is None else page_text(raw, page)
     if page is not None and (not all(map(str.isprintable, text)) or (raw and not text)):
         return raw.hex(" ")
@@ -217,8 +227,10 @@ def _fixed_width(
         ]
         own = []
         for begin, stop, name, role, kind in places:
+            # A short record lacks its last fields.
             if start + begin >= end:
                 break
+            # Offsets of layouts are in characters or in bytes; `units` converts them to bytes.
             first, last = units.byte(np.array([start + begin, min(start + stop, end)])).tolist()
             text = _text(whole[first:last], page)
             own.append(FieldView(first, last, name, role, text, kind))
@@ -232,7 +244,7 @@ def _fixed_width(
 def _slots(
     layout: RecordLayout, shift: int, roles: dict[str, str]
 ) -> Iterable[tuple[int, int, str, str, str]]:
-    """Yield where the fields of a layout are in a record, with their names, roles and types."""
+    """Yield the fields of a layout: start, end, name, role and type."""
     for slot in layout.slots:
         kind = slot.field.usage.value
         yield (

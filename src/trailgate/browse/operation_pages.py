@@ -1,4 +1,8 @@
-"""The pages of operations and of one transaction."""
+"""The pages of operations and of one transaction.
+
+A page's address has filters and a position: ``at`` is the first row shown, ``before`` the end of
+the rows.
+"""
 
 from __future__ import annotations
 
@@ -14,51 +18,49 @@ from trailgate.browse.transaction_extent import measure
 from trailgate.errors import OptionError
 from trailgate.storage.files.trail_files import TrailPlace
 
-NAMED: Final = 500  # tables that are offered as a choice
-PLACES: Final = ("at", "before")  # of an address: where its rows begin, and where they end
+NAMED: Final = 500  # the most tables offered as a choice
+PLACES: Final = ("at", "before")  # the parts of an address with the start and the end of the rows
+IMAGES: Final = ("before", "after")
 
 
 def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return what the page of operations shows."""
+    """Return the values for the page of operations."""
     filters = Filters.of(query)
     at, before = (place_of(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
         at = index.begin_of(filters.tx)
-    found = Search(index, filters, before or at, back=before is not None, damage=True).run()
-    own = {name: value for name, value in query.items() if name not in PLACES and value}
+    result = Search(index, filters, before or at, back=before is not None, damage=True).run()
+    filtered_by = {name: value for name, value in query.items() if name not in PLACES and value}
     with index.lock:
         names = sorted(index.tables)[:NAMED]
-        total, place = index.operations, found.after
+        total, place = index.operations, result.after
         end = index.spans[-1].stop if index.spans else None
     newer = place is None and before is None
     if newer:
         place = end
     return {
-        "rows": found.rows,
-        "query": {name: query.get(name, "") for name in Filters.__dataclass_fields__} | own,
-        "filtered": bool(own),
+        "rows": result.rows,
+        "query": {name: query.get(name, "") for name in Filters.__dataclass_fields__} | filtered_by,
+        "filtered": bool(filtered_by),
         "tables": names,
         "operations": total,
-        "hurried": found.hurried,
+        "hurried": result.hurried,
         "reached": place,
         "newer": newer,
-        "first_page": link_to("operations", **own),
-        "next_page": link_to("operations", **own, at=place_text(place)) if place else "",
-        "previous_page": _previous(found, own),
+        "first_page": link_to("operations", **filtered_by),
+        "next_page": link_to("operations", **filtered_by, at=place_text(place)) if place else "",
+        "previous_page": _previous(result, filtered_by),
     }
 
 
-def _previous(found: Found, own: Query) -> str:
-    """Return the address of the rows before those found; none where they are the first."""
-    before = found.before
-    return link_to("operations", **own, before=place_text(before)) if before else ""
-
-
-IMAGES: Final = ("before", "after")
+def _previous(result: Found, query: Query) -> str:
+    """Return the address of the preceding rows, or "" if these are the first."""
+    before = result.before
+    return link_to("operations", **query, before=place_text(before)) if before else ""
 
 
 def value(index: TrailIndex, query: Query) -> str:
-    """Return the complete text of a value, which pages show the beginning of.
+    """Return the complete text of a value that pages show shortened.
 
     Raises OptionError if there is no such operation, column or value.
     """
@@ -68,8 +70,8 @@ def value(index: TrailIndex, query: Query) -> str:
             "the address of a value has at=POSITION, column=NAME and image=before or after"
         )
     index.readable_file(at.number)
-    found = Search(index, Filters(), at, rows=1).run().rows
-    for row in found:
+    rows = Search(index, Filters(), at, rows=1).run().rows
+    for row in rows:
         if isinstance(row, Operation) and row.place == at:
             for cell in row.cells:
                 side = getattr(cell, image)
@@ -79,9 +81,9 @@ def value(index: TrailIndex, query: Query) -> str:
 
 
 def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return what the page of a transaction shows: the one that has the operation at a place, or the first after it.
+    """Return the values for the page of the transaction at a position, or of the next one after it.
 
-    Raises OptionError where there is none.
+    Raises OptionError if there is none.
     """
     at = place_of(query.get("at", ""))
     if at is None:
@@ -92,13 +94,14 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
         raise OptionError(f"no transaction begins at {place_text(at)} or after it")
     start = place_of(query.get("rows", "")) or begin.place
     extent = measure(index, begin.place)
-    found = Search(index, Filters(), start, damage=True).run()
-    rows = tuple(takewhile(partial(_is_of, begin.place, extent.stop), found.rows))
-    more = len(rows) == len(found.rows) and found.after
+    result = Search(index, Filters(), start, damage=True).run()
+    rows = tuple(takewhile(partial(_is_of, begin.place, extent.stop), result.rows))
+    more = len(rows) == len(result.rows) and result.after
     if extent.stop is not None and more and more >= extent.stop:
         more = None
     counted = extent.operations
     if extent.counted_to is not None:
+        # Counting was cut short, but the index knows the number if this is one of the longest.
         counted = max(
             [one.operations for one in _longest(index) if one.begin == begin.place] or [0]
         )
@@ -117,19 +120,23 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
 
 
 def _is_of(begin: TrailPlace, stop: TrailPlace | None, row: Operation | Unread) -> bool:
-    """Return whether a row is part of the transaction, given the rows from its begin on."""
+    """Return whether a row, at or after the transaction's beginning, belongs to it."""
     if stop is not None and row.place >= stop:
         return False
-    # The end is not known if counting took too long.
+    # If counting took too long, the end is not known; then the next row that begins a transaction
+    # ends this one.
     begins = isinstance(row, Operation) and row.indicator in BEGINS
     return row.place == begin or not begins
 
 
 def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
-    """Return the first operation of the transaction at a position, or else of the next one.
+    """Return the first operation of the transaction at a position, or of the next transaction.
 
-    The begin of a trail's first transaction may have been purged; then its first remaining operation is returned.
+    The beginning of a trail's first transaction may have been purged. Then its first remaining
+    operation is returned.
     """
+    # First search backward for the beginning of a transaction; if there is none, take the trail's
+    # first operation.
     begins, every = Filters(indicators=BEGINS), Filters()
     for filters, place, back in (
         (begins, at.just_after, True),
@@ -144,13 +151,13 @@ def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
 
 
 def _complete(index: TrailIndex, row: Operation) -> Operation:
-    """Return an operation with its values."""
+    """Read an operation again, with its values."""
     found = Search(index, Filters(), row.place, rows=1).run().rows
     return found[0] if found and isinstance(found[0], Operation) else row
 
 
 def _neighbour(index: TrailIndex, place: TrailPlace | None, *, back: bool = False) -> str:
-    """Return the address of the transaction that begins next, or last before; none where there is none."""
+    """Return the address of the next transaction (with ``back``: the previous one), or "" if there is none."""
     if place is None:
         return ""
     found = Search(index, Filters(indicators=BEGINS), place, back=back, rows=1).run().rows

@@ -1,7 +1,8 @@
-"""Operations as the pages show them: those that pass filters, from a place on or before one, a page at a time.
+"""Search operations for the pages: those that pass filters, from a position on or before one, page by page.
 
-The index knows which spans may have what is sought; only those are read, in whole columns, and only the rows of the page become text. A search ends after
-a fifth of a second, whatever it has found, with the place at which it continues: a page is never waited for.
+The index knows which spans may contain matches. Only those are decoded, in columns, and only the
+rows of the page are converted to text. A search ends after a fifth of a second, whatever it has
+found, and returns the position at which to continue, so that no page keeps the user waiting.
 """
 
 from __future__ import annotations
@@ -30,16 +31,19 @@ from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.reading.options import above_csn, below_csn
 from trailgate.trail.reading.images import Wanted
 
-ROWS: Final = 100  # of a page
-SECONDS: Final = 0.2  # of a search
-OTHER_KINDS: Final = 1 << NO_KIND
+ROWS: Final = 100  # rows on a page
+SECONDS: Final = 0.2  # the time limit of a search
+OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types
 BEGINS: Final = "BW"  # transaction indicators of first operations
 ENDS: Final = "EW"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What operations must be to be shown; times are microseconds since 1970, both bounds included."""
+    """Conditions for operations.
+
+    Times are microseconds since 1970, and both bounds are included.
+    """
 
     tables: TablePatterns | None = None
     kinds: str = ""
@@ -50,16 +54,17 @@ class Filters:
     to_csn: str = ""
     column: str = ""
     text: str = ""
-    indicators: str = ""  # of first operations: B, W
+    indicators: str = ""  # transaction indicators, for example BW for first operations
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
-        """Return the filters of an address; raises OptionError for those that are not understood."""
+        """Parse the filters of an address. Raises OptionError if they are invalid."""
+        # Both "I,U" and "IU" are accepted.
         kinds = "".join(query.get("kinds", "").upper().split(","))
         if not set(kinds) <= set(KINDS):
-            raise OptionError(f"kinds={kinds!r} is not some of the letters {KINDS}")
+            raise OptionError(f"kinds={kinds!r} may contain only the letters {KINDS}")
         if query.get("column") and not query.get("text"):
-            raise OptionError("a column is searched for a text, and there is none")
+            raise OptionError("a column needs a text to search for")
         return cls(
             tables=TablePatterns.read(query["table"]) if query.get("table") else None,
             kinds=kinds,
@@ -74,15 +79,20 @@ class Filters:
 
     @property
     def wanted(self) -> Wanted:
-        """Return what of operations is decoded to find those that pass."""
+        """The parts of operations that must be decoded for the filters and the page."""
+        # A search for transactions shows no values, so no column is decoded.
         columns = frozenset[str]() if self.indicators else None
         return Wanted(self.tables, columns=columns, lenient=True)
 
     def may_be_in(self, span: Span, tables: int | None) -> bool:
-        """Return whether a span may have operations that pass; ``tables`` are the bits of those asked for."""
+        """Return whether a span may contain matching operations, judging by its ranges only.
+
+        ``tables`` are the bits of the chosen tables.
+        """
         earliest, latest = span.times
         kinds = sum(1 << KINDS.index(kind) for kind in self.kinds)
         first, last = span.csns or (None, None)
+        # Each line rules a span out by its ranges or bits. Unknown operation types may be any type.
         return bool(
             span.operations
             and (span.begins or not self.indicators)
@@ -95,29 +105,30 @@ class Filters:
         )
 
     def passed(self, block: ChangeBlock) -> Mask:
-        """Return which operations of a block pass."""
-        found = np.ones(len(block), bool)
+        """Return the mask of a block's operations that match."""
+        passing = np.ones(len(block), bool)
         if self.kinds:
-            found &= np.isin(block.op_type, np.frombuffer(self.kinds.encode(), np.uint8))
+            passing &= np.isin(block.op_type, np.frombuffer(self.kinds.encode(), np.uint8))
         if self.indicators:
-            found &= np.isin(block.tx_ind, np.frombuffer(self.indicators.encode(), np.uint8))
+            passing &= np.isin(block.tx_ind, np.frombuffer(self.indicators.encode(), np.uint8))
         if self.from_time is not None:
-            found &= block.op_ts >= self.from_time
+            passing &= block.op_ts >= self.from_time
         if self.to_time is not None:
-            found &= block.op_ts <= self.to_time
+            passing &= block.op_ts <= self.to_time
         if self.tx:
-            found &= _mask(pc.equal(block.tx_id, self.tx))
+            passing &= _mask(pc.equal(block.tx_id, self.tx))
         if self.from_csn:
-            found &= _mask(pc.invert(below_csn(block.csn, self.from_csn)))
+            passing &= _mask(pc.invert(below_csn(block.csn, self.from_csn)))
         if self.to_csn:
-            found &= _mask(pc.invert(above_csn(block.csn, self.to_csn)))
-        if self.text and found.any():
-            found &= self._has_text(block)
-        return found
+            passing &= _mask(pc.invert(above_csn(block.csn, self.to_csn)))
+        # Text is the slowest filter, so search it only if rows remain.
+        if self.text and passing.any():
+            passing &= self._has_text(block)
+        return passing
 
     def _has_text(self, block: ChangeBlock) -> Mask:
-        """Return which operations have the text in the column, or in any one, before or after."""
-        found = np.zeros(len(block), bool)
+        """Return the mask of operations with the text in the column (or in any one), before or after."""
+        has_text = np.zeros(len(block), bool)
         wanted = self.column.casefold()
         for column, *states in zip(block.table.columns, block.before, block.after, strict=True):
             if wanted and column.name.casefold() != wanted:
@@ -125,10 +136,10 @@ class Filters:
             for state in states:
                 if state.values is not None:
                     text = formatter_for(column)(state.values)
-                    found |= _mask(pc.match_substring(text, self.text, ignore_case=True))
-                if state.problems is not None:  # it may have the text
-                    found |= _mask(state.problems.is_valid())
-        return found
+                    has_text |= _mask(pc.match_substring(text, self.text, ignore_case=True))
+                if state.problems is not None:  # an unreadable value may contain the text
+                    has_text |= _mask(state.problems.is_valid())
+        return has_text
 
 
 def _mask(values: pa.Array) -> Mask:
@@ -142,26 +153,32 @@ def _is_true(compare: object, one: str, bound: str) -> bool:
 
 
 def _time(text: str) -> int | None:
-    """Return a time as microseconds since 1970; None for no text. Raises OptionError."""
+    """Parse a time as microseconds since 1970, or return None for an empty text.
+
+    Raises OptionError.
+    """
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         problem = f"{text!r} is not a time"
-        raise OptionError(problem, hint="As in 2026-07-01 12:30:00, in UTC") from None
-    at = found if found.tzinfo else found.replace(tzinfo=UTC)
+        raise OptionError(problem, hint="For example 2026-07-01 12:30:00, in UTC") from None
+    at = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def place_of(text: str) -> TrailPlace | None:
-    """Return the place that an address names; None for none. Raises OptionError."""
+    """Parse the position in an address, or return None if it is empty. Raises OptionError."""
     return TrailPlace(*parse_position(text)) if text else None
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A value as it is shown: ``state`` is value, empty, null, missing or unread. Of an unread value ``text`` is the problem."""
+    """A value as it is shown. ``state`` is "value", "empty", "null", "missing" or "unread".
+
+    The text of an unread value is the problem.
+    """
 
     state: str
     text: str = ""
@@ -173,7 +190,7 @@ NULL: Final = Side("null")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A column of an operation; ``before`` is None where there is one value alone."""
+    """A column of an operation. ``before`` is None if there is only one value to show."""
 
     name: str
     after: Side
@@ -182,18 +199,18 @@ class Cell:
 
     @property
     def changed(self) -> bool:
-        """Return whether an update changed the value."""
+        """Whether an update changed the value."""
         return self.before is not None and self.after is not MISSING
 
     @property
     def logged(self) -> bool:
-        """Return whether the operation has a value of the column, before or after."""
+        """Whether the operation has a value of the column, before or after."""
         return self.before is not None or self.after is not MISSING
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation as it is shown; ``time`` is microseconds since 1970."""
+    """An operation as it is shown. ``time`` is microseconds since 1970."""
 
     place: TrailPlace
     table: str
@@ -211,9 +228,10 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to: rows in the trail's order, and where it continues; None where there is nothing more in that direction.
+    """The result of a search: rows in the order of the trail, and the positions at which to continue.
 
-    ``hurried``: it ended for its time and not for its rows.
+    ``after`` and ``before`` are None if there is nothing more in that direction. ``hurried`` is
+    True if the time limit ended the search.
     """
 
     rows: tuple[Operation | Unread, ...]
@@ -224,7 +242,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is sought: operations that pass filters, the first ones from a place on, or with ``back`` the last ones before it."""
+    """A search for operations: the first matches from a position on, or with ``back`` the last before it."""
 
     index: TrailIndex
     filters: Filters
@@ -232,27 +250,35 @@ class Search:
     back: bool = False
     rows: int = ROWS
     seconds: float = field(default_factory=lambda: SECONDS)
-    damage: bool = False  # whether bytes that are not records are rows too
+    damage: bool = False  # whether damaged bytes are shown as rows
 
     def run(self) -> Found:
-        """Return what is found in so many seconds, and no less than one span has."""
-        found: list[Operation | Unread] = []
+        """Return matching rows.
+
+        At least one span is searched, even if that takes longer than the limit.
+        """
+        rows: list[Operation | Unread] = []
         until = monotonic() + self.seconds
         reached: TrailPlace | None = None
         for number, span in enumerate(self.spans()):
+            # number > 0: the first span is always searched
             if number and monotonic() > until:
                 reached = span.stop if self.back else span.begin
                 break
-            own = self._of_span(span, self.rows - len(found))
-            found = [*own, *found] if self.back else [*found, *own]
-            if len(found) >= self.rows:
+            matches = self._of_span(span, self.rows - len(rows))
+            rows = [*matches, *rows] if self.back else [*rows, *matches]
+            if len(rows) >= self.rows:
                 break
-        result = self._found(tuple(found), reached)
+        result = self._found(tuple(rows), reached)
         return self._with_damage(result) if self.damage else result
 
-    def _with_damage(self, found: Found) -> Found:
-        """Return what was found with a row for each run of bytes that are not records, filtered or not: nobody knows what they were."""
-        begin, end = (found.before, self.place) if self.back else (self.place, found.after)
+    def _with_damage(self, result: Found) -> Found:
+        """Add a row for each run of damaged bytes to the result, even if filters are set.
+
+        Nobody can know whether these bytes would match.
+        """
+        # The range that the found rows cover.
+        begin, end = (result.before, self.place) if self.back else (self.place, result.after)
         with self.index.lock:
             lost = [
                 Unread(one.begin, one.sentence)
@@ -260,10 +286,11 @@ class Search:
                 if (begin is None or one.begin >= begin) and (end is None or one.begin < end)
             ]
         if not lost:
-            return found
-        rows = sorted([*found.rows, *lost], key=lambda row: row.place)
+            return result
+        rows = sorted([*result.rows, *lost], key=lambda row: row.place)
         if len(rows) <= self.rows:
-            return replace(found, rows=tuple(rows))
+            return replace(result, rows=tuple(rows))
+        # With the damage there are more rows than fit, so the page ends earlier.
         if self.back:
             rows = rows[-self.rows :]
             return Found(tuple(rows), self.place, rows[0].place)
@@ -271,6 +298,7 @@ class Search:
         return Found(tuple(rows), rows[-1].place.just_after, self.place)
 
     def _found(self, rows: tuple[Operation | Unread, ...], reached: TrailPlace | None) -> Found:
+        # a full page continues at its own edge, a hurried search at the first span it has not read
         full, hurried = len(rows) >= self.rows, reached is not None
         if self.back:
             return Found(rows, self.place, reached or (rows[0].place if full else None), hurried)
@@ -278,13 +306,14 @@ class Search:
         return Found(rows, reached or next_one, self.place, hurried)
 
     def spans(self) -> Iterator[Span]:
-        """Yield the spans that may have what is sought, in the direction of the search."""
+        """Yield the spans that may contain matches, in the direction of the search."""
         with self.index.lock:
             gone, patterns = self.index.gone, self.filters.tables
             spans = [span for span in self.index.spans if span.number not in gone]
             names = [name for name in self.index.tables if patterns and patterns.fits(name)]
             tables = self.index.bits(names) if patterns else None
         if self.back:
+            # keep the spans that begin before the position, last one first
             begins = [span.begin for span in spans]
             spans = spans[: bisect_left(begins, self.place) if self.place else None][::-1]
         elif self.place:
@@ -292,32 +321,34 @@ class Search:
         yield from (span for span in spans if self.filters.may_be_in(span, tables))
 
     def _of_span(self, span: Span, rows: int) -> list[Operation | Unread]:
-        """Return the first or the last operations of a span that are sought, in their order."""
-        found: list[Operation | Unread] = []
+        """Return the first (or last) matching operations of a span, in order."""
+        matches: list[Operation | Unread] = []
         for part in read_span(self.index, span, self.filters.wanted):
             if isinstance(part, Unread):
                 if self.place is None or (part.place < self.place) == self.back:
-                    found.append(part)
+                    matches.append(part)
             else:
-                found += self._shown(part, rows if self.back else rows - len(found))
-            if not self.back and len(found) >= rows:
+                matches += self._shown(part, rows if self.back else rows - len(matches))
+            # Searching back, the whole span is read, because the last matches are wanted.
+            if not self.back and len(matches) >= rows:
                 break
-        return found[-rows:] if self.back else found[:rows]
+        return matches[-rows:] if self.back else matches[:rows]
 
     def _shown(self, batch: ChangeBatch, rows: int) -> list[Operation]:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
-            own = self.filters.passed(block)
+            passed = self.filters.passed(block)
             if self.place:
                 compare = pc.less if self.back else pc.greater_equal
-                own &= _mask(compare(block.position, long_position(*self.place)))
-            keep[block.order] = own
+                passed &= _mask(compare(block.position, long_position(*self.place)))
+            keep[block.order] = passed
         chosen = np.flatnonzero(keep)
+        # drop all but the last (or the first) ``rows`` matches, before values become text
         keep[chosen[:-rows] if self.back else chosen[rows:]] = False
-        found: list[tuple[int, Operation]] = []
+        ordered: list[tuple[int, Operation]] = []
         for block in batch.where(keep).blocks:
-            found += zip(block.order.tolist(), _rows(self.index, block), strict=True)
-        return [row for _, row in sorted(found, key=lambda one: one[0])]
+            ordered += zip(block.order.tolist(), _rows(self.index, block), strict=True)
+        return [row for _, row in sorted(ordered, key=lambda one: one[0])]
 
 
 def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[Operation]:
@@ -372,20 +403,20 @@ def _sides(convert: object, state: StateColumn, rows: int) -> list[Side]:
     missing = state.is_missing(rows).tolist()
     problems = [None] * rows if state.problems is None else state.problems.to_pylist()
     return [
-        MISSING if gone else side_of(text) if problem is None else Side("unread", problem)
-        for gone, text, problem in zip(
+        MISSING if is_missing else side_of(text) if problem is None else Side("unread", problem)
+        for is_missing, text, problem in zip(
             missing, convert(state.values).to_pylist(), problems, strict=True
         )
     ]
 
 
 def side_of(text: str | None) -> Side:
-    """Return a value that is logged as it is shown; None is NULL."""
+    """Return a logged value as it is shown. None is NULL."""
     return NULL if text is None else Side("value" if text else "empty", text)
 
 
 def cell_of(column: Column, before: Side, after: Side, kind: str) -> Cell:
-    """Return a column of an operation of a kind, with one value or both."""
+    """Return a column of an operation, with one value or both."""
     name, key = column.name, column.key
     if kind == "D":
         return Cell(name, before, key=key)

@@ -1,7 +1,8 @@
-"""What pages and the report show, and how it becomes HTML.
+"""Build the values of pages and of the report, and render them to HTML.
 
-Templates escape whatever they print; what is shown of a value besides goes through the filters below. Links are relative, since every page is at the same level of the
-server's addresses; a report has none.
+Templates escape everything that they print; the filters below format numbers, times and values.
+Links are relative, because all pages are on the same level of the server's addresses. A report is
+one file without links.
 """
 
 from __future__ import annotations
@@ -44,23 +45,24 @@ KIND_NAMES: Final = {
     "D": "delete",
     "T": "truncate",
 }
-BARS: Final = 64  # of a chart
-WIDTH, HEIGHT = 960, 160  # of a chart, in its own units
-WIDEST: Final = 64  # of a bar
-LISTED: Final = 500  # tables and files of a page
-LONGEST: Final = 300  # characters of a value that a page shows
+BARS: Final = 64  # the most bars of a chart
+WIDTH, HEIGHT = 960, 160  # the size of a chart, in its own units
+WIDEST: Final = 64  # the largest width of a bar
+LISTED: Final = 500  # the most tables and files on a page
+LONGEST: Final = 300  # the most characters shown of a value
 UNITS: Final = ((3600 * SECOND, "h"), (60 * SECOND, "min"), (SECOND, "s"), (1000, "ms"), (1, "µs"))
-# Of a run in the manifest: when it began, in microseconds, and the counts that are shown also where they are zero.
+# The end of a run's name in the manifest is its start in microseconds.
 RUN_TIME: Final = re.compile(r"-([0-9]{16})$")
+# The counts of a run that are shown even if they are 0.
 COUNTED: Final = ("messages", "transactions", "operations", "quarantined", "skipped_files")
 
 Link = Callable[..., str]
-Query = Mapping[str, str]  # of an address
+Query = Mapping[str, str]  # the query part of an address
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart: its slot, the parts in it from the bottom up, its title, what it counts, and the page that it leads to."""
+    """A bar of a chart: its slot, its parts from the bottom up, its title, its count, and its link."""
 
     left: float
     step: float
@@ -71,18 +73,18 @@ class Bar:
 
     @property
     def width(self) -> float:
-        """Return the width of its parts, which few bars do not fill their slots with."""
+        """The width of the bar, which is limited if a chart has few bars."""
         return min(max(self.step - 1, 1), WIDEST)
 
     @property
     def x(self) -> float:
-        """Return where its parts begin."""
+        """The left edge of the bar, which is centred in its slot."""
         return self.left + (self.step - self.width) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of bars: what it shows in one sentence, the bars, and the labels below and above."""
+    """A chart: its description, its bars, the labels below it, and the largest count as the label above."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -98,18 +100,18 @@ def link_to(page: str, **query: object) -> str:
 
 
 def no_link(page: str, **query: object) -> str:
-    """Return no address: a report leads nowhere."""
+    """Return no address, because a report has no other pages."""
     del page, query
     return ""
 
 
 def place_text(place: TrailPlace) -> str:
-    """Return a place as positions are written for people."""
+    """Format a position as file:offset."""
     return f"{place.number}:{place.offset}"
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes for people."""
+    """Format a number of bytes, such as "1.5 MB"."""
     amount, unit = float(size), "bytes"
     for larger in ("KB", "MB", "GB", "TB"):
         if amount < 1000:
@@ -119,12 +121,12 @@ def size_text(size: int) -> str:
 
 
 def time_text(microseconds: int) -> str:
-    """Return a time as UTC, without a fraction that is zero."""
+    """Format a time in UTC, without a zero fraction."""
     return iso_time(microseconds).replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
 def duration_text(microseconds: int) -> str:
-    """Return a duration for people."""
+    """Format a duration, such as "0.250 s" or "2 d 03:04:05"."""
     seconds = microseconds / SECOND
     if seconds < 60:
         return f"{seconds:.3f} s"
@@ -135,7 +137,7 @@ def duration_text(microseconds: int) -> str:
 
 
 def visible(text: object) -> str:
-    """Return a text with control characters, and those that turn the direction of others, as escapes."""
+    """Escape control characters, and characters that change the direction of text."""
     text = str(text)
     if text.isprintable():
         return text
@@ -146,19 +148,22 @@ def visible(text: object) -> str:
 
 
 def type_name(column: Column) -> str:
-    """Return the public name of a column's type; empty for a code that has none."""
+    """Return the public name of a column's type, or "" if its code has none."""
     known = TYPES.get(column.data_type)
     return known.name if known is not None else ""
 
 
 def asset(name: str) -> str:
-    """Return the text of a style sheet or a module."""
+    """Return the text of a style sheet or script."""
     return resources.files("trailgate.browse").joinpath("static", name).read_text("utf-8")
 
 
 @cache
 def environment() -> Environment:
-    """Return what renders templates: everything is escaped, and what is not defined is an error."""
+    """Return the template environment.
+
+    It escapes everything, and undefined variables are errors.
+    """
     made = Environment(
         loader=PackageLoader("trailgate.browse"),
         autoescape=True,
@@ -186,15 +191,19 @@ def environment() -> Environment:
 
 
 def render(template: str, values: Mapping[str, Any], link: Link = link_to) -> str:
-    """Return a page."""
+    """Render a page."""
     return environment().get_template(template).render(**values, link=link)
 
 
 def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) -> Chart:
-    """Return counts over time as bars stacked by type; a bar leads to the operations of its time."""
+    """Return counts over time as bars stacked by operation type.
+
+    A bar links to the operations of its time.
+    """
     begin, counts = found.used()
     if not counts.shape[1]:
         return Chart(label, ())
+    # merge bins so that at most BARS are left (the double minus rounds up)
     together = -(-counts.shape[1] // BARS)
     counts = _grouped(counts, together)
     width = found.width * together
@@ -203,39 +212,43 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
     bars = []
     step = WIDTH / counts.shape[1]
     for at in range(counts.shape[1]):
-        own = counts[:, at].tolist()
-        if not sum(own):
+        stack = counts[:, at].tolist()
+        if not sum(stack):
             continue
         first = begin + at * width
         named = [
             f"{count:,} {KIND_NAMES[kind]}"
-            for kind, count in zip(KINDS, own, strict=False)
-            if count and len(own) > 1
+            for kind, count in zip(KINDS, stack, strict=False)
+            if count and len(stack) > 1
         ]
-        title = f"{time_text(first)}: {sum(own):,} operations" + "".join(
+        title = f"{time_text(first)}: {sum(stack):,} operations" + "".join(
             f", {one}" for one in named
         )
         times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
-        parts = _stacked(classes, own, most)
+        parts = _stacked(classes, stack, most)
         target = link("operations", **query, **times)
-        bars.append(Bar(at * step, step, parts, title, sum(own), target))
+        bars.append(Bar(at * step, step, parts, title, sum(stack), target))
     last = begin + counts.shape[1] * width
     return Chart(label, tuple(bars), time_text(begin), time_text(last), most)
 
 
 def _grouped(counts: Longs, together: int) -> Longs:
-    """Return the sums of so many bins that follow each other."""
+    """Add up each group of ``together`` consecutive bins."""
     kinds, bins = counts.shape
     missing = -bins % together
+    # fill up the last group with empty bins
     padded = np.pad(counts, ((0, 0), (0, missing)))
-    found: Longs = padded.reshape(kinds, -1, together).sum(axis=2)
-    return found
+    sums: Longs = padded.reshape(kinds, -1, together).sum(axis=2)
+    return sums
 
 
-def _stacked(classes: list[str], own: list[int], most: int) -> tuple[tuple[str, float, float], ...]:
+def _stacked(
+    classes: list[str], counts: list[int], most: int
+) -> tuple[tuple[str, float, float], ...]:
     parts, top = [], float(HEIGHT)
-    for name, count in zip(classes, own, strict=True):
+    for name, count in zip(classes, counts, strict=True):
         if count:
+            # SVG's y axis points down, so the first part ends at the bottom
             height = HEIGHT * count / most
             top -= height
             parts.append((name, round(top, 2), round(height, 2)))
@@ -243,13 +256,13 @@ def _stacked(classes: list[str], own: list[int], most: int) -> tuple[tuple[str, 
 
 
 def size_chart(sizes: Longs) -> Chart:
-    """Return how many transactions have one operation, two to three, four to seven, and so on."""
+    """Return a chart of transactions by number of operations: 1, 2 to 3, 4 to 7, and so on."""
     more = (f"{1 << at:,} to {(2 << at) - 1:,} operations" for at in range(1, SIZES))
     return _bin_chart("Transactions by operations", sizes, ["1 operation", *more])
 
 
 def duration_chart(durations: Longs) -> Chart:
-    """Return how many transactions last how long."""
+    """Return a chart of transactions by duration."""
     bounds = [_round_duration(one) for one in DURATIONS]
     between = (f"{one} to {two}" for one, two in pairwise(bounds))
     names = ["no time", *between, f"{bounds[-1]} or more"]
@@ -257,13 +270,13 @@ def duration_chart(durations: Longs) -> Chart:
 
 
 def _round_duration(microseconds: int) -> str:
-    """Return a duration in the largest unit that it is a whole number of."""
+    """Format a duration in the largest unit that divides it."""
     size, unit = next(one for one in UNITS if microseconds % one[0] == 0)
     return f"{microseconds // size} {unit}"
 
 
 def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
-    """Return a bar for each bin up to the last one that is used."""
+    """Return a chart with one bar for each bin up to the last that is not empty."""
     used: list[int] = np.flatnonzero(counts).tolist()
     if not used:
         return Chart(label, ())
@@ -278,7 +291,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
-    """Return what the overview and the report show."""
+    """Return the values of the overview and of the report."""
     listing = list_trail(index.found.prefix)
     manifest = _manifest(listing)
     with index.lock:
@@ -318,29 +331,27 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
         }
 
 
-def finding_row(index: TrailIndex, found: Finding, link: Link) -> dict[str, Any]:
-    """Return a finding of the check, with the page of its bytes."""
-    file = index.file_named(found.file)
+def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, Any]:
+    """Return the values of a finding of the check, with a link to the page of its bytes."""
+    file = index.file_named(finding.file)
     at = last = ""
-    if file is not None and found.offset is not None:
-        at = f"{file.number}:{found.offset}"
-        last = (
-            f"{file.number}:{max(0, min(found.offset, file.size - 1))}"  # of an end, the last byte
-        )
+    if file is not None and finding.offset is not None:
+        at = f"{file.number}:{finding.offset}"
+        last = f"{file.number}:{max(0, min(finding.offset, file.size - 1))}"  # of an end, the last byte
     return {
-        "severity": found.severity.value,
-        "statement": FINDINGS[found.kind].statement,
-        "detail": found.detail,
-        "file": found.file,
+        "severity": finding.severity.value,
+        "statement": FINDINGS[finding.kind].statement,
+        "detail": finding.detail,
+        "file": finding.file,
         "position": at,
-        "raw": found.raw[:16].hex(" "),
-        "more": found.more,
+        "raw": finding.raw[:16].hex(" "),
+        "more": finding.more,
         "link": link("bytes", at=last) if last else "",
     }
 
 
 def _manifest(listing: Listing) -> Manifest | None:
-    """Return a trail's manifest, as it is now; None where there is none or it cannot be read, which the check reports."""
+    """Read the trail's manifest, or return None if it is missing or unreadable (the check reports that)."""
     try:
         return read_manifest(listing.prefix, listing.store)
     except (TrailgateError, OSError):
@@ -348,7 +359,7 @@ def _manifest(listing: Listing) -> Manifest | None:
 
 
 def _run(manifest: Manifest) -> dict[str, Any]:
-    """Return what a manifest has of the last run, by name: what it captured, and what else it counted."""
+    """Return the last run of a manifest: when it began, and its counts by name."""
     ended, counts = RUN_TIME.search(manifest.last_run), manifest.summary
     named = {name: counts[name] for name in COUNTED if name in counts}
     others = {
@@ -365,7 +376,8 @@ def _run(manifest: Manifest) -> dict[str, Any]:
 def report(index: TrailIndex) -> str:
     """Return a trail's report as one HTML file."""
     style = asset("style.css")
+    # the page's security policy allows this style sheet by its hash
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    # Who captures at this moment is not of the trail.
+    # The state of a running capture is not part of the trail, so a report does not show it.
     values = overview(index, no_link) | {"style": style, "digest": digest, "capture": None}
     return render("report.html", values, no_link)

@@ -1,4 +1,7 @@
-"""The page of messages that a capture moved aside: by reason, each with the place of its fault, to be repaired and captured again."""
+"""The page of quarantined messages: by reason, each with its fault marked.
+
+Users repair messages here and capture them again.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
 
-MESSAGES: Final = 20  # of a page
-LOOKED_AT: Final = 64 << 20  # bytes of a quarantine that is counted
+MESSAGES: Final = 20  # messages on a page
+LOOKED_AT: Final = 64 << 20  # the most bytes read of a quarantine
 _QUOTED: Final = re.compile(r"(?:text|value) '(.*?)'")
 _POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
 _FIELD: Final = re.compile(r", field (\S+?)[,)]")
@@ -26,7 +29,7 @@ _FIELD: Final = re.compile(r", field (\S+?)[,)]")
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """A message of the quarantine: its line as it is, its text cut at the fault, and why it was moved aside."""
+    """A message of the quarantine: its line in the file, its text split at the fault, and the reason."""
 
     line: str
     source: str
@@ -36,12 +39,15 @@ class BadMessage:
 
     @property
     def body(self) -> str:
-        """Return the message's text."""
+        """The message's text."""
         return "".join(self.parts)
 
 
 def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return what the page of the quarantine shows; raises OptionError for a number that is none."""
+    """Return the values for the page of the quarantine.
+
+    Raises OptionError for an invalid number.
+    """
     first, wanted = _number(query.get("from", "")), query.get("reason", "")
     listing = list_trail(index.found.prefix)
     path = listing.spell(f"{listing.prefix}.quarantine.jsonl")
@@ -50,14 +56,15 @@ def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     shown: list[BadMessage] = []
     for line in _lines(path, size):
-        found = _message(line)
-        kind = _kind(found.reason)
+        message = _message(line)
+        kind = _kind(message.reason)
         counts[kind] += 1
+        # the number of this message among those with the reason (counted from 1)
         chosen = counts[wanted] if wanted else counts.total()
         if wanted in ("", kind) and first < chosen <= first + MESSAGES:
-            shown.append(found)
+            shown.append(message)
     total = counts[wanted] if wanted else counts.total()
-    own = {"reason": wanted}
+    query_parts = {"reason": wanted}
     after, before = first + MESSAGES, max(0, first - MESSAGES)
     return {
         "file": mask_logins(path),
@@ -71,19 +78,19 @@ def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
         "total": total,
         "first": first,
         "messages": shown,
-        "next_page": link_to("quarantine", **own, from_=after) if after < total else "",
-        "previous_page": link_to("quarantine", **own, from_=before) if first else "",
+        "next_page": link_to("quarantine", **query_parts, from_=after) if after < total else "",
+        "previous_page": link_to("quarantine", **query_parts, from_=before) if first else "",
     }
 
 
 def _number(text: str) -> int:
     if text and not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise OptionError(f"from={text!r} is not a number of messages")
+        raise OptionError(f"from={text!r} is not a number")
     return int(text or 0)
 
 
 def _lines(path: str, size: int) -> Iterator[bytes]:
-    """Yield the whole lines of a quarantine's first bytes."""
+    """Yield the complete lines in the first bytes of a quarantine."""
     if not size:
         return
     opened = OpenedFile(path, size, "quarantine")
@@ -95,7 +102,7 @@ def _lines(path: str, size: int) -> Iterator[bytes]:
 
 
 def _message(line: bytes) -> BadMessage:
-    """Return a line as a message; one that cannot be understood is its own text."""
+    """Parse a line. A line that cannot be parsed is shown as it is."""
     text = line.decode("utf-8", "backslashreplace")
     try:
         body, _ = read_line(line)
@@ -104,8 +111,9 @@ def _message(line: bytes) -> BadMessage:
         return BadMessage(
             text, "", f"the line cannot be read: {error.problem}", (text, "", ""), False
         )
-    reason = str(fields.get("reason", "no reason is in the line"))
+    reason = str(fields.get("reason", "the line has no reason"))
     content = body.decode("utf-8", "backslashreplace")
+    # The reason quotes the bad value. Mark its first occurrence in the message.
     quoted = _QUOTED.search(reason)
     before, fault, after = (
         content.partition(quoted[1]) if quoted and quoted[1] else (content, "", "")
@@ -122,7 +130,7 @@ def _message(line: bytes) -> BadMessage:
 
 
 def _kind(reason: str) -> str:
-    """Return a reason without the place and the value that it names."""
+    """Return a reason without its place and value, so that equal faults are counted together."""
     field = _FIELD.search(reason)
     kind = reason.partition(" (")[0]
     return f"{kind} (field {field[1]})" if field else kind

@@ -1,7 +1,8 @@
-"""The server of ``trailgate browse``: one trail, its index built in the background, and a page for each kind of thing.
+"""The server of ``trailgate browse``: one trail, an index that is built in the background, and its pages.
 
-Each page is a row of ``PAGES``: a function from the trail and the query of the address to a template's values. Pages are made in threads, since they read files.
-The answers to SQL are apart: they can take long, and are canceled if nobody waits for them any more.
+Each page is one row of ``PAGES``: a function that takes the index and the query of the address, and
+returns the values for a template. Pages run in threads because they read files. SQL is separate: it
+may take long, and is cancelled if its client disconnects.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ ASSETS: Final = (
     "repair.js",
 )
 BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
-SENT: Final = 1 << 20  # bytes of a file at once
-CANCEL: Final = "/cancel"  # ends the SQL statement that runs
-ENDING_SECONDS: Final = 3  # answers that are being sent have this time when the server ends
+SENT: Final = 1 << 20  # bytes of a file sent at once
+CANCEL: Final = "/cancel"  # cancels the running SQL statement
+ENDING_SECONDS: Final = 3  # unfinished responses get this time when the server ends
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
     "operations": operations,
@@ -79,7 +80,7 @@ def application(
     bench: Workbench | None = None,
     statements: Statements | None = None,
 ) -> App:
-    """Return what answers requests below ``/TOKEN/``: for a trail's pages, for the workbench, or for both."""
+    """Return the application for requests below ``/TOKEN/``: the pages of a trail, the workbench, or both."""
     statements = statements or Statements()
     titled = "" if bench is None else bench.title
     trail = mask_logins(titled if index is None else index.found.prefix)
@@ -103,12 +104,14 @@ def application(
         assert isinstance(error, HTTPException)
         return problem("there is no such page", error.status_code)
 
+    # The pages of the trail are missing if only the workbench is served.
     routes = [] if index is None else _TrailPages(index, statements, around).routes()
     routes += map(_asset, ASSETS)
     if bench is not None:
         routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
     if index is None:
         routes.append(Route("/", lambda _: RedirectResponse(ADDRESS.removeprefix("/"))))
+    # Only these addresses accept POST.
     return Guard(
         Starlette(
             routes=routes, exception_handlers={TrailgateError: refused, HTTPException: missing}
@@ -121,14 +124,14 @@ def application(
 
 @dataclass(frozen=True, slots=True)
 class _TrailPages:
-    """The pages of a trail; ``around`` are the values of every page."""
+    """The pages of a trail. ``around`` are the values that all pages have."""
 
     index: TrailIndex
     statements: Statements
     around: Mapping[str, Any]
 
     def routes(self) -> list[Route]:
-        """Return the routes of the pages, and of SQL."""
+        """Return the routes of all pages, including SQL."""
         return [
             *map(self._page, PAGES),
             Route("/value", self._value),
@@ -145,13 +148,13 @@ class _TrailPages:
 
     def _shown(self, name: str, values: dict[str, Any]) -> Response:
         index = self.index
-        own = {
+        state = {
             "page": name,
             "done": index.done,
             "trail_damaged": index.is_damaged,
             "gone": index.gone_names,
         }
-        return HTMLResponse(render(f"{name}.html", {**self.around, **own, **values}))
+        return HTMLResponse(render(f"{name}.html", {**self.around, **state, **values}))
 
     def _value(self, request: Request) -> Response:
         return PlainTextResponse(value(self.index, request.query_params))
@@ -164,11 +167,13 @@ class _TrailPages:
     async def _save(self, request: Request) -> Response:
         make = partial(answer_file, self.index, self.statements, request.query_params)
         file, kind = await until_left(request, make)
+        # iter() with a sentinel: call until it returns b"".
         parts = iter(lambda: file.read(SENT), b"")
         return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
 
     async def _cancel(self, request: Request) -> Response:
         await run_in_threadpool(self.statements.end)
+        # The typed statement returns to the page, so that it can be corrected.
         draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
         return RedirectResponse(link_to("sql", draft=draft), 303)
 
@@ -182,7 +187,7 @@ def _asset(name: str) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens; port 0 is any that is free."""
+    """The address on which the server listens. Port 0 chooses a free one."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -195,19 +200,21 @@ def serve(
     begun: Callable[[str], None],
     bench: Workbench | None = None,
 ) -> None:
-    """Serve a trail's pages, the workbench or both until the process is interrupted; ``begun`` is given their address once it is answered.
+    """Serve the pages of a trail, the workbench, or both until the process is interrupted.
 
-    Raises StorageError where there is no trail, and where the port cannot be had.
+    ``begun`` is called with the address when the server is ready. Raises StorageError if there is
+    no trail, or if the port is not available.
     """
-    with ExitStack() as held:
-        listener = held.enter_context(_listening(address))
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listening(address))
         index = None
         if path is not None:
-            index = held.enter_context(GrowingIndex(path, definitions))
+            index = stack.enter_context(GrowingIndex(path, definitions))
             reading = Thread(target=_read, args=(index,), daemon=True)
             reading.start()
-            held.callback(reading.join)
-            held.callback(index.stop)
+            # callbacks run in reverse order: stop the index, wait for its thread, then close it
+            stack.callback(reading.join)
+            stack.callback(index.stop)
         token = token_urlsafe(24)
         statements = Statements()
         config = uvicorn.Config(
@@ -224,7 +231,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Cancels SQL before it waits for answers that are not complete."""
+    """A server that cancels SQL before it waits for unfinished responses."""
 
     def __init__(self, config: uvicorn.Config, statements: Statements) -> None:
         super().__init__(config)
@@ -244,6 +251,7 @@ def _read(index: GrowingIndex) -> None:
 def _listening(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
+    # A restarted server gets the same port at once, although old connections are in TIME_WAIT.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address.host, address.port))
@@ -251,8 +259,8 @@ def _listening(address: Address) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         raise StorageError(
-            f"no server can listen there: {error}",
+            f"the server cannot listen there: {error}",
             where=Where(source=f"{address.host}:{address.port}"),
-            hint="--port names another port; without it any free one is taken",
+            hint="Choose another port with --port; without it any free port is used",
         ) from None
     return listener

@@ -1,6 +1,7 @@
-"""The operations of one span of a trail, decoded from what the index knows to be inherited there.
+"""Decode the operations of one span of a trail, starting from the state that the index keeps for it.
 
-Damage is shown and not raised: where readers refuse some records of a span, it is read in parts, and each operation that cannot be read takes the place of its values.
+Damage is shown and not raised: if decoding a span fails, it is split in halves again and again
+until the unreadable operations are isolated. Each becomes an ``Unread`` in place of its values.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.records.transactions import is_restart
 
-UNREAD: Final = 16  # operations of a span that are sought one by one; where more cannot be read, parts of it count as one
+UNREAD: Final = 16  # after this many unreadable operations in a span, larger parts count as one
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Operations that cannot be read: where they begin, and why."""
+    """Unreadable operations: the position of the first, and the reason."""
 
     place: TrailPlace
     problem: str
 
 
 def records_of(index: TrailIndex, span: Span) -> tuple[TrailBytes, RecordView]:
-    """Return a span's bytes and its records. Raises StorageError where the file is not what it was."""
+    """Read a span's bytes and index its records. Raises StorageError if the file has changed."""
     with TrailFileReader(index.file(span.number)) as reader:
         data = reader.read(span.start, span.end - span.start)
     source = trail_bytes(data, span.start, span.state.order)
@@ -43,7 +44,7 @@ def records_of(index: TrailIndex, span: Span) -> tuple[TrailBytes, RecordView]:
 
 
 def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeBatch | Unread]:
-    """Yield the operations of a span in their order; none if its file is gone."""
+    """Yield the operations of a span in order, or none if its file is gone."""
     try:
         source, view = records_of(index, span)
     except StorageError:
@@ -58,7 +59,7 @@ def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeB
         if not len(part):
             continue
         try:
-            found = decode(
+            decoded = decode(
                 source.buffer,
                 index.definitions,
                 file_number=span.number,
@@ -71,18 +72,20 @@ def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeB
             begins = _begins(part)
             if len(begins) > 1 and failures < UNREAD:
                 middle = int(begins[len(begins) // 2])
+                # parts is a stack: the first half must be on top, to be decoded first
                 parts += [part.take(slice(middle, len(part))), part.take(slice(middle))]
                 continue
             failures += 1
             yield Unread(TrailPlace(span.number, span.start + int(part.offsets[0])), str(error))
         else:
-            state = found.state
-            yield found.batch
+            state = decoded.state
+            yield decoded.batch
 
 
 def _begins(view: RecordView) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the records at which an operation may begin: neither a piece of one nor an after image."""
-    own = (view.role == Role.CHANGE) | (view.role >= Role.METADATA)
+    """Return the rows at which an operation may begin: neither a piece of one, nor an after image."""
+    starts = (view.role == Role.CHANGE) | (view.role >= Role.METADATA)
+    # an after image is the record after the before image of an update
     before = view.is_before & (view.io_type == IO_UPDATE)
-    own[1:] &= ~before[:-1]
-    return np.flatnonzero(own)
+    starts[1:] &= ~before[:-1]
+    return np.flatnonzero(starts)

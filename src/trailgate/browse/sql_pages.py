@@ -1,4 +1,4 @@
-"""The page of SQL over the trail, by DuckDB, and its answer as a file."""
+"""The page for SQL over the trail, run by DuckDB, and the download of a result."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.sql.job import Cancellation, Rows, answer
 from trailgate.storage.reading.trails import read_trail
 
-SHOWN: Final = 500  # rows of a page
-OPERATIONS: Final = "operations"  # the name of all of them
+SHOWN: Final = 500  # the most rows on a page
+OPERATIONS: Final = "operations"  # the name of the table of all operations
 EXAMPLE: Final = "SELECT * FROM '{}' LIMIT 100"
 TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv; charset=utf-8",
@@ -33,9 +33,9 @@ TYPES: Final[Mapping[str, str]] = {
 def sql(
     index: TrailIndex, statements: Statements, query: Query, cancellation: Cancellation
 ) -> dict[str, Any]:
-    """Return what the page of SQL shows; what is wrong with a statement is on the page beside it.
+    """Return the values for the SQL page. An error of the statement is one of them.
 
-    ``sql`` of the query is run; ``draft`` is only put into the field.
+    ``sql`` of the query is run; ``draft`` is only shown in the field.
     """
     text = query.get("sql", "")
     with index.lock:
@@ -60,12 +60,15 @@ def sql(
 
 
 def rows_of(index: TrailIndex, text: str, cancellation: Cancellation) -> pa.RecordBatchReader:
-    """Return what a statement gives. Raises OptionError for one that is refused or canceled."""
-    return answer(text, partial(_found, index), closed=True, cancellation=cancellation)
+    """Run a statement and return its rows. Raises OptionError if it is refused or cancelled."""
+    return answer(text, partial(_rows_named, index), closed=True, cancellation=cancellation)
 
 
-def _found(index: TrailIndex, name: str) -> Rows | None:
-    """Return the rows of the trail's operations, or of one of its tables in the types of its columns."""
+def _rows_named(index: TrailIndex, name: str) -> Rows | None:
+    """Return the rows of all operations, or of one table in the types of its columns.
+
+    Returns None for an unknown name.
+    """
     with index.lock:
         table = next((one for one in index.tables if one.casefold() == name.casefold()), None)
     if table is None and name.casefold() != OPERATIONS:
@@ -77,16 +80,17 @@ def _found(index: TrailIndex, name: str) -> Rows | None:
 def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
     with reader:
         rows = (row for batch in reader for row in _texts(batch))
-        found = list(islice(rows, SHOWN + 1))
+        # one more than is shown, to know whether there are more
+        first = list(islice(rows, SHOWN + 1))
     return {
         "columns": [(field.name, str(field.type)) for field in reader.schema],
-        "rows": found[:SHOWN],
-        "more": len(found) > SHOWN,
+        "rows": first[:SHOWN],
+        "more": len(first) > SHOWN,
     }
 
 
 def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-    """Yield rows of texts, None for NULL."""
+    """Yield rows of strings, with None for NULL."""
     return zip(
         *(
             [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
@@ -109,11 +113,14 @@ def _text(value: object) -> str | None:
 def answer_file(
     index: TrailIndex, statements: Statements, query: Query, cancellation: Cancellation
 ) -> tuple[BinaryIO, str]:
-    """Return what a statement gives as a file without a name, and its media type. Raises OptionError."""
+    """Return the result of a statement as an unnamed temporary file, and its media type.
+
+    Raises OptionError.
+    """
     kind = query.get("to", "")
     if kind not in WRITERS:
         raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
-    file = TemporaryFile()  # noqa: SIM115  whoever sends it closes it
+    file = TemporaryFile()  # noqa: SIM115  the response closes it after sending
     try:
         text = query.get("sql", "")
         with (
@@ -136,7 +143,7 @@ def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
 
 
 def write_csv(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
-    """Write rows as CSV in UTF-8 with a header line; NULL is an empty field."""
+    """Write rows as CSV in UTF-8 with a header line. NULL is an empty field."""
     text = io.TextIOWrapper(file, "utf-8", newline="")
     rows = csv.writer(text)
     rows.writerow(reader.schema.names)

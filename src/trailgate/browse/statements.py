@@ -1,6 +1,7 @@
-"""SQL statements of the pages: one runs at a time, and each one ends.
+"""Run the SQL statements of the pages, one at a time, and make sure that each one ends.
 
-A statement ends at a time limit, if it is canceled on the page, if its client disconnects, and if the server ends.
+A statement is cancelled after a time limit, by a button on the page, if its client disconnects, and
+when the server ends.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from starlette.requests import Request
 from trailgate.errors import OptionError
 from trailgate.sql.job import Cancellation
 
-PAGE_SECONDS: Final = 60.0  # of a statement whose answer is a page
-FILE_SECONDS: Final = 600.0  # of one whose answer is saved
-WAIT_SECONDS: Final = 1.0  # a statement that was just canceled ends within this time
+PAGE_SECONDS: Final = 60.0  # the time limit of a statement whose result is a page
+FILE_SECONDS: Final = 600.0  # the time limit of a statement whose result is downloaded
+WAIT_SECONDS: Final = 1.0  # a cancelled statement ends within this time
 CANCELED: Final = "the statement was canceled"
 LEFT: Final = "the statement was canceled, because its page was left"
 ENDING: Final = "the statement was canceled, because trailgate browse is ending"
@@ -31,7 +32,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A statement that runs, and since when, in ``time.monotonic()`` seconds."""
+    """A running statement, and its start in ``time.monotonic()`` seconds."""
 
     text: str
     since: float
@@ -39,13 +40,13 @@ class Running:
 
     @property
     def seconds(self) -> int:
-        """Return how long it has run."""
+        """How long it has been running."""
         return int(monotonic() - self.since)
 
 
 @dataclass(slots=True)
 class Statements:
-    """The statement that runs, if any."""
+    """The statement that is running, or None."""
 
     running: Running | None = None
     _changed: Condition = field(default_factory=Condition)
@@ -53,16 +54,17 @@ class Statements:
 
     @contextmanager
     def run(self, text: str, cancellation: Cancellation, seconds: float) -> Iterator[None]:
-        """Run a statement inside. Raises OptionError if another one runs."""
+        """Run a statement within the block. Raises OptionError if another one is running."""
         mine = Running(text, monotonic(), cancellation)
         with self._changed:
-            # A new statement of the same page comes before the old one has noticed that its client is gone.
+            # If a page sends a new statement, it may arrive before the server has noticed that the
+            # client of the old one is gone.
             self._changed.wait_for(lambda: self.running is None, WAIT_SECONDS)
             if self._is_closed:
                 raise OptionError(ENDING)
             if self.running is not None:
                 raise OptionError(
-                    f"another statement is running, since {self.running.seconds} s, and one runs at a time",
+                    f"another statement has been running for {self.running.seconds} s, and only one runs at a time",
                     hint="Wait for it, or cancel it below",
                 )
             self.running = mine
@@ -79,19 +81,19 @@ class Statements:
                 self._changed.notify_all()
 
     def cancel(self, reason: str = CANCELED) -> None:
-        """Cancel the statement that runs."""
+        """Cancel the running statement."""
         with self._changed:
             if self.running is not None:
                 self.running.cancellation.cancel(reason)
 
     def end(self) -> None:
-        """Cancel the statement that runs, and wait a moment until it has ended."""
+        """Cancel the running statement, and wait a moment until it has ended."""
         self.cancel()
         with self._changed:
             self._changed.wait_for(lambda: self.running is None, WAIT_SECONDS)
 
     def close(self) -> None:
-        """Cancel the statement that runs, and refuse others."""
+        """Cancel the running statement, and refuse new ones."""
         with self._changed:
             self._is_closed = True
         self.cancel(ENDING)
@@ -105,9 +107,10 @@ def _too_long(seconds: float) -> str:
 
 
 async def until_left(request: Request, make: Callable[[Cancellation], R]) -> R:
-    """Return what ``make`` returns, which runs in a thread. It is canceled if the client disconnects."""
+    """Run ``make`` in a thread and return its result. Cancel it if the client disconnects."""
     cancellation = Cancellation()
 
+    # a disconnect arrives as a message of the request
     async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass

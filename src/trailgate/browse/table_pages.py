@@ -1,4 +1,4 @@
-"""The page of a table: what the trail has of it, its definitions, and its latest rows."""
+"""The page of a table: its counts, its definitions, and its latest rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPlace
 
-LATEST: Final = 20  # operations that are shown
+LATEST: Final = 20  # operations shown
 
 
 def table(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return what the page of a table shows; raises OptionError where the trail has none of that name."""
+    """Return the values for the page of a table.
+
+    Raises OptionError if the trail has no such table.
+    """
     name = query.get("name", "")
     with index.lock:
         totals = index.tables.get(name)
@@ -61,7 +64,7 @@ def table(index: TrailIndex, query: Query) -> dict[str, Any]:
 
 
 def _creation(definition: Table, database: Database) -> tuple[str, str]:
-    """Return the statement that creates a table in a database, or an empty one and why there is none."""
+    """Return the CREATE TABLE statement for a database, or "" and the reason why there is none."""
     try:
         made = target_table(definition)
         return f"{database.creation(made, made.name)};", ""

@@ -1,7 +1,7 @@
-"""Where a transaction ends, and its operations by table and type.
+"""Find the end of a transaction, and count its operations by table and type.
 
-A page shows 100 operations of a transaction, but a transaction may have millions. They are counted here from their record
-headers, which reads some hundred megabytes in a second.
+A page shows 100 operations of a transaction, but it may have millions. They are counted from their
+record headers, which reads some hundred megabytes per second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.trail.reading.images import Wanted
 
-SECONDS: Final = 2.0  # of counting
+SECONDS: Final = 2.0  # the time limit of counting
 _BEGINS: Final = np.frombuffer(BEGINS.encode(), np.uint8)
 _ENDS: Final = np.frombuffer(ENDS.encode(), np.uint8)
 _HEADERS: Final = Wanted(columns=frozenset(), tokens=False, ids=False)
@@ -31,10 +31,10 @@ _HEADERS: Final = Wanted(columns=frozenset(), tokens=False, ids=False)
 
 @dataclass(slots=True)
 class Extent:
-    """The operations of a transaction by table and type, their times, and where the transaction ends.
+    """The operations of a transaction by table and type, their times, and its end.
 
-    ``stop`` is the first position after the transaction, or None if its end is not in the trail. ``counted_to`` is set if
-    counting took too long and stopped there.
+    ``stop`` is the position after the transaction, or None if its end is not in the trail.
+    ``counted_to`` is set if counting took too long and stopped there.
     """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -45,30 +45,31 @@ class Extent:
 
     @property
     def operations(self) -> int:
-        """Return the number of operations."""
+        """The number of operations."""
         return self.counts.total()
 
     @property
     def duration(self) -> int:
-        """Return the microseconds between the first and the last operation."""
+        """The microseconds between the first and the last operation."""
         return max(0, self.last_time - (self.first_time or 0))
 
     def add(self, batch: ChangeBatch, begin: TrailPlace) -> None:
         """Count the operations of a batch up to the transaction's end."""
+        # Blocks are per table. Put their columns back into the order of the batch.
         indicator = np.zeros(batch.rows, np.uint8)
         time = np.zeros(batch.rows, np.int64)
-        own = np.zeros(batch.rows, bool)
+        after_begin = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             indicator[block.order], time[block.order] = block.tx_ind, block.op_ts
-            own[block.order] = pc.greater_equal(block.position, long_position(*begin))
-        rows = np.flatnonzero(own)
+            after_begin[block.order] = pc.greater_equal(block.position, long_position(*begin))
+        rows = np.flatnonzero(after_begin)
         if not len(rows):
             return
         last = self._last(batch, indicator, rows)
         if last < 0:
             return
         for block in batch.blocks:
-            kinds = block.op_type[own[block.order] & (block.order <= last)]
+            kinds = block.op_type[after_begin[block.order] & (block.order <= last)]
             for kind, count in zip(*np.unique(kinds, return_counts=True), strict=True):
                 self.counts[block.table.name, chr(kind)] += int(count)
         if self.first_time is None:
@@ -76,13 +77,15 @@ class Extent:
         self.last_time = int(time[last])
 
     def _last(self, batch: ChangeBatch, indicator: Octets, rows: Longs) -> int:
-        """Return the last row of the transaction, or -1 if another transaction begins with the first row.
+        """Return the last row of the transaction, or -1 if the first row begins another one.
 
-        A transaction ends with an operation that has the indicator of an end. After a restart of the writer that is missing,
-        and the transaction ends before the next one begins.
+        A transaction ends with an operation whose indicator marks an end. If the writer was
+        restarted in the middle, that is missing, and the transaction ends before the next one
+        begins.
         """
         begins = np.flatnonzero(np.isin(indicator[rows], _BEGINS))
         if self.first_time is None:
+            # the transaction's own first row does not end it
             begins = begins[begins > 0]
         ends = np.flatnonzero(np.isin(indicator[rows], _ENDS))
         next_begin = int(begins[0]) if len(begins) else len(rows)
@@ -105,15 +108,15 @@ def _position(batch: ChangeBatch, row: int) -> TrailPlace:
 
 def measure(index: TrailIndex, begin: TrailPlace) -> Extent:
     """Count the operations of the transaction that begins at a position."""
-    found = Extent()
+    extent = Extent()
     until = monotonic() + SECONDS
     for span in Search(index, Filters(), begin).spans():
         if monotonic() > until:
-            found.counted_to = span.begin
+            extent.counted_to = span.begin
             break
         for part in read_span(index, span, _HEADERS):
             if not isinstance(part, Unread):
-                found.add(part, begin)
-            if found.stop is not None:
-                return found
-    return found
+                extent.add(part, begin)
+            if extent.stop is not None:
+                return extent
+    return extent

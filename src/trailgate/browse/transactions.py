@@ -1,6 +1,8 @@
-"""What the index keeps of transactions: how many have how many operations and last how long, and the longest ones.
+"""Statistics of transactions for the index: counts by size and by duration, and the longest ones.
 
-The records of a chunk are those of the transaction that is open before it (number 0), of whole ones, and of one that may continue in the next chunk.
+Within a chunk, transaction 0 is the one that was open before it, the next ones begin and end in it,
+and the last one may continue in the next chunk. So statistics can be added chunk by chunk: only the
+open transaction is kept between them.
 """
 
 from __future__ import annotations
@@ -14,16 +16,19 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.storage.files.trail_files import TrailPlace
 
-LONGEST: Final = 20  # transactions that are listed
-SIZES: Final = 40  # of transactions: powers of two
+LONGEST: Final = 20  # transactions listed as the longest
+SIZES: Final = 40  # bins of transaction sizes: powers of two
 SECOND: Final = 1_000_000
-# Microseconds at which the bins of durations begin, but for the first one, which has those of no duration.
+# The lower bounds of the bins of durations, in microseconds. A first bin before them is for duration 0.
 DURATIONS: Final = (1, 1000, 10_000, 100_000, *(n * SECOND for n in (1, 10, 60, 600, 3600, 36_000)))
 
 
 @dataclass(slots=True)
 class Transaction:
-    """A transaction: its begin, its ids, and what is known of its extent; times are microseconds."""
+    """A transaction: its position, its ids, its size and its times.
+
+    Times are microseconds since 1970.
+    """
 
     begin: TrailPlace
     id: str = ""
@@ -35,11 +40,11 @@ class Transaction:
 
     @property
     def duration(self) -> int:
-        """Return the microseconds between its first and its last operation."""
+        """The microseconds between its first and its last operation."""
         return max(0, self.last_time - self.first_time)
 
     def extend(self, more: Transaction) -> None:
-        """Add what another chunk has of it."""
+        """Add the operations that another chunk has of it."""
         self.id, self.csn = self.id or more.id, self.csn or more.csn
         self.operations += more.operations
         self.bytes += more.bytes
@@ -47,20 +52,23 @@ class Transaction:
 
 
 class Ids(NamedTuple):
-    """The first id of each of some transactions of a chunk, by their numbers, which ascend."""
+    """The first id of each transaction in a chunk.
+
+    ``numbers`` are the transactions that have an id, in ascending order.
+    """
 
     numbers: Longs
     strings: list[str]
 
     def of(self, number: int) -> str:
-        """Return the id of a transaction; empty where it has none."""
+        """Return the id of a transaction, or "" if it has none."""
         at = int(np.searchsorted(self.numbers, number))
         known = at < len(self.numbers) and self.numbers[at] == number
         return self.strings[at] if known else ""
 
 
 class Extents(NamedTuple):
-    """What a chunk has of each of its transactions: operations, their bytes, and the times of the first and the last one."""
+    """The size and the times of each transaction within a chunk: one element per transaction."""
 
     operations: Longs
     bytes: Longs
@@ -69,7 +77,7 @@ class Extents(NamedTuple):
 
 
 class Begins(NamedTuple):
-    """Where each transaction of a chunk begins, in a file of a number, and their ids."""
+    """The file and the offset at which each transaction of a chunk begins, and the ids."""
 
     file: int
     offsets: Longs
@@ -79,7 +87,7 @@ class Begins(NamedTuple):
 
 @dataclass(slots=True)
 class Transactions:
-    """How many transactions there are, by the powers of two of their operations and by ``DURATIONS``, and the longest ones."""
+    """Counts of transactions by size (bins of powers of two) and by duration, and the longest ones."""
 
     count: int = 0
     sizes: Longs = field(default_factory=lambda: np.zeros(SIZES, np.int64))
@@ -88,15 +96,16 @@ class Transactions:
     by_duration: list[Transaction] = field(default_factory=list)
     open: Transaction | None = None
 
-    def follow(self, begins: Begins, found: Extents) -> None:
-        """Add the transactions that end in a chunk, and keep the one that is open after it."""
-        counts = found.operations
+    def follow(self, begins: Begins, extents: Extents) -> None:
+        """Add the transactions that end in a chunk, and keep the last one if it is still open."""
+        counts = extents.operations
 
-        def made(own: int) -> Transaction:
-            begin = TrailPlace(begins.file, int(begins.offsets[own]))
-            columns = (int(column[own]) for column in found)
-            return Transaction(begin, begins.tx.of(own), begins.csn.of(own), *columns)
+        def made(number: int) -> Transaction:
+            begin = TrailPlace(begins.file, int(begins.offsets[number]))
+            columns = (int(column[number]) for column in extents)
+            return Transaction(begin, begins.tx.of(number), begins.csn.of(number), *columns)
 
+        # transaction 0 continues the open one
         if counts[0]:
             before = made(0)
             if self.open is None:
@@ -108,7 +117,8 @@ class Transactions:
             return
         self.finish(is_open=False)
         complete = np.flatnonzero(counts[1:final]) + 1
-        counted, durations = counts[complete], np.maximum(found.last - found.first, 0)[complete]
+        counted, durations = counts[complete], np.maximum(extents.last - extents.first, 0)[complete]
+        # Only candidates for the lists of the longest become objects; the others are only counted.
         longest = {
             *_largest(counted, self.by_operations, "operations"),
             *_largest(durations, self.by_duration, "duration"),
@@ -124,10 +134,11 @@ class Transactions:
             self.open = None
 
     def _add(self, ended: list[Transaction], sizes: Longs, durations: Longs) -> None:
-        """Count transactions by sizes and durations; ``ended`` are those that may be among the longest."""
+        """Count transactions. ``ended`` contains the candidates for the lists of the longest."""
         if not len(sizes):
             return
         self.count += len(sizes)
+        # log2 gives the bin of a size: 1 → 0, 2 and 3 → 1, 4 to 7 → 2
         self.sizes += np.bincount(np.log2(sizes).astype(np.int64), minlength=SIZES)
         bins = np.searchsorted(DURATIONS, durations, "right")
         self.durations += np.bincount(bins, minlength=len(self.durations))
@@ -139,10 +150,10 @@ class Transactions:
 
 
 def _largest(values: Longs, kept: list[Transaction], measure: str) -> list[int]:
-    """Return which of the values are so large that they would be among those kept."""
+    """Return the indexes of values that are large enough for a list of the longest."""
     least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
-    found = np.flatnonzero(values > least)
-    if len(found) > LONGEST:
-        found = found[np.argpartition(values[found], -LONGEST)[-LONGEST:]]
-    rows: list[int] = found.tolist()
+    candidates = np.flatnonzero(values > least)
+    if len(candidates) > LONGEST:
+        candidates = candidates[np.argpartition(values[candidates], -LONGEST)[-LONGEST:]]
+    rows: list[int] = candidates.tolist()
     return rows

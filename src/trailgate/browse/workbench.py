@@ -1,8 +1,14 @@
-"""The workbench: a message, properties, and what a capture makes of both, as they are typed.
+"""The workbench: a page with a message and properties, and the result of capturing it, updated while typing.
 
-What is read of the machine is the properties file that the command names, the files that it names, and those of the folder of messages; all when a page is opened. What is typed
-is parsed from the request alone: a file that properties name must be among the texts of the page, so that no request chooses what is read. Copybooks find their COPY members
-in the folder of the copybook, as captures do, if it is one of the command's. Nothing is written but properties, where ``--save-to`` allows it.
+From the machine it reads only the properties file that the command names, the files that this
+names, and the messages of the folder, and only when a page is opened. What is typed is parsed from
+the request alone: a file that the properties name must be one of the texts on the page, so that a
+request cannot choose files to read. Copybooks find their COPY members in their own folder, as in a
+capture, if they are files that the command's properties name. Nothing is written except properties,
+if ``--save-to`` allows it.
+
+The fields of the page are a ``Sheet``; ``examine`` turns it into a ``Found`` with faults and
+results.
 """
 
 from __future__ import annotations
@@ -37,14 +43,14 @@ from trailgate.storage.files.found_files import copy_members, folder_of
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation
 
-LARGEST: Final = 1 << 20  # bytes of a message, of a text, or of what is shown
-POSTED: Final = 4 * LARGEST  # bytes of a request: what is typed is escaped in it
-LISTED: Final = 500  # files of the folder
-OPERATIONS: Final = 50  # that are shown
-FAULTS: Final = 20
-# All that messages have is shown, whatever of it a capture's options leave out.
+LARGEST: Final = 1 << 20  # the most bytes of a message or a text
+POSTED: Final = 4 * LARGEST  # the most bytes of a request, in which texts are escaped
+LISTED: Final = 500  # the most messages listed of the folder
+OPERATIONS: Final = 50  # the most operations shown
+FAULTS: Final = 20  # the most faults shown
+# Show everything that messages contain, even what the options of a capture would leave out.
 RULES: Final = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
-NEW: Final = "capture.properties"  # the name of properties that have none
+NEW: Final = "capture.properties"  # the default name of properties
 MESSAGE: Final = "the message"
 FORMS: Final = {"lf": "text", "crlf": "text, lines end in CR LF", "hex": "bytes in hex"}
 _FILE_NAME: Final = re.compile(r"\w[\w.-]{0,100}", re.ASCII)
@@ -62,7 +68,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What the fields of the page hold; ``earlier`` are the properties that a proposal replaced."""
+    """The fields of the page. ``earlier`` are the properties that a proposal replaced."""
 
     message: str = ""
     form: str = "lf"
@@ -74,10 +80,11 @@ class Sheet:
 
     @property
     def body(self) -> bytes:
-        """Return the message's bytes; raises OptionError where its hex digits are not pairs."""
+        """The message's bytes. Raises OptionError if its hex digits are not pairs."""
         if self.form != "hex":
             text = self.message.encode()
             return text.replace(b"\n", b"\r\n") if self.form == "crlf" else text
+        # a character that is not a hex digit, or a single hex digit
         wrong = _NO_PAIR.search(self.message)
         digits = "".join(self.message.split())
         if wrong is not None or len(digits) % 2:
@@ -89,10 +96,11 @@ class Sheet:
         return bytes.fromhex(digits)
 
     def index(self, offset: int) -> int:
-        """Return the character of the message's text at which a byte is."""
+        """Return the index of the character at a byte offset of the message."""
         if self.form == "hex":
-            places = [found.start() for found in _PAIR.finditer(self.message)]
-            return places[offset] if offset < len(places) else len(self.message)
+            starts = [match.start() for match in _PAIR.finditer(self.message)]
+            return starts[offset] if offset < len(starts) else len(self.message)
+        # errors="ignore" drops a character that the offset cuts in two.
         head = self.body[:offset]
         text = head.decode(errors="ignore")
         return len(text) - (text.count("\r\n") if self.form == "crlf" else 0)
@@ -100,9 +108,9 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong, and where: the text that it is in, its line and columns, and the line with the place marked.
+    """An error and its place: the text that contains it, line and column, and the line with the place marked.
 
-    ``pane`` is the field of the page, and ``line`` 0 where no line is known.
+    ``pane`` is the field of the page. ``line`` is 0 if it is not known.
     """
 
     pane: str
@@ -117,7 +125,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A part of the message: its text, its class, and what it is; what is between fields has neither."""
+    """A piece of the message with its colour and its meaning. Bytes between fields have neither."""
 
     text: str
     colour: str = "soft"
@@ -126,7 +134,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What properties make of a message."""
+    """The result of examining a sheet."""
 
     faults: tuple[Fault, ...] = ()
     more_faults: int = 0
@@ -134,11 +142,10 @@ class Found:
     parser: str = ""
     view: MessageView = field(default_factory=MessageView)
     runs: tuple[Run, ...] = ()
-    damaged: frozenset[int] = frozenset()  # bytes at which fields with faults begin
+    damaged: frozenset[int] = frozenset()  # the offsets of fields with faults
     rules: Explanation | None = None
-    lines: Mapping[str, int] = field(
-        default_factory=dict
-    )  # of the properties, by the rules that they are of
+    # The line in the properties of each XML rule.
+    lines: Mapping[str, int] = field(default_factory=dict)
     operations: tuple[Made, ...] = ()
     more: int = 0
     counts: tuple[int, int] = (0, 0)  # operations and tables
@@ -146,7 +153,7 @@ class Found:
 
 
 class Workbench:
-    """The files that a command names for the page."""
+    """The files that the command names for the page."""
 
     def __init__(
         self,
@@ -164,16 +171,19 @@ class Workbench:
 
     @property
     def name(self) -> str:
-        """Return the name of the properties file."""
+        """The name of the properties file."""
         return NEW if self.properties is None else Path(self.properties).name
 
     @property
     def title(self) -> str:
-        """Return what the page is of, where there is no trail."""
+        """The title of the page if there is no trail."""
         return self.properties or self.messages or NEW
 
     def read(self) -> Sheet:
-        """Return the page's fields as the files are now; the message is the first one of the folder."""
+        """Read the page's fields from the files as they are now.
+
+        The message is the first one of the folder.
+        """
         sheet = Sheet()
         if self.properties is not None:
             text = self._text(self.properties)
@@ -187,11 +197,12 @@ class Workbench:
         if self.messages is None:
             return []
         entries = Path(self.messages).iterdir()
-        found = (one.name for one in entries if one.name[0] not in "._" and one.is_file())
-        return sorted(found)[:LISTED]
+        # Names that begin with a point or an underscore are hidden.
+        files = (one.name for one in entries if one.name[0] not in "._" and one.is_file())
+        return sorted(files)[:LISTED]
 
     def load(self, sheet: Sheet, name: str) -> Sheet:
-        """Return the fields with a message of the folder; raises OptionError for what is not one of them."""
+        """Replace the message by one of the folder. Raises OptionError if it is not one of them."""
         if self.messages is None or name not in self.names():
             raise OptionError(f"the folder has no message {name!r}")
         path = Path(self.messages, name)
@@ -202,29 +213,36 @@ class Workbench:
         return replace(sheet, message=text, form=form, chosen=name)
 
     def save(self, name: str, text: str, *, overwrite: bool) -> str:
-        """Write properties into the folder for them, and return where; raises OptionError for a file that is there, unless it is to be overwritten."""
+        """Write properties into the folder for them, and return the path.
+
+        Raises OptionError if the file exists, unless ``overwrite`` is set.
+        """
         if self.save_to is None or not _FILE_NAME.fullmatch(name):
-            raise OptionError(f"{name!r} is not a name of a file to be saved")
+            raise OptionError(f"{name!r} is not a valid name for the file")
         path = Path(self.save_to, name)
         try:
+            # "xb" fails if the file exists, also if it was created a moment ago.
             with path.open("wb" if overwrite else "xb") as file:
                 file.write(as_file(text))
         except FileExistsError:
             hint = "Overwrite it, or choose another name"
-            raise OptionError(f"{name} is there already", hint=hint) from None
+            raise OptionError(f"{name} exists already", hint=hint) from None
         except OSError as error:
             problem = f"the file cannot be written: {error.strerror}"
             raise StorageError(problem, where=Where(source=str(path))) from None
         return str(path)
 
     def _text(self, path: str) -> str:
-        r"""Return a file's text; bytes that are not UTF-8 are ``\xHH``, as properties may have them."""
+        r"""Return a file's text.
+
+        Bytes that are not UTF-8 become ``\xHH`` escapes, which properties allow.
+        """
         raw = read_whole(path, "properties")
         text = raw.decode("utf-8-sig", "backslashreplace").replace("\r\n", "\n")
         return text.replace("\0", r"\x00")
 
     def _named(self, properties: str) -> Iterable[File]:
-        """Yield the files that properties name, those that are there; of a broken file too."""
+        """Yield the existing files that properties name, even if the properties contain errors."""
         for name in dict.fromkeys(paths_in(properties)):
             try:
                 raw = read_whole(name)
@@ -235,23 +253,24 @@ class Workbench:
 
 
 def as_file(text: str) -> bytes:
-    """Return properties as a file has them."""
+    """Encode properties for a file."""
     return (text if text.endswith("\n") else f"{text}\n").encode()
 
 
 def paths_in(properties: str) -> list[str]:
-    """Return the files that properties name, of a broken text too."""
-    found = []
+    """Return the paths in properties, even if these contain errors."""
+    paths = []
     for line in properties.split("\n"):
         name, equals, value = line.strip().partition("=")
+        # Parse line by line, because the parser of properties stops at errors.
         row = property_row(name.strip()) if equals and not name.startswith("#") else None
         if row is not None and row.kind is ValueKind.PATH and value.strip():
-            found.append(value.strip())
-    return found
+            paths.append(value.strip())
+    return paths
 
 
 def _as_text(raw: bytes) -> str:
-    """Return the text of a definitions file or copybook: UTF-8, or else Latin-1, which every byte fits."""
+    """Decode a definitions file or copybook as UTF-8, or else as Latin-1, which accepts all bytes."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -260,12 +279,13 @@ def _as_text(raw: bytes) -> str:
 
 
 def shown_message(raw: bytes) -> tuple[str, str]:
-    """Return a message as the page has it, and in which form: text, unless that would lose something."""
+    """Return a message for the page, and its form: as text, unless that would lose information."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         text = "\0"
     returns, pairs = text.count("\r"), text.count("\r\n")
+    # Text cannot show NUL, a CR without LF, or a mixture of LF and CR LF: use hex
     if "\0" in text or returns > pairs or (pairs and pairs < text.count("\n")):
         lines = (raw[at : at + 16].hex(" ") for at in range(0, len(raw), 16))
         return "\n".join(lines), "hex"
@@ -273,16 +293,20 @@ def shown_message(raw: bytes) -> tuple[str, str]:
 
 
 def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
-    """Return the fields of a form that was sent, and what is asked for; raises OptionError for what is not one."""
+    """Parse a submitted form into the fields of the page, and all its values.
+
+    Raises OptionError.
+    """
     try:
         pairs = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
         )
     except ValueError:
-        raise OptionError("what was sent is not the page's form") from None
+        raise OptionError("the request is not the page's form") from None
     given: dict[str, str] = {}
     names, texts = [], []
     for name, value in pairs:
+        # Browsers send line ends as CR LF.
         text = value.replace("\r\n", "\n").replace("\r", "\n")
         if name == "file_name":
             names.append(text.strip())
@@ -294,14 +318,14 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
         File(name, text) for name, text in zip(names, texts, strict=False) if name or text
     )
     form = given.get("form", "lf")
-    own = ("message", "headers", "properties", "chosen", "earlier")
-    fields = {name: given.get(name, "") for name in own}
+    kept = ("message", "headers", "properties", "chosen", "earlier")
+    fields = {name: given.get(name, "") for name in kept}
     return Sheet(form=form if form in FORMS else "lf", files=files, **fields), given
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The files of a page, by the names that properties give them."""
+    """The files on the page, by the names that the properties use."""
 
     files: Mapping[str, str]
     properties: Properties
@@ -329,7 +353,7 @@ class _Texts:
 
 
 class _Examined:
-    """One look at a sheet: what is found is gathered as far as it goes."""
+    """One examination of a sheet. It collects results and errors as far as it gets."""
 
     def __init__(self, bench: Workbench, sheet: Sheet) -> None:
         self.bench, self.sheet = bench, sheet
@@ -338,14 +362,14 @@ class _Examined:
         self.errors: list[TrailgateError] = []
 
     def run(self) -> Found:
-        """Return what is found, with the faults at their places."""
+        """Return the results, with the errors at their places."""
         try:
             self._run()
         except TrailgateError as error:
             self.errors.append(error)
         faults = tuple(self._fault(error) for error in self.errors[:FAULTS])
-        places = [one.where for one in self.errors if one.where.field is not None]
-        damaged = frozenset(one.offset for one in places if one.offset is not None)
+        wheres = [one.where for one in self.errors if one.where.field is not None]
+        damaged = frozenset(one.offset for one in wheres if one.offset is not None)
         runs, more = self._runs(damaged), max(0, len(self.errors) - FAULTS)
         return replace(self.found, faults=faults, more_faults=more, damaged=damaged, runs=runs)
 
@@ -364,6 +388,7 @@ class _Examined:
         if not body.strip():
             return
         messages = replace(messages_from([body], MESSAGE), headers=(self._headers(),))
+        # A format without definitions infers the tables from the message itself.
         if options.infers:
             inference = row_of(options).inference(options)
             inference.add(messages)
@@ -372,7 +397,7 @@ class _Examined:
         self._parse(capture, messages, body)
 
     def _properties(self) -> Properties:
-        """Return the properties; lines with an error are taken for empty ones, after it is noted."""
+        """Parse the properties. A line with an error is recorded and then treated as empty."""
         lines = self.sheet.properties.split("\n")
         while len(self.errors) < FAULTS:
             try:
@@ -381,17 +406,18 @@ class _Examined:
                 self.errors.append(error)
                 if not error.where.line:
                     break
+                # An empty line keeps the numbers of the lines after it.
                 lines[error.where.line - 1] = ""
         return Properties(())
 
     def _lines(self) -> dict[str, int]:
-        """Return the line of each rule: of its match, if it has one."""
-        found: dict[str, int] = {}
+        """Return the line of each rule, which is that of its match if it has one."""
+        lines: dict[str, int] = {}
         for number, line in enumerate(self.sheet.properties.split("\n"), 1):
             rule, _, name = line.partition("=")[0].strip().rpartition(".")
-            if name == "match" or (name == "type" and rule not in found):
-                found[rule] = number
-        return found
+            if name == "match" or (name == "type" and rule not in lines):
+                lines[rule] = number
+        return lines
 
     def _headers(self) -> dict[str, str]:
         pairs = (line.partition("=") for line in self.sheet.headers.split("\n") if line.strip())
@@ -408,7 +434,9 @@ class _Examined:
         last = capture.at_end(parsed.state)
         self.found = replace(self.found, view=view, tried=True)
         problems = [one.error for one in (*parsed.problems, *last.problems)]
+        # Prefer the errors of each record to the one error that refused the message.
         self.errors += (errors_of(capture, view, messages) if problems else []) or problems
+        # the operations of complete transactions, and those at the end of the input
         every = [row for part in (parsed, last) for row in part.operations().to_pylist()]
         warned = capture.options.notes if self.found.rules else capture.warnings(parsed.notes)
         self.found = replace(
@@ -420,7 +448,7 @@ class _Examined:
         )
 
     def _fault(self, error: TrailgateError) -> Fault:
-        """Return an error with the place of the page that it is at."""
+        """Place an error on the page: its field, line and column."""
         where = error.where
         source = where.source or (MESSAGE if where.offset is not None or where.record else "")
         place = replace(where, source=None, message=None, line=None, column=None, offset=None)
@@ -432,6 +460,7 @@ class _Examined:
         line, column, length = where.line or 0, where.column or 0, 0
         hexed = self.sheet.form == "hex"
         if pane == "message" and where.offset is not None and (hexed or not line):
+            # only the byte offset is known, so find its line and column on the page
             begin = self.sheet.index(where.offset)
             end = self.sheet.index(where.offset + len(where.raw or b""))
             line = text.count("\n", 0, begin) + 1
@@ -439,17 +468,17 @@ class _Examined:
         if not line:
             return fault
         lines = text.split("\n")
-        own = lines[line - 1] if line <= len(lines) else ""
-        at = max(0, min(column - 1, len(own))) if column else 0
-        stop = min(len(own), at + (length or 1)) if column else len(own)
+        content = lines[line - 1] if line <= len(lines) else ""
+        at = max(0, min(column - 1, len(content))) if column else 0
+        stop = min(len(content), at + (length or 1)) if column else len(content)
         begin = max(0, at - 30)
-        excerpt = own[begin:at], own[at:stop][:80], own[stop : stop + 40]
+        excerpt = content[begin:at], content[at:stop][:80], content[stop : stop + 40]
         return replace(
             fault, line=line, column=at + 1, length=max(1, length or stop - at), excerpt=excerpt
         )
 
     def _pane(self, source: str) -> tuple[str, str]:
-        """Return the field of the page that a source is, and its text."""
+        """Return the field of the page for the source of an error, and its text."""
         if source == self.name:
             return "properties", self.sheet.properties
         if source == MESSAGE:
@@ -460,7 +489,7 @@ class _Examined:
         return "", ""
 
     def _runs(self, damaged: frozenset[int]) -> tuple[Run, ...]:
-        """Return the message as runs of text: each field, and what is between them."""
+        """Split the message into fields and the bytes between them."""
         records = self.found.view.records
         body, at, runs = self.sheet.body if records else b"", 0, []
         for record in records:
@@ -480,13 +509,13 @@ class _Examined:
 
 
 def _between(raw: bytes) -> str:
-    """Return what is between fields as text."""
+    """Decode the bytes between fields."""
     return raw.decode(errors="replace").replace("\r\n", "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An operation that a message gives."""
+    """An operation that the message produces."""
 
     kind: str
     table: str
@@ -498,7 +527,7 @@ class Made:
 
 
 def _operation(row: dict[str, Any], capture: Capture) -> Made:
-    """Return a row of the operations table for the page."""
+    """Convert a row of operations for the page."""
     before, after = (dict(row[name] or ()) for name in ("before", "after"))
     kind = row["op_type"]
     cells = tuple(
@@ -519,15 +548,21 @@ def _operation(row: dict[str, Any], capture: Capture) -> Made:
 
 
 def _side(image: Mapping[str, str | None], name: str) -> Side:
-    """Return a value of an image as it is shown."""
+    """Return a value of an image for the page."""
     return side_of(image[name]) if name in image else MISSING
 
 
 def examine(bench: Workbench, sheet: Sheet) -> Found:
-    """Return what a page's properties make of its message; what is wrong is in its faults."""
+    """Run the capture that the page describes on its message.
+
+    Errors become faults in the result.
+    """
     return _Examined(bench, sheet).run()
 
 
 def proposed(sheet: Sheet) -> Sheet:
-    """Return the fields with properties proposed from the message; raises TrailgateError where none can be."""
+    """Replace the properties by a proposal from the message.
+
+    Raises TrailgateError if none can be made.
+    """
     return replace(sheet, properties=propose([sheet.body]).text, earlier=sheet.properties)

@@ -1,4 +1,4 @@
-"""The page of the workbench and what is sent to it: a form of texts, to which the page is the answer, or its result alone, or a file to be kept."""
+"""The page of the workbench, and the answers to its form: the page, only its result, or a file to save."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from trailgate.browse.workbench import (
 from trailgate.errors import TrailgateError, mask_logins
 
 ADDRESS: Final = "/workbench"
-TOO_LARGE: Final = f"the workbench takes no more than {POSTED >> 20} MB"
+TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchPage:
-    """Answers what is asked of the page; ``around`` are the values of every page."""
+    """Answers requests to the workbench. ``around`` are the values that all pages have."""
 
     bench: Workbench
     around: Mapping[str, Any]
@@ -40,7 +40,7 @@ class WorkbenchPage:
         return Route(ADDRESS, self.show, methods=["GET", "HEAD", "POST"])
 
     async def show(self, request: Request) -> Response:
-        """Return the page as the files are, or the answer to what was sent."""
+        """Return the page for the present files, or the answer to a submitted form."""
         if request.method != "POST":
             return await run_in_threadpool(lambda: self.page(self.bench.read()))
         body = bytearray()
@@ -51,13 +51,13 @@ class WorkbenchPage:
         return await run_in_threadpool(self.answer, bytes(body))
 
     def page(self, sheet: Sheet, problem: str = "", saved: str = "") -> Response:
-        """Return the whole page."""
-        own = {"page": "workbench", "problem": problem, "saved": saved}
-        values = {**self.around, **own, **_values(self.bench, sheet)}
+        """Render the complete page."""
+        outcome = {"page": "workbench", "problem": problem, "saved": saved}
+        values = {**self.around, **outcome, **_values(self.bench, sheet)}
         return HTMLResponse(render("workbench.html", values))
 
     def answer(self, body: bytes) -> Response:
-        """Return the answer to a form: the page, its result alone, or the properties as a file."""
+        """Answer a form with the page, only its result, or the properties as a file."""
         sheet, given = sheet_of(body)
         asked = given.get("do", "")
         if given.get("part") == "result":
@@ -74,19 +74,19 @@ class WorkbenchPage:
             return self.page(sheet, str(error))
 
 
-def _changed(bench: Workbench, sheet: Sheet, asked: str) -> Sheet:
-    """Return the fields after what a button asks for."""
-    if asked == "propose":
+def _changed(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
+    """Return the fields after the action of a button."""
+    if action == "propose":
         return proposed(sheet)
-    if asked == "back":
+    if action == "back":
         return replace(sheet, properties=sheet.earlier, earlier=sheet.properties)
-    if asked == "load":
+    if action == "load":
         return bench.load(sheet, sheet.chosen)
     return sheet
 
 
 def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
-    """Return what the page and its result show."""
+    """Return the values for the page and its result."""
     return {
         "bench": bench,
         "sheet": sheet,
@@ -98,7 +98,7 @@ def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
 
 
 def _file(name: str, text: str) -> Response:
-    """Return properties as a file to be kept."""
+    """Return properties as a file to download."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
     headers = {"content-disposition": f'attachment; filename="{plain}"'}
     return Response(as_file(text), media_type="text/plain; charset=utf-8", headers=headers)

@@ -1,1 +1,1 @@
-"""The command line: one file per command; prints, exits, nothing else."""
+"""The command line: parse arguments, run jobs, print results, and set exit codes."""

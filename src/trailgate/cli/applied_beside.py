@@ -1,4 +1,4 @@
-"""``trailgate capture --apply`` beside a live capture: the operations that it publishes are applied from time to time."""
+"""Apply what a live capture (``trailgate capture --apply``) has published, between its batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from trailgate.terminal.live_view import log_to_stderr
 
 
 class AppliedBeside:
-    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture continues while the target does not work."""
+    """Apply what a live capture publishes, at most every ``PAUSE`` seconds.
+
+    The capture continues if the target does not work.
+    """
 
     def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
         self._trail, self._to, self._output = trail, to, output
@@ -31,7 +34,11 @@ class AppliedBeside:
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
-        """Apply what was published, if it is time to."""
+        """Apply published operations if the pause is over.
+
+        ``new`` is whether there are any since the last call.
+        """
+        # Remember that there are new operations until the pause is over.
         self._waits |= new
         if not self._waits or time.monotonic() < max(self._due, self._retries.due):
             return
@@ -44,7 +51,10 @@ class AppliedBeside:
         self._measure()
 
     def finish(self) -> None:
-        """Apply all that was captured. Raises TargetUnavailableError if the target does not work now."""
+        """Apply everything captured.
+
+        Raises TargetUnavailableError if the target does not work now.
+        """
         try:
             self._apply()
             if self._run is not None and self._run.notices and not self._output.is_viewed:
@@ -64,9 +74,11 @@ class AppliedBeside:
 
     def _apply(self) -> None:
         if self._run is None:
-            # As long as all messages are bad, or of an open transaction, there is no trail.
+            # There is no trail as long as all messages are bad or belong to an open transaction.
             if find_begun_trail(self._trail) is None:
                 return
+            # Retries.none(): the capture must not wait for the target. A failure is retried by a
+            # later call of ``published``.
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)
@@ -83,7 +95,7 @@ class AppliedBeside:
 
 @contextmanager
 def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
-    """Yield what applies the operations that a live capture publishes; at the end all are applied."""
+    """Yield an ``AppliedBeside`` for a live capture; at the end, apply all captured operations."""
     log_to_stderr(LOG)
     beside = AppliedBeside(trail, to, output)
     try:

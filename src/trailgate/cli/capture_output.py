@@ -1,4 +1,4 @@
-"""What a capture prints: its progress, the properties without effect, and its summary."""
+"""Print a capture's progress, its properties without effect, and its summary."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
 
-# What was captured before, by the summary's names.
+# The counts of what was captured before, by the summary's names, each with its sentence.
 BEFORE: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
     "skipped_operations": "skipped: the trail has their sequence ids",
-    "repeated_operations": "skipped: they came before in the same messages",
-    "duplicate_messages": "skipped: their message ids (jms.id) came before",
-    "continued_files": "grown since captured: only the new lines were taken",
-    "changed_files": "captured whole: captured before with other content under the same name",
-    "copied_files": "captured whole: captured before under another name",
+    "repeated_operations": "skipped: they are repeated in the same messages",
+    "duplicate_messages": "skipped: their message ids (jms.id) were seen before",
+    "continued_files": "grown since the last capture: only the new lines were captured",
+    "changed_files": "captured completely: captured before with other content under the same name",
+    "copied_files": "captured completely: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
-# Of a bad message's place, by the summary's names.
+# The members of a bad message's place, by the summary's names, each with its label.
 PLACES: Final = {
     "message": "message",
     "record": "record",
@@ -35,19 +35,19 @@ PLACES: Final = {
     "table": "table",
     "field": "field",
 }
-SHOWN: Final = 60  # characters of a bad value
-BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
+SHOWN: Final = 60  # the most characters shown of a bad value
+BESIDE: Final = "the trail's files contain none, so move this file with them (--format-release 12.2 writes them into the files)"
 
 
 def print_ignored(loaded: Loaded) -> None:
-    """Print on stderr which parameters would change what is captured and are ignored as asked."""
+    """Print on stderr the parameters that would change the result, and that the user asked to ignore."""
     if loaded.extract is not None:
         for line, text, why in loaded.extract.ignored:
             print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
 
 
 def print_notes(loaded: Loaded) -> None:
-    """Print on stderr which properties and parameters have no effect, and which defaults are taken."""
+    """Print on stderr the properties and parameters without effect, and the defaults used."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
@@ -56,7 +56,7 @@ def print_notes(loaded: Loaded) -> None:
 
 
 def print_summary(summary: CaptureSummary) -> None:
-    """Print operations by table and kind, and what was written; on stderr what is worth a note."""
+    """Print operations by table and type, and the files written; notes go to stderr."""
     for problem in summary.problems:
         print(printable(_problem(problem)))
     if summary.reasons:
@@ -70,26 +70,31 @@ def print_summary(summary: CaptureSummary) -> None:
 
 
 def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
-    """Return whether a run's exit code is that of bad input: most is, or, of a dry run, the run would stop."""
+    """Return whether the exit code reports bad input.
+
+    It does if most messages are bad, or if a dry run found more bad messages than a real run
+    accepts.
+    """
+    # A real run with --on-error stop would stop at the first bad message.
     most = 0 if stop and max_bad is None else max_bad
     over = summary.dry_run and most is not None and summary.quarantined > most
     return over or summary.mostly_bad
 
 
 def _problem(problem: Mapping[str, Any]) -> str:
-    """Return a bad message: its place, the value, and what is wrong with it."""
-    place = [str(problem.get("source", ""))]
+    """Format a bad message: its place, the value, the problem and a hint."""
+    parts = [str(problem.get("source", ""))]
     for name, word in PLACES.items():
         if name in problem:
-            place.append(f"{word} {problem[name]}")
+            parts.append(f"{word} {problem[name]}")
     text = problem.get("text")
     shown = "" if text is None else f"{text[:SHOWN]!r}{'...' if len(text) > SHOWN else ''}: "
     hint = f". {problem['hint']}" if "hint" in problem else ""
-    return f"{', '.join(place)}: {shown}{problem['problem']}{hint}"
+    return f"{', '.join(parts)}: {shown}{problem['problem']}{hint}"
 
 
 def _print_reasons(reasons: Mapping[str, int]) -> None:
-    """Print how often messages are bad for each reason, which is folded between words."""
+    """Print how many messages are bad for each reason. Long reasons are folded between words."""
     rows = [("bad", "reason"), *((f"{count:,}", text) for text, count in reasons.items())]
     size = max(len(count) for count, _ in rows)
     for count, text in rows:
@@ -111,6 +116,7 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     for name, sentence in BEFORE.items():
         count = getattr(summary, name)
         if count:
+            # the noun is the last word of the count's name: skipped_files → file
             yield f"{many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.definitions is not None and summary.files:
         yield f"definitions: {summary.definitions}; {BESIDE}"
@@ -123,10 +129,13 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
 
 
 def _bad_messages(summary: CaptureSummary) -> str:
-    """Return how many messages are bad, and of how many if they are most: a wrong property may be the reason."""
+    """Return the number of bad messages, and the number of all if most are bad.
+
+    If most are, a wrong property is the likely reason.
+    """
     if not summary.mostly_bad:
         return many(summary.quarantined, "message")
-    whole = many(summary.messages, "message")
+    total = many(summary.messages, "message")
     if summary.quarantined < summary.messages:
-        return f"{summary.quarantined:,} of {whole}, which is most of them"
-    return f"{whole}, which is all"
+        return f"{summary.quarantined:,} of {total}, which is most of them"
+    return f"{total}, which is all"

@@ -1,6 +1,10 @@
-"""The program ``trailgate``: find the command, run it, turn errors into exit codes.
+"""The program ``trailgate``: find the command, run it, and turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied but for what is named, 5 a target does not work now, 130 interrupted.
+Each command is a module below ``cli.commands`` with a function ``command``. Only the module that
+the command line names is imported, so that ``trailgate --help`` stays fast.
+
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied
+except for what the output lists, 5 the target does not work now, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import trailgate
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 from trailgate.terminal.output import quiet_pipe, say
 
-# Each command is the function ``command`` of a module; only the given one is imported.
+# The commands with their summaries. The module of a command has the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "init": "Propose the properties of a capture from messages.",
@@ -29,7 +33,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "show": "Show the operations of a trail.",
         "sql": "Run a SELECT statement over trails.",
         "analyze": "Show every byte of a trail file with its meaning.",
-        "check": "Check whether a trail is whole, and salvage what is.",
+        "check": "Check a trail for damage, and salvage the rest.",
         "browse": "Show a trail in a browser.",
         "report": "Write an overview of a trail as one HTML file.",
         "redact": "Write a copy of a trail with its values replaced, to share.",
@@ -60,7 +64,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# What options were called before, which is still understood and not shown.
+# Former names of options, which are still accepted but not listed in the help.
 _AS_ROWS: Final = {"--json": "--format=json"}
 ALIASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -107,23 +111,34 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     }
 )
 
+# Errors of pydantic, which typer uses to parse numbers, with our own wording.
+FAULTS: Final = MappingProxyType(
+    {
+        "int_parsing": "{!r} is not a whole number",
+        "int_from_float": "{!r} is not a whole number",
+        "float_parsing": "{!r} is not a number",
+        "greater_than_equal": "{!r} is below {ge}",
+        "less_than_equal": "{!r} is above {le}",
+    }
+)
+
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and exit; the console entry."""
+    """Run the program and exit (the console entry point)."""
     _open_closed()
     _log_compiling()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def _open_closed() -> None:
-    """Open the streams that the shell has closed, so that printing to them does nothing."""
+    """Replace streams that the shell has closed by /dev/null, so that printing does nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _log_compiling() -> None:
-    """Let the log of compiling, which takes seconds at first use, reach stderr."""
+    """Print log messages about compiling kernels to stderr, because it takes seconds at first use."""
     log = logging.getLogger("trailgate.columnar.kernels.compiled")
     log.setLevel(logging.INFO)
     log.addHandler(logging.StreamHandler())
@@ -131,7 +146,7 @@ def _log_compiling() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Return the exit code of a command line; an error is one line on stderr."""
+    """Run a command line and return its exit code. An error is printed as one line on stderr."""
     try:
         _check_text(arguments)
         if not arguments and not _complete():
@@ -142,6 +157,7 @@ def run(arguments: list[str]) -> int:
         code = _program(arguments)(arguments, prog_name="trailgate")
         return code if isinstance(code, int) else 0
     except SystemExit as done:
+        # a text as the code is an error message, and None means success
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:
         return 130
@@ -150,19 +166,21 @@ def run(arguments: list[str]) -> int:
             raise
         with suppress(OSError):  # stderr may be closed or full
             print(f"error: {_text(error)}", file=sys.stderr)
+        # EXIT_CODES lists subclasses before their bases, so the first match is the most specific
         return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
 
 
 def _without_verbs(arguments: list[str]) -> list[str]:
-    """Return ``help COMMAND`` and ``version``, as many programs have them, as options of this one."""
+    """Translate ``help COMMAND`` and ``version``, which many programs have, to ``--help`` and ``--version``."""
     if arguments[:1] == ["help"]:
         return [*arguments[1:2], "--help"]
     return ["--version"] if arguments == ["version"] else arguments
 
 
 def _check_text(arguments: list[str]) -> None:
-    """Raise OptionError for an argument that is not UTF-8, which nothing could print or look up."""
+    """Raise OptionError for an argument that is not UTF-8, because it could not be printed or found."""
     for argument in arguments:
+        # Python decodes bytes that are not UTF-8 to lone surrogates (PEP 383)
         if any("\udc80" <= character <= "\udcff" for character in argument):
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             raise OptionError(f"the argument {shown} is not UTF-8", hint=RENAME)
@@ -175,7 +193,10 @@ def _text(error: TrailgateError | OSError) -> str:
 
 
 def program_for(arguments: list[str]) -> Any:
-    """Build the Click group of all commands, of which only the one that the arguments name is imported."""
+    """Build the Click group of all commands, and import only the command that the arguments name.
+
+    The other commands are stubs with a summary for the help.
+    """
     import typer  # noqa: PLC0415  no other module loads it
 
     program = typer.Typer(
@@ -184,6 +205,7 @@ def program_for(arguments: list[str]) -> Any:
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
+    # The program imports only the requested command, because importing all would make --help slow.
     for name, summary in COMMANDS.items():
         function, examples = _import(name) if name == asked else (_stub, "")
         program.command(name, help=summary, epilog=examples, context_settings=HELP)(function)
@@ -193,7 +215,7 @@ def program_for(arguments: list[str]) -> Any:
 
     @program.callback(context_settings=HELP)
     def options(*, version: bool = version) -> None:
-        """Take the options before a command."""
+        """Handle the options before a command."""
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
@@ -206,11 +228,11 @@ def program_for(arguments: list[str]) -> Any:
 
 
 def _no_type(ctx: object) -> None:
-    """Return no type for the help to show."""
+    """Show no type in the help."""
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
-    """Return a function that runs the command that the arguments name."""
+    """Return a function that runs the command named by the arguments."""
     import typer  # noqa: PLC0415  no other module loads it
 
     made = program_for(arguments)
@@ -219,11 +241,12 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     def running(given: list[str], prog_name: str) -> object:
         try:
+            # standalone_mode=False: raise errors instead of printing them and exiting
             return made(_rename(given, aliases), prog_name=prog_name, standalone_mode=False)
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
             problem = _usage_problem(error)
-            hint = "" if problem.endswith("?") else f"{path} --help shows how it is used"
+            hint = "" if problem.endswith("?") else f"{path} --help shows the usage"
             raise OptionError(problem, hint=hint) from None
         except typer.Abort:
             raise KeyboardInterrupt from None
@@ -231,39 +254,32 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     return running
 
 
-# What pydantic, by which typer reads values, calls the faults of numbers, and how they are said here.
-FAULTS: Final = MappingProxyType(
-    {
-        "int_parsing": "{!r} is not a whole number",
-        "int_from_float": "{!r} is not a whole number",
-        "float_parsing": "{!r} is not a number",
-        "greater_than_equal": "{!r} is below {ge}",
-        "less_than_equal": "{!r} is above {le}",
-    }
-)
-
-
 def _usage_problem(error: Any) -> str:
-    """Return what is wrong with arguments, with the value that is."""
+    """Return what is wrong with the arguments, including the wrong value."""
+    # typer's text contains pydantic's message, which is replaced by ours
     problem: str = error.format_message().rstrip(".")
     faults: list[Any] = getattr(error.__cause__, "errors", list)()
     for fault in faults[:1]:
-        said = FAULTS.get(fault["type"])
-        if said is not None:
-            text = said.format(fault["input"], **fault.get("ctx", {}))
+        template = FAULTS.get(fault["type"])
+        if template is not None:
+            text = template.format(fault["input"], **fault.get("ctx", {}))
             problem = problem.replace(str(fault["msg"]), text)
     return problem.replace("Value error, ", "")
 
 
 def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
-    """Return arguments with the names that options have now."""
+    """Replace former names of options by their present names."""
+    # words after -- are not options
     end = arguments.index("--") if "--" in arguments else len(arguments)
     parts = [argument.partition("=") for argument in arguments[:end]]
     return ["".join((aliases.get(one[0], one[0]), *one[1:])) for one in parts] + arguments[end:]
 
 
 def _complete() -> list[str]:
-    """Return the words of the line that the shell asks to complete, without the program's name; mostly there is none."""
+    """Return the words of the command line that the shell asks to complete, without the program's name.
+
+    Returns no words outside of completion.
+    """
     line = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", ""))
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
@@ -274,7 +290,10 @@ def import_command(name: str) -> Any:
 
 
 def _import(name: str) -> tuple[Callable[..., object], str]:
-    """Return a command, and its exit codes and examples, one a line, which its help ends with."""
+    """Import a command.
+
+    Returns its function, and its exit codes and examples as the end of its help.
+    """
     module = import_command(name)
     function: Callable[..., object] = module.command
     lines = [

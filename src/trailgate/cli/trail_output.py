@@ -1,4 +1,4 @@
-"""The forms in which operations and records of a trail are shown."""
+"""Format operations and records of a trail as rows of a table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,24 @@ from trailgate.terminal.layout import Part, Shown
 from trailgate.terminal.output import printable
 from trailgate.terminal.rows import Paint, Row, RowForm, short_time, value_text
 
-ROWS: Final = 100  # that a table shows by default
-DATA_SHOWN: Final = 24  # hexadecimal digits of a record's data
+ROWS: Final = 100  # rows of a table by default
+DATA_SHOWN: Final = 24  # hexadecimal digits shown of a record's data
 KINDS: Final = {"I": "green", "U": "yellow", "K": "yellow", "D": "red", "T": "red"}
 
 Values = dict[str, str | None]
+_RECORD_HEAD: Final = (
+    "position",
+    "length",
+    "io_type",
+    "type_name",
+    "table",
+    "image",
+    "trans_ind",
+    "io_time",
+)
+_CONTENTS: Final = ("problem", "tokens", "user_tokens", "ddl", "data")
+_HEADINGS: Final = ("position", "time", "tx", "table", "op")
+_OF_RECORDS: Final = ("position", "length", "type", "table", "image", "tx", "time")
 
 
 def _operation(row: Row, paint: Paint) -> Shown:
@@ -34,7 +47,7 @@ def _operation(row: Row, paint: Paint) -> Shown:
 
 
 def _wide_operation(row: Row, paint: Paint) -> Shown:
-    """Return an operation with everything that is known of it."""
+    """Format an operation with all that is known about it."""
     head, data = _operation(row, paint)
     more = [_name(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
     tokens = [_name(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]
@@ -42,7 +55,7 @@ def _wide_operation(row: Row, paint: Paint) -> Shown:
 
 
 def _change(before: Values, after: Values, paint: Paint) -> Iterator[Part]:
-    """Yield columns as ``NAME=value``, and as ``NAME=old -> new`` if both are known."""
+    """Yield columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them."""
     for name in dict.fromkeys([*after, *before]):
         label = paint(f"{name}=", "dim")
         if name not in after:
@@ -70,7 +83,7 @@ def _record(row: Row, paint: Paint) -> Shown:
 
 
 def _wide_record(row: Row, paint: Paint) -> Shown:
-    """Return a record with all of its header and its data."""
+    """Format a record with its complete header and data."""
     shown = {*_RECORD_HEAD, *_CONTENTS}
     rest = (name for name, value in row.items() if name not in shown and value is not None)
     header = [_name(name, row[name], paint) for name in rest]
@@ -105,20 +118,6 @@ def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[Part]:
         yield Part(text, text)
 
 
-_RECORD_HEAD: Final = (
-    "position",
-    "length",
-    "io_type",
-    "type_name",
-    "table",
-    "image",
-    "trans_ind",
-    "io_time",
-)
-_CONTENTS: Final = ("problem", "tokens", "user_tokens", "ddl", "data")
-_HEADINGS: Final = ("position", "time", "tx", "table", "op")
-_OF_RECORDS: Final = ("position", "length", "type", "table", "image", "tx", "time")
-
 OPERATIONS: Final = RowForm(
     _HEADINGS,
     _operation,
@@ -138,7 +137,8 @@ RECORDS: Final = RowForm(
     "Not shown: the rest of the headers, and data after 12 bytes. --wide and --format json show them.",
 )
 WIDE_RECORDS: Final = RowForm(_OF_RECORDS, _wide_record, ROWS, "holds")
-# By whether records are shown, and whether wide.
+
+# The form for (records instead of operations, --wide).
 FORMS: Final = MappingProxyType(
     {
         (False, False): OPERATIONS,

@@ -1,1 +1,1 @@
-"""What plans work, runs its parts anywhere, and publishes the result."""
+"""Complete jobs, such as capturing files or checking a trail, without a terminal or Spark."""

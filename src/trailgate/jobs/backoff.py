@@ -1,4 +1,4 @@
-"""When to try again after a fault: longer pauses from trial to trial, up to a limit of patience."""
+"""Decide when to retry after a failure: the pauses grow, and patience is limited."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ import random
 import time
 from typing import Final, Protocol
 
-# Seconds. A broker needs a moment until what a lost consumer had is in its queue again: somebody who comes earlier gets
-# later messages first.
+# Seconds. A broker needs a moment to put a lost consumer's messages back into its queue. A consumer
+# that connects before that receives later messages first.
 FIRST: Final = 1.0
 LONGEST: Final = 30.0
 FACTOR: Final = 2.0
-PATIENCE: Final = 30  # seconds in which a broker or a target has to answer for the first time
+PATIENCE: Final = 30  # seconds within which a broker or a target has to answer at first
 
 
 class RetriableError(Protocol):
-    """An error that states whether another trial may help."""
+    """An error that states whether a retry may help."""
 
     @property
     def retriable(self) -> bool:
-        """Return whether another trial may help."""
+        """Whether a retry may help."""
         ...
 
 
 class Backoff:
-    """Waits longer from trial to trial, with some chance in it so that many clients do not come at once.
+    """Wait longer after each failure, with some randomness so that many clients do not retry at once.
 
-    What answered once is tried again for ever if ``lasting``, else for ``patience`` seconds again, and at least ``trials`` times.
+    Before the first answer, retries end after ``patience`` seconds. After an answer they never end
+    if ``lasting``; else they end ``patience`` seconds after the next failure. At least ``trials``
+    attempts are made in any case.
     """
 
     def __init__(
@@ -47,19 +49,25 @@ class Backoff:
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
 
     def note_answer(self) -> None:
-        """Note that the broker answered."""
+        """Record that the broker answered: the time limit ends."""
         self._reached, self._end = True, math.inf
 
     def reset(self) -> None:
-        """Note that the connection works."""
+        """Record that the connection works: the pauses start short again."""
         self._seconds, self._failed = self._first, 0
 
     def note_loss(self, owned: float) -> None:
-        """Note that the broker may keep what the lost consumer had until a moment of ``time.monotonic``."""
+        """Do not retry before ``owned``, a time of ``time.monotonic``.
+
+        Until then the broker may still hold the messages of the lost consumer.
+        """
         self._due = max(self._due, owned)
 
     def note_failure(self, error: RetriableError) -> None:
-        """Note that a trial failed; raises its error where another one is in vain, or the broker did not answer in time."""
+        """Schedule the next attempt.
+
+        Raises the error if a retry cannot help or the time is over.
+        """
         now = time.monotonic()
         self._failed += 1
         if self._reached and not self._lasting:
@@ -72,10 +80,10 @@ class Backoff:
 
     @property
     def due(self) -> float:
-        """Return the moment of ``time.monotonic`` from which another trial makes sense."""
+        """The time of ``time.monotonic`` from which the next attempt makes sense."""
         return self._due
 
     def is_due(self, until: float) -> bool:
-        """Return whether it is time for another trial, waiting until a moment of ``time.monotonic`` at most."""
+        """Wait until the next attempt is due, at most until ``until``, and return whether it is."""
         time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
         return time.monotonic() >= self._due

@@ -1,8 +1,13 @@
-"""Check whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
+"""Check a trail: its files, headers, records, transactions, definitions and manifest.
 
-The files are read once, in chunks. ``trail.checking`` looks for what is wrong with many records at once. What remains after that is read as readers do, so that
-everything that these refuse is found: without values only indicators and lengths are looked at, with them they are decoded and brought to the columns' types. What the
-records of a file come to is compared with what its header and the manifest state.
+The files are read once, in chunks (``steps``). First ``trail.checking`` looks for faults in all
+records of a chunk at once. The good records are then decoded by the code of the readers, so that
+everything that a reader would refuse is found; without ``values`` only indicators and lengths are
+checked, with them values are decoded and converted to the types of their columns. If a chunk is
+refused, its transactions are decoded in halves until the bad ones are isolated. Finally the totals
+of each file are compared with its header and with the manifest.
+
+``check_trail`` returns a report. Salvage and the browser's index use the same steps.
 """
 
 from __future__ import annotations
@@ -50,16 +55,25 @@ from trailgate.trail.records.record import LONGEST, find_good, guess_order
 from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordView, view_records
 
-# Bad transactions of a chunk that are sought one by one; where there are more, as with the definitions of other tables,
-# whole parts of the chunk count as bad.
+# The most bad transactions of a chunk that are isolated one by one. If there are more, for example
+# because the definitions are those of other tables, larger parts of the chunk count as bad.
 SOUGHT: Final = 16
+
+# The signature follows three frames: of the header (F), of its first group and its first field.
+SIGNATURE_AT: Final = 3 * FRAME
+
+# After damage read smaller chunks: more damage may follow, and would waste what is read.
+AFTER_DAMAGE: Final = 256 << 10
+SHORTER: Final = "the file is shorter than its header or the manifest states"
+AROUND: Final = 32  # bytes shown before damage
+SHOWN: Final = 64  # the most bytes shown of the damage itself
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How records are read: the definitions, the character set of strings, and whether values are decoded.
+    """How records are decoded: the definitions, the character set, and whether values are decoded too.
 
-    ``fine`` has the first date time of each table and column with more digits than a timestamp, in the records read so far.
+    ``fine`` collects, per table and column, a date time with more digits than a timestamp can hold.
     """
 
     definitions: Definitions = field(default_factory=lambda: Definitions(()))
@@ -68,7 +82,10 @@ class Reading:
     fine: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def accepts(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> bool:
-        """Return whether readers take all of these records; ``tables`` are those known before them."""
+        """Return whether readers accept all of these records.
+
+        ``tables`` are those known before them.
+        """
         try:
             self.read(source, view, tables)
         except TrailgateError:
@@ -78,14 +95,14 @@ class Reading:
     def check(
         self, found: Inspected, followed: Followed, source: TrailBytes, tables: TrailTables
     ) -> None:
-        """Note records that readers refuse, of those that do not take all of them."""
+        """Decode a chunk's records as the readers do, and note those that they refuse."""
         _Work(self, found, source, tables, _numbered_groups(found, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> None:
-        """Read records; raises TrailgateError where readers do."""
+        """Decode records. Raises TrailgateError if readers would."""
         wanted = Wanted(values=self.values, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
-        found = decode(
+        decoded = decode(
             source.buffer,
             self.definitions,
             file_number=0,
@@ -95,7 +112,7 @@ class Reading:
             records=view,
         )
         if self.values:
-            for block in found.batch.blocks:
+            for block in decoded.batch.blocks:
                 check_types(block)
                 for column, error in fine_times(block):
                     raw = error.where.raw or b""
@@ -104,19 +121,21 @@ class Reading:
 
 
 def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
-    """Return the group of each record to be read, -1 for others; 0 is the group that the records before these began.
+    """Return the group (transaction) of each record to be decoded, or -1 for records that are not decoded.
 
-    Not read are groups with a bad record, which is found already, and what a restart undid, with the restart.
+    Group 0 began before these records. Not decoded are groups with a bad record, because that is
+    noted already, and the records that a restart made void, together with the restart.
     """
     skipped = followed.fates == Fate.LEFT_OUT
     known = found.bad | (found.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
+    # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True
     return np.where(followed.apart | skipped[followed.number], -1, followed.number)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Records to be read group by group; ``groups`` is the group of each, -1 for those left out."""
+    """Records to be decoded group by group. ``groups`` is the group of each record, or -1."""
 
     reading: Reading
     found: Inspected
@@ -125,7 +144,10 @@ class _Work:
     groups: Longs
 
     def run(self) -> None:
-        """Read all groups; those that fail are tried in halves, and noted."""
+        """Decode all groups.
+
+        If a set of groups fails, try its halves; note the groups that fail alone.
+        """
         numbers = np.unique(self.groups)
         waiting = [numbers[numbers >= 0]]
         errors = 0
@@ -147,6 +169,7 @@ class _Work:
         view = self.found.view
         within = (self.groups >= part[0]) & (self.groups <= part[-1])
         stop = int(np.flatnonzero(within)[-1])
+        # the metadata records before the group may define its tables
         metadata = view.role == Role.METADATA
         if metadata.any():
             metadata[stop:] = False
@@ -154,11 +177,12 @@ class _Work:
         self.reading.read(self.source, view.take(np.flatnonzero(within)), self.tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
-        """Note the record that the error is about, or else the first of each group."""
+        """Note the record that the error is about, or else the first record of each group."""
         rows = np.flatnonzero(np.isin(self.groups, part))
         first = rows[np.unique(self.groups[rows], return_index=True)[1]]
         offset = error.where.offset
         if offset is not None and len(part) == 1:
+            # the error may be about a record inside the group: find it by its offset
             row = (
                 int(np.searchsorted(self.found.view.offsets, offset - self.source.base, "right"))
                 - 1
@@ -173,16 +197,11 @@ class _Work:
         )
 
 
-SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first field
-AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
-SHORTER: Final = "the file is shorter than its header or the manifest states"
-
-
 @dataclass(frozen=True, slots=True)
 class FileBegun:
-    """A file's begin: its header as bytes and as a value, or why there is none."""
+    """The beginning of a file: its header as bytes and decoded, or the problem with it."""
 
-    number: int  # of the file among those looked at
+    number: int  # the index of the file among those that are checked
     file: TrailFile
     order: ByteOrder
     raw: bytes = b""
@@ -192,9 +211,11 @@ class FileBegun:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that follow each other; ``base`` is the place of ``data`` in the file, ``tables`` are those known after them.
+    """Consecutive records.
 
-    ``fine`` are columns of date times with more digits than a timestamp, each with a value.
+    ``base`` is the offset of ``data`` in the file; ``tables`` are those known after them.
+
+    ``fine`` has an example of each date time column with more digits than a timestamp can hold.
     """
 
     number: int
@@ -208,7 +229,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that are not records, up to the next good one."""
+    """Bytes that are not records, up to the next good record."""
 
     number: int
     start: int
@@ -220,7 +241,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where the last sound record of a file ends, and what is known there: reading continues there when the file has grown."""
+    """The state after the last good record of a file, with which reading continues if the file has grown."""
 
     at: int
     order: ByteOrder
@@ -244,12 +265,12 @@ Step = FileBegun | Chunk | Gap | FileEnded
 
 @dataclass(slots=True)
 class _Place:
-    """What goes along from chunk to chunk."""
+    """The state that is carried from chunk to chunk."""
 
     state: TransactionState
     known: Known = field(default_factory=Known)
     reading: Reading = field(default_factory=Reading)
-    size: int = 0  # that the file should have, as manifest and header say; 0: they do not
+    size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
     sound: tuple[int, ByteOrder, TransactionState, Known] | None = None  # after the last chunk
 
     def ended(self, number: int, file: TrailFile) -> FileEnded:
@@ -265,9 +286,10 @@ def steps(
     values: bool = False,
     after: FileEnded | None = None,
 ) -> Iterator[Step]:
-    """Yield all that is in these files; damage is reported, not raised. Raises StorageError.
+    """Yield everything in these files: beginnings, chunks, gaps and ends. Raises StorageError.
 
-    With ``values`` values are decoded as well. ``after`` is the end of the file before the first of them.
+    Damage is reported as a step instead of an error. With ``values`` values are decoded as well.
+    ``after`` is the end of the file before the first one.
     """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
     reading = Reading(trail.definitions or Definitions(()), values=values)
@@ -277,6 +299,7 @@ def steps(
         place.state, last = after.resume.state, after.file
     for number, file in enumerate(files, 0 if after is None else after.number + 1):
         if last is not None and file.number != last.number + 1:
+            # a missing file ends the open transaction
             place.state = replace(place.state, is_open=False)
         place.known = Known(trail.definitions)
         entry = (trail.manifest or {}).get(name_of(file.path))
@@ -284,7 +307,8 @@ def steps(
         with TrailFileReader(file) as reader:
             yield from _file(number, reader, place)
             if place.state.is_open and file.size < place.size:
-                # Cut where a record ends: the next file must not continue this transaction.
+                # The file is cut between two records, so the next file cannot continue this
+                # transaction.
                 yield _gap(number, reader, (file.size, file.size), SHORTER)
                 place.state = replace(place.state, is_open=False)
         yield place.ended(number, file)
@@ -292,7 +316,7 @@ def steps(
 
 
 def resumed(file: TrailFile, ended: FileEnded) -> Iterator[Step]:
-    """Yield what has been added to a file since it was read to its end."""
+    """Yield the steps for what was added to a file since it was read to its end."""
     past = ended.resume
     place = _Place(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
@@ -315,7 +339,7 @@ def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]
 
 
 def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
-    """Return a file's header and where its first record begins."""
+    """Return a file's header, and the offset of its first record."""
     file = reader.file
     head = reader.read(0, LONGEST).tobytes()
     if head[:1] == bytes((RECORD,)):
@@ -338,7 +362,7 @@ def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
 
 
 def _frame_length(head: bytes) -> int:
-    """Return the length of a header whose frame is right, whatever is in it; else 0."""
+    """Return the header's length from its frame, or 0 if the frame is invalid."""
     order = header_order(head)
     return 0 if order is None else order.number(head[2:FRAME])
 
@@ -356,11 +380,13 @@ def _body(
         source = trail_bytes(data, at, order)
         view = view_records(source, places)
         if not problem and at + len(data) < size:
-            # An operation at the end waits for the next chunk, which may have more of it.
+            # Leave an incomplete operation at the end of the chunk for the next one. If nothing else
+            # is in the chunk, read a larger one.
             view = view.take(slice(len(view) - unfinished(view)))
             if not len(view) and wanted < size:
                 wanted = 4 * wanted
                 continue
+        # after damage, chunks grow back to the full size
         wanted = CHUNK if wanted > CHUNK else min(2 * wanted, CHUNK)
         if len(view):
             yield _chunk(number, source, view, place)
@@ -390,10 +416,6 @@ def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> 
     return Chunk(number, source.base, source.data, found, followed, place.known.tables, fine)
 
 
-AROUND: Final = 32  # bytes shown before damage
-SHOWN: Final = 64  # bytes shown of the damage itself
-
-
 def _gap(number: int, reader: TrailFileReader, span: tuple[int, int], problem: str) -> Gap:
     start, end = span
     before = max(0, start - AROUND)
@@ -403,7 +425,7 @@ def _gap(number: int, reader: TrailFileReader, span: tuple[int, int], problem: s
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What one file holds; ``by_type`` counts records by Logdump's names."""
+    """The counts of a file. ``by_type`` counts records by Logdump's names of their types."""
 
     name: str
     bytes: int
@@ -415,7 +437,10 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is in the records of a file and in its header too. Times are microseconds since 1970."""
+    """Facts about a file's records that its header states too.
+
+    Times are microseconds since 1970.
+    """
 
     first_csn: str | None = None
     last_csn: str | None = None
@@ -425,7 +450,7 @@ class Facts:
 
 @dataclass(slots=True)
 class FileTotals:
-    """Counts of one file, as they grow; ``csn`` is carried over from earlier files."""
+    """Growing counts of a file. ``csn`` is carried over from earlier files."""
 
     file: TrailFile
     csn: str | None = None
@@ -449,23 +474,25 @@ class FileTotals:
     def _add_facts(self, step: Chunk, change: Any) -> None:
         found, facts = step.found, self.facts
         rows, strings = found.csn
+        # `rows` are the records that contain a CSN, usually the first of each transaction. A record
+        # without one has the last CSN before it.
         at = np.flatnonzero(change)
         if len(at):
             first, last = int(at[0]), int(at[-1])
             if facts.first_time is None:
-                own = [
+                earlier = [
                     text for row, text in zip(rows.tolist(), strings, strict=True) if row <= first
                 ]
-                csn = own[-1] if own else self.csn
+                csn = earlier[-1] if earlier else self.csn
                 facts = replace(facts, first_csn=csn, first_time=int(found.view.io_time[first]))
-            here = int(np.searchsorted(rows, last, "right"))
-            csn = strings[here - 1] if here else self.csn
+            count_before = int(np.searchsorted(rows, last, "right"))
+            csn = strings[count_before - 1] if count_before else self.csn
             facts = replace(facts, last_csn=csn, last_time=int(found.view.io_time[last]))
         self.csn = strings[-1] if strings else self.csn
         self.facts = facts
 
     def report(self) -> FileReport:
-        """Return the counts as a value."""
+        """Return the counts as a frozen value."""
         counts = {
             type_name(code): int(self.types[code]) for code in np.flatnonzero(self.types).tolist()
         }
@@ -480,15 +507,15 @@ class FileTotals:
 
 
 def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ...]:
-    """Return the files that belong to a trail, and tell what is wrong with their names and sizes."""
+    """Return the files that belong to a trail, and add findings about their names and sizes."""
     for fault in trail.faults:
         kind = kinds.MANIFEST if fault.startswith("the manifest") else kinds.DEFINITIONS
         findings.add(Finding(kind.name, detail=fault))
     files = [file for file in map(_size(trail, findings), trail.files) if file is not None]
-    there = {name_of(file.path) for file in trail.files}
+    present = {name_of(file.path) for file in trail.files}
     for name in trail.manifest or ():
-        if not trail.alone and name not in there:
-            findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is not there"))
+        if not trail.alone and name not in present:
+            findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is missing"))
     _check_numbers(files, findings)
     return tuple(files)
 
@@ -523,7 +550,7 @@ def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
 
 
 def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> None:
-    """Report where a file header contradicts its file."""
+    """Add findings if a file header contradicts its file."""
     file, header = begun.file, begun.header
     name = name_of(file.path)
     if begun.problem:
@@ -541,9 +568,9 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
     if other is not None:
         detail = f"{other} there, {file.number} in the name"
         findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
-    for what, stated, found in _facts(header, totals.facts):
-        if stated is not None and found is not None and stated != found:
-            detail = f"{what} is {stated} there, {found} here"
+    for what, stated, actual in _facts(header, totals.facts):
+        if stated is not None and actual is not None and stated != actual:
+            detail = f"{what} is {stated} there, {actual} here"
             findings.add(Finding(kinds.FACT.name, name, detail=detail))
 
 
@@ -562,7 +589,7 @@ def _time(microseconds: int | None) -> str | None:
 
 
 def check_count(trail: FoundTrail, totals: FileTotals, findings: Findings) -> None:
-    """Report where the manifest has another number of operations than the file."""
+    """Add a finding if the manifest states another number of operations."""
     name = name_of(totals.file.path)
     entry = (trail.manifest or {}).get(name)
     if entry is not None and entry.operations not in (None, totals.operations):
@@ -572,7 +599,7 @@ def check_count(trail: FoundTrail, totals: FileTotals, findings: Findings) -> No
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found."""
+    """The result of a check."""
 
     path: str
     files: tuple[FileReport, ...]
@@ -580,14 +607,14 @@ class Report:
 
     @property
     def whole(self) -> bool:
-        """Return whether no finding is an error."""
+        """Whether no finding is an error."""
         return all(found.severity is not Severity.ERROR for found in self.findings)
 
 
 def check_trail(path: str, definitions: str | None = None, *, values: bool = False) -> Report:
-    """Return what is right and wrong with a trail; raises StorageError where there is none.
+    """Check a trail, and return a report. Raises StorageError if the trail does not exist.
 
-    With ``values`` all values are decoded as well, as readers decode them.
+    With ``values`` all values are decoded as well, in the way readers decode them.
     """
     trail = look_at(path, definitions)
     findings = Findings()
@@ -606,9 +633,9 @@ def check_arguments(
     *,
     values: bool = False,
 ) -> Iterator[tuple[FileTotals, FileBegun]]:
-    """Yield each file's counts when it is done; findings are added on the way.
+    """Run the check over files, and yield the totals of each when it is complete.
 
-    ``watch`` sees every step, complete with its faults.
+    Findings are added meanwhile. ``watch`` is called with each step, after its faults are complete.
     """
     totals: FileTotals | None = None
     begun: FileBegun | None = None
@@ -631,6 +658,7 @@ def check_arguments(
             assert totals is not None
             if isinstance(step, Chunk):
                 totals.add(step)
+                # after the last step this is whether the trail ends inside a transaction
                 is_open = step.followed.is_open
             else:
                 is_open = False
@@ -645,7 +673,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
     """Add the findings of a chunk or a gap."""
     name = name_of(file.path)
     if isinstance(step, Gap) and step.start == step.end:
-        return  # reported as a wrong size
+        return  # the wrong size of the file is a finding already
     if isinstance(step, Gap):
         kind = kinds.CUT if step.end >= file.size else kinds.FRAMING
         following = None if step.end >= file.size else step.end
@@ -693,7 +721,7 @@ def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:
 
 
 def transaction_at(step: Chunk, row: int, since: int = 0) -> str | None:
-    """Return the last transaction id that the records [since, row] carry."""
+    """Return the last transaction id in the records from ``since`` to ``row``."""
     rows, strings = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))
     return strings[at - 1] if at and rows[at - 1] >= since else None

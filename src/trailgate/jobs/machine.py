@@ -1,4 +1,4 @@
-"""What @GETENV gives of this machine and of this process."""
+"""The values of @GETENV that come from this machine and process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from trailgate.expressions.values import Environment
 
 
 def with_machine(around: Environment, asked: Collection[tuple[str, str]]) -> Environment:
-    """Return an environment with the items of this machine that expressions ask for, as pairs of group and item.
+    """Fill the items of this machine that expressions use into an environment.
 
-    Items that nothing asks for stay empty, so that a run on another machine is the same run.
+    ``asked`` are pairs of group and item. Items that no expression uses stay empty, so that a run
+    on another machine is the same run.
     """
     known = dict(around.variables)
     names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
-    found = ((name, os.environ[name]) for name in names if name in os.environ)
-    around = replace(around, variables=(*around.variables, *found))
+    variables = ((name, os.environ[name]) for name in names if name in os.environ)
+    around = replace(around, variables=(*around.variables, *variables))
     if ("GGENVIRONMENT", "HOSTNAME") in asked:
         around = replace(around, host=os.uname().nodename)
     if ("GGENVIRONMENT", "OSUSERNAME") in asked:

@@ -1,6 +1,7 @@
-"""Metrics for Prometheus: their text, and where it goes.
+"""Serve metrics for Prometheus: at a port that Prometheus polls, or in a file for node_exporter.
 
-The text is Prometheus' text format, version 0.0.4, at a port that Prometheus asks, or in a file that node_exporter's textfile collector reads.
+The format is Prometheus' text format, version 0.0.4. The file is for node_exporter's textfile
+collector.
 """
 
 from __future__ import annotations
@@ -21,47 +22,57 @@ from trailgate.storage.files.durable import write_whole
 S = TypeVar("S")
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER, GAUGE = "counter", "gauge"
-# Text format, Comments, help text, and type information: a label's value has these escaped.
+
+# Characters that are escaped in the value of a label (text format, "Comments, help text, and type
+# information").
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+LOCAL: Final = "127.0.0.1"
+FILE_SECONDS: Final = 1.0  # the shortest time between two writes of the file
+FILE_ENDING: Final = ".prom"  # node_exporter reads only files with this ending
+PATHS: Final = frozenset({"/", "/metrics"})
+_ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
+_FORM: Final = (
+    "Give a port such as 9464, an address such as 0.0.0.0:9464, or a file such as trailgate.prom"
+)
 
 
 class Metric(NamedTuple):
-    """One metric: its name, the value that it is, and what it means. A counter is a sum of all batches, a gauge a value of the last one."""
+    """A metric: its name, the attribute with its value, and its help text.
+
+    A counter is the sum over all batches, a gauge the value of the last one.
+    """
 
     name: str
     of: str
     help: str
 
     def lines(self, kind: str, values: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-        """Yield the lines of its values, each with its labels."""
+        """Yield the lines of the metric, one for each value with its labels."""
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {kind}"
         for labels, value in values:
             shown = int(value) if isinstance(value, bool) else value
-            own = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
-            yield f"{self.name}{{{own}}} {shown}"
-
-
-LOCAL: Final = "127.0.0.1"
-FILE_SECONDS: Final = 1.0  # between two writes of the file
-FILE_ENDING: Final = ".prom"  # node_exporter reads files of this ending only
-PATHS: Final = frozenset({"/", "/metrics"})
-_ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
-_FORM: Final = "Give a port as 9464, an address as 0.0.0.0:9464, or a file as trailgate.prom"
+            pairs = ",".join(
+                f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items()
+            )
+            yield f"{self.name}{{{pairs}}} {shown}"
 
 
 class MetricsOutput(Generic[S]):
-    """Gives metrics to whoever asks for them: ``as_text`` makes them of statistics, and ``first`` are those before any are shown."""
+    """Provide metrics on request.
+
+    ``as_text`` formats statistics, and ``first`` are the first statistics.
+    """
 
     def __init__(self, as_text: Callable[[S], str], first: S) -> None:
         self._as_text, self._last = as_text, first
 
     def show(self, statistics: S) -> None:
-        """Set the statistics. Cheap, since their text is made when somebody asks."""
-        self._last = statistics  # frozen: a request sees one moment
+        """Set the statistics. This is cheap, because they are formatted only on request."""
+        self._last = statistics  # a frozen value, so that a request sees consistent statistics
 
     def text(self) -> bytes:
-        """Return the metrics of the moment."""
+        """Format the present statistics."""
         return self._as_text(self._last).encode()
 
 
@@ -79,7 +90,7 @@ class _File(MetricsOutput[S]):
             self.write()
 
     def write(self) -> None:
-        """Replace the file by what is known."""
+        """Replace the file by the present metrics."""
         write_whole(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
 
@@ -88,9 +99,10 @@ class _File(MetricsOutput[S]):
 def metrics_output(
     target: str, as_text: Callable[[S], str], first: S
 ) -> Iterator[MetricsOutput[S]]:
-    """Yield where metrics go: PORT, HOST:PORT or a file whose name ends in ``.prom``.
+    """Yield the output of metrics for PORT, HOST:PORT, or a file that ends in ``.prom``.
 
-    Raises OptionError for another target or a port that cannot be had, and WriteError for a file that cannot be written.
+    Raises OptionError for another target or an unavailable port, and WriteError if the file cannot
+    be written.
     """
     endpoint = _ENDPOINT.fullmatch(target)
     if endpoint is not None:
@@ -104,6 +116,7 @@ def metrics_output(
         )
         raise OptionError(problem, hint=_FORM)
     file = _File(Path(target), as_text, first)
+    # write at once, so that a wrong path is an error now
     file.write()
     try:
         yield file
@@ -124,13 +137,13 @@ def _serve(host: str, port: int, endpoint: MetricsOutput[S]) -> Iterator[None]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Note nothing of a request."""
+            """Do not log requests."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)
     except (OSError, OverflowError) as error:
         raise OptionError(
-            f"metrics cannot be given at {host}:{port}: {error}", hint=_FORM
+            f"metrics cannot be served at {host}:{port}: {error}", hint=_FORM
         ) from None
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)

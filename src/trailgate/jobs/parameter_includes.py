@@ -1,4 +1,4 @@
-"""The files that OBEY and INCLUDE of a parameter file name."""
+"""Find and read the files that OBEY and INCLUDE in a parameter file name."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where
 from trailgate.storage.files.addresses import is_absolute, is_there, read_whole
 
-HINT: Final = "A relative path is looked for in the working directory, in the folder of the parameter file, and in the folder above that"
+HINT: Final = "Relative paths are searched in the working directory, in the folder of the parameter file, and in the folder above that"
 
 
 def reader_of(path: str) -> ReadFile:
-    """Return a function that reads the files that a parameter file names. GoldenGate resolves them from its home, which is the folder above dirprm."""
+    """Return a function that reads the files named in a parameter file.
+
+    GoldenGate resolves relative paths from its home, which is the folder above dirprm.
+    """
 
     def read(name: str) -> str:
-        found = found_file(path, name)
-        if not is_there(found):
+        path_of_file = found_file(path, name)
+        if not is_there(path_of_file):
             raise OptionError(f"there is no file {name}", hint=HINT)
         try:
-            return read_whole(found, "parameter file").decode()
+            return read_whole(path_of_file, "parameter file").decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
-            raise OptionError(problem, where=Where(source=found)) from None
+            raise OptionError(problem, where=Where(source=path_of_file)) from None
 
     return read
 
 
 def found_file(path: str, name: str) -> str:
-    """Return the path of a file that a parameter file names; the name itself if there is no such file."""
+    """Return the path of a file named in a parameter file, or the name itself if no such file exists."""
     return next((one for one in _candidates(path, name) if is_there(one)), name)
 
 

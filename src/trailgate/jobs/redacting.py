@@ -1,4 +1,4 @@
-"""A trail without its data: every record with other values, for a question or a report about it."""
+"""Write a copy of a trail without its data: each record with other values, for a question or a bug report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIZE_FIELD: Final = "file_size"
 
 @dataclass(frozen=True, slots=True)
 class RedactSummary:
-    """What was written: files, records, how many were left out by type and reason, and how many unknown tokens became zeros."""
+    """The result: files, records, skipped records by type and reason, and unknown tokens set to zeros."""
 
     target: str
     files: tuple[str, ...]
@@ -48,32 +48,34 @@ def redact_trail(
     records: int | None = None,
     definitions: Address | None = None,
 ) -> RedactSummary:
-    """Write a trail's files anew with other values, so that they can be shown to somebody; return what was done.
+    """Write a copy of a trail with other values, which may be shown to others, and return a summary.
 
-    Lengths, types, tokens and structure stay. A value becomes the same one wherever it occurs; with the same ``key``, in other trails too. ``names`` replaces the names of
-    tables and columns as well. At most ``records`` records of each file are written. What is not understood is left out or becomes zeros,
-    and is counted. ``to`` is a prefix on a local disk. Raises StorageError, also where a file is there already.
+    Lengths, types, tokens and structure stay the same. Equal values get equal replacements, and
+    with the same ``key`` also in other trails. ``names`` replaces the names of tables and columns
+    as well. At most ``records`` records of each file are written. Parts that are not understood are
+    skipped or replaced by zeros, and counted. ``to`` is a prefix on a local disk. Raises
+    StorageError, also if a file exists already.
     """
-    found = find_trail(trail, definitions)
+    source = find_trail(trail, definitions)
     redaction = Redaction(
         secrets.token_bytes() if key is None else key.encode("utf-8", "surrogatepass"), names=names
     )
     left_out: Counter[str] = Counter()
     written, count = [], 0
-    for file in found.files:
+    for file in source.files:
         target = Path(f"{to}{name_of(file.path)[-number_digits(file.path) :]}")
         if target.exists():
-            raise StorageError("the file is there already", where=Where(source=str(target)))
+            raise StorageError("the file exists already", where=Where(source=str(target)))
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.redact")
             count += _redact_file(file, staged, redaction, left_out, records)
             staged.replace(target)
         written.append(str(target))
-    if len(found.definitions):
-        own = Path(f"{to}.def")
-        with writing(own):
-            write_whole(own, write_sourcedefs(_rename(found.definitions, redaction)))
+    if len(source.definitions):
+        definitions_file = Path(f"{to}.def")
+        with writing(definitions_file):
+            write_whole(definitions_file, write_sourcedefs(_rename(source.definitions, redaction)))
     return RedactSummary(str(to), tuple(written), count, dict(left_out), dict(redaction.zeros))
 
 
@@ -84,26 +86,26 @@ def _redact_file(
     left_out: Counter[str],
     records: int | None,
 ) -> int:
-    """Write the objects of a file with other values, and return how many records these are."""
+    """Write the records of a file with other values, and return their number."""
     taken, header = 0, None
     with TrailFileReader(file) as reader, staged.open("wb") as out:
-        for found in analyze(reader.read, file.size):
+        for part in analyze(reader.read, file.size):
             if taken == records:
                 break
-            if isinstance(found, Damage):
-                left_out[f"damage: {found.problem}"] += 1
+            if isinstance(part, Damage):
+                left_out[f"damage: {part.problem}"] += 1
                 continue
             try:
-                raw = redaction.redact(found)
+                raw = redaction.redact(part)
             except NotUnderstoodError as error:
-                if found.path == (FILE_HEADER,):
+                if part.path == (FILE_HEADER,):
                     problem = f"the file header is not understood: {error}"
                     raise DecodeError(problem, where=Where(source=file.path)) from None
-                left_out[f"{kind_of(found)}: {error}"] += 1
+                left_out[f"{kind_of(part)}: {error}"] += 1
                 continue
             out.write(raw)
-            if found.path == (FILE_HEADER,):
-                header = found
+            if part.path == (FILE_HEADER,):
+                header = part
             else:
                 taken += 1
         if header is not None:
@@ -112,7 +114,7 @@ def _redact_file(
 
 
 def _state_size(header: Element, out: BinaryIO) -> None:
-    """Write the size of a file into its header, where that states one."""
+    """Write the size of the file into its header, if the header has such a field."""
     size = out.tell()
     order = header_order(content(header))
     for field in _fields(header):
@@ -121,16 +123,16 @@ def _state_size(header: Element, out: BinaryIO) -> None:
             out.write(order.raw(size, field.length))
 
 
-def _fields(found: Element) -> Iterator[Element]:
-    """Yield an element and all elements in it."""
-    yield found
-    for part in found.parts:
+def _fields(element: Element) -> Iterator[Element]:
+    """Yield an element and all elements inside it."""
+    yield element
+    for part in element.parts:
         if isinstance(part, Element):
             yield from _fields(part)
 
 
 def _rename(definitions: Definitions, redaction: Redaction) -> Definitions:
-    """Return definitions with the names that tables and columns have now."""
+    """Return definitions with the replaced names of tables and columns."""
     tables = (
         replace(
             table,

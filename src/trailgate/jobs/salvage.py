@@ -1,9 +1,12 @@
-"""Write all whole transactions of a damaged trail to a new one, and list what was left out.
+"""Copy all complete transactions of a damaged trail to a new trail, and list what was skipped.
 
-Records are chosen chunk by chunk, by transactions: which are whole, and why the others are not. Nothing after a transaction is written before it is known whether that
-is whole, so order stays as it was. Places are held back, not bytes: memory stays flat however long a transaction is.
+The steps of a check are processed chunk by chunk. ``RecordGroups`` finds the transactions of a
+chunk and decides which are complete; ``Selection`` writes these in order. Whether the last
+transaction of a chunk is complete is known only later, so until then nothing after it is written,
+which keeps the order. Only byte ranges are kept of it, so memory use does not depend on its length.
 
-The new trail is made in a staging folder, checked there, and then given its names; nothing is overwritten.
+The new trail is built in a staging folder and checked there. Then its files get their names;
+nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -52,12 +55,20 @@ from trailgate.trail.format.file_header import decode_header, encode_header
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.file_headers import HeaderFacts, patched_header
 
+SUSPECT: Final = "the next record continues the transaction after its end"
+COPIED: Final = 4 << 20  # bytes copied at once
+
+# Errors of the new trail that are accepted: its headers are completed only after the check, and records
+# of types that readers refuse are copied too.
+FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
+
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Bytes [start, end) of a source file.
+    """The bytes [start, end) of a source file.
 
-    Records that are ``apart`` (metadata, DDL) are kept whatever becomes of the transaction around them.
+    Records that are ``apart`` (metadata, DDL) are kept whatever happens to the transaction around
+    them.
     """
 
     number: int
@@ -68,7 +79,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Bytes that are not part of the new trail, and why."""
+    """Bytes that are not copied, and the reason."""
 
     number: int
     offset: int
@@ -77,14 +88,15 @@ class LeftOut:
     transaction: str | None = None
 
 
-SUSPECT: Final = "the next record continues the transaction after its end"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The groups of a chunk by their first records, and what is known of each record.
+    """The groups (transactions) of a chunk, and the state of each record.
 
-    What precedes the first group belongs to the one that is pending.
+    Arrays of groups: the first record (``firsts``), and whether the group has a beginning
+    (``headed``), is complete (``whole``), continues although nothing is open (``headless``), and is
+    a restart (``restart``). Arrays of records: whether the record closes its group, is apart, or is
+    apart and bad, and the number of its fault in ``kinds``, or -1. Records before the first group
+    belong to the pending group of earlier chunks.
     """
 
     firsts: Longs
@@ -100,14 +112,16 @@ class RecordGroups:
 
     @classmethod
     def of(cls, step: Chunk) -> RecordGroups:
-        """Return the groups of a chunk."""
+        """Find the groups of a chunk."""
         found, followed = step.found, step.followed
         errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
         reason = np.full(len(found), -1)
+        # in reverse, so that the first fault of a record is the one that stays
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
         apart, bad, firsts = followed.apart, reason >= 0, followed.firsts
         whole = followed.fates == Fate.WHOLE
+        # one bad record makes its complete group incomplete
         whole[followed.number[bad & ~apart]] = False
         return cls(
             firsts=firsts,
@@ -124,19 +138,19 @@ class RecordGroups:
 
     @property
     def first_row(self) -> int:
-        """Return the first record of the first group, or how many records there are."""
+        """The first record of the first group, or the number of records if no group begins."""
         return int(self.firsts[0]) if len(self.firsts) else len(self.reason)
 
     def why(self, row: int) -> str:
-        """Return what is wrong with a record."""
+        """Return the fault of a record."""
         return self.kinds[int(self.reason[row])].statement
 
     def why_open(self, group: int) -> str:
-        """Return why a transaction is not ended where this group begins."""
+        """Return why the transaction before a group has no end."""
         return (kinds.ABANDONED if self.restart[group] else kinds.UNENDED).statement
 
     def why_dropped(self, group: int) -> str:
-        """Return why a group is left out; another one follows it."""
+        """Return why a group is dropped. Another group must follow it."""
         first, end = self.firsts[group : group + 2].tolist()
         rows = first + np.flatnonzero(~self.apart[first:end])
         faulty = rows[self.reason[rows] >= 0]
@@ -144,6 +158,8 @@ class RecordGroups:
             return self.why(int(faulty[0]))
         if not self.headed[group]:
             return kinds.HEADLESS.statement
+        # All records are good, and the last one ends the transaction: then the end itself is
+        # suspect, because the next record continues the transaction.
         return SUSPECT if self.closes[rows[-1]] else self.why_open(group + 1)
 
 
@@ -152,11 +168,12 @@ def _counts(kind: Kind) -> bool:
 
 
 def runs(step: Chunk, rows: Longs) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges of records, those that follow each other as one."""
+    """Yield the byte ranges of records; adjacent records become one range."""
     if not len(rows):
         return
     starts = step.found.view.offsets[rows]
     ends = starts + step.found.view.lengths[rows]
+    # The positions in `rows` at which a record does not start where the one before it ends.
     breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
     firsts = np.concatenate([[0], breaks])
     lasts = np.concatenate([breaks, [len(rows)]]) - 1
@@ -164,10 +181,14 @@ def runs(step: Chunk, rows: Longs) -> Iterator[tuple[int, int]]:
 
 
 def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
-    """Yield the byte ranges of records in the source file, those that are apart by themselves, in order."""
+    """Yield the ranges of records in the source file, in order.
+
+    Records that are apart get ranges of their own.
+    """
     if not len(rows):
         return
     which = apart[rows]
+    # Split where records change between apart and not apart.
     borders = np.flatnonzero(which[1:] != which[:-1]) + 1
     for piece in np.split(rows, borders):
         for start, end in runs(step, piece):
@@ -176,12 +197,12 @@ def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
 
 @dataclass(slots=True)
 class Pending:
-    """A group of records whose end, or what follows its end, is not known yet."""
+    """A group of records that may continue, or whose end is not confirmed by the next record yet."""
 
     transaction: str | None
     headed: bool
     closed: bool = False
-    counted: bool = True  # a restart record is not a transaction
+    counted: bool = True  # False for a restart record, which is not a transaction
     fault: str = ""
     parts: list[ByteRange] = field(default_factory=list)
 
@@ -192,9 +213,10 @@ Copy = Callable[[ByteRange], None]
 
 @dataclass(slots=True)
 class Selection:
-    """Takes the steps of a check in order.
+    """Process the steps of a check in order, and choose the bytes to copy.
 
-    ``write`` is given bytes of a file in order, ``copy`` ranges of source files, ``leave`` what is left out.
+    ``write`` gets bytes of the current file in order, ``copy`` ranges of source files, and
+    ``leave`` the skipped bytes.
     """
 
     write: Write
@@ -206,7 +228,7 @@ class Selection:
     _number: int = -1
 
     def take(self, step: Step) -> None:
-        """Take one step."""
+        """Process one step."""
         if isinstance(step, Chunk):
             self._chunk(step)
             self._adjacent = True
@@ -216,6 +238,7 @@ class Selection:
             if step.end > step.start:
                 self.leave(LeftOut(step.number, step.start, step.end - step.start, step.problem))
         elif isinstance(step, FileBegun):
+            # A file is missing before this one.
             if step.file.number != self._number + 1:
                 self._adjacent = False
             self._number = step.file.number
@@ -223,7 +246,7 @@ class Selection:
             assert isinstance(step, FileEnded)
 
     def finish(self) -> None:
-        """Settle what is left at the end of the trail."""
+        """Decide about the pending group at the end of the trail."""
         self._settle(kinds.OPEN.statement)
 
     def _chunk(self, step: Chunk) -> None:
@@ -232,6 +255,8 @@ class Selection:
         self._extend(step, groups, range(first))
         if not len(groups.firsts):
             return
+        # A first group without a beginning continues the pending one, after an end that was then
+        # wrong.
         suspect = self._adjacent and bool(groups.headless[0])
         self._settle(groups.why_open(0), suspect=suspect)
         last = int(groups.firsts[-1])
@@ -244,7 +269,7 @@ class Selection:
         self._extend(step, groups, range(last, len(step.found)))
 
     def _extend(self, step: Chunk, groups: RecordGroups, span: range) -> None:
-        """Add records to what is pending; records that are apart need no transaction."""
+        """Add records to the pending group. Records that are apart need no transaction."""
         start, stop = span.start, span.stop
         if start == stop:
             return
@@ -253,26 +278,28 @@ class Selection:
         self._leave_apart(step, groups, span)
         pending = self._pending
         if pending is None:
-            # Before the first group there are only records that are apart.
+            # At the start of a trail, only records that are apart come before the first group.
             pending = self._pending = Pending(None, headed=True, closed=True)
         if pending.transaction is None:
             pending.transaction = transaction_at(step, stop - 1, start)
         for part in byte_ranges(step, good, groups.apart):
             pending.parts.append(part)
-        own = rows[~groups.apart[start:stop]]
-        if len(own):
-            pending.closed = bool(groups.closes[own[-1]])
-            faulty = own[groups.reason[own] >= 0]
+        in_transaction = rows[~groups.apart[start:stop]]
+        if len(in_transaction):
+            pending.closed = bool(groups.closes[in_transaction[-1]])
+            faulty = in_transaction[groups.reason[in_transaction] >= 0]
             if len(faulty) and not pending.fault:
                 pending.fault = groups.why(int(faulty[0]))
 
     def _choose(self, step: Chunk, groups: RecordGroups, span: range) -> None:
-        """Write the whole groups that begin and end in a span of records."""
+        """Write the complete groups of a span of records. The groups begin and end in the span."""
         start, stop = span.start, span.stop
         if start == stop:
             return
+        # Without the last group, which may continue in the next chunk and is pending.
         whole = groups.whole[:-1]
         self.transactions += int((whole & ~groups.restart[:-1]).sum())
+        # one element per record: whether its group is complete
         kept = np.repeat(whole, np.diff(groups.firsts))
         apart = groups.apart[start:stop]
         kept = np.where(apart, ~groups.dropped_apart[start:stop], kept)
@@ -283,50 +310,51 @@ class Selection:
         self.write(step.number, [view[one:two] for one, two in parts])
         for group in np.flatnonzero(~whole).tolist():
             first, end = int(groups.firsts[group]), int(groups.firsts[group + 1])
-            own = first + np.flatnonzero(~groups.apart[first:end])
+            in_transaction = first + np.flatnonzero(~groups.apart[first:end])
             left = LeftOut(
                 step.number,
                 step.base + int(step.found.view.offsets[first]),
-                int(step.found.view.lengths[own].sum()),
+                int(step.found.view.lengths[in_transaction].sum()),
                 groups.why_dropped(group),
-                transaction_at(step, int(own[-1]), first),
+                transaction_at(step, int(in_transaction[-1]), first),
             )
             self.leave(left)
 
     def _leave_apart(self, step: Chunk, groups: RecordGroups, span: range) -> None:
         start, stop = span.start, span.stop
         for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
-            place = step.base + int(step.found.view.offsets[row])
+            offset = step.base + int(step.found.view.offsets[row])
             length = int(step.found.view.lengths[row])
-            self.leave(LeftOut(step.number, place, length, groups.why(row)))
+            self.leave(LeftOut(step.number, offset, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
-        """Write what is pending if it is whole, else only the records that are apart."""
+        """Write the pending group if it is complete, or else only its records that are apart."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
         reason = pending.fault or ("" if pending.headed else kinds.HEADLESS.statement)
         reason = reason or ("" if pending.closed else open_because)
         reason = reason or (SUSPECT if suspect else "")
-        own = [part for part in pending.parts if not part.apart]
-        if not reason and own:
+        in_transaction = [part for part in pending.parts if not part.apart]
+        if not reason and in_transaction:
             self.transactions += pending.counted
         for part in pending.parts:
             if part.apart or not reason:
                 self.copy(part)
         if reason:
-            for number in sorted({part.number for part in own}):
-                here = [part for part in own if part.number == number]
+            # one entry of the list per source file
+            for number in sorted({part.number for part in in_transaction}):
+                here = [part for part in in_transaction if part.number == number]
                 length = sum(part.end - part.start for part in here)
                 left = LeftOut(number, here[0].start, length, reason, pending.transaction)
                 self.leave(left)
 
 
-COPIED: Final = 4 << 20  # bytes copied at once
-
-
 class NewTrail:
-    """The files of the new trail: bodies are appended as they come, headers are filled in at the end."""
+    """The files of the new trail.
+
+    Records are appended as they come, and headers are completed at the end.
+    """
 
     def __init__(self, folder: Path, prefix: str, files: tuple[TrailFile, ...]) -> None:
         self.digits = (number_digits(files[0].path) if files else 0) or 9
@@ -344,7 +372,7 @@ class NewTrail:
         return f"{Path(self.prefix).name}{self.first + number:0{self.digits}}"
 
     def take(self, step: Step) -> None:
-        """Take one step of the check."""
+        """Process one step of the check."""
         if isinstance(step, FileBegun):
             self._begin(step)
         elif isinstance(step, FileEnded):
@@ -354,17 +382,18 @@ class NewTrail:
         self.selection.take(step)
 
     def _begin(self, step: FileBegun) -> None:
-        """Begin a file with its own header, or with one that is made where that is damaged or missing."""
+        """Start a file with the header of the source file, or with a new one if that is damaged or missing."""
         if step.problem and step.raw:
             self.leave(LeftOut(step.number, 0, len(step.raw), step.problem))
         facts = HeaderFacts("", self.first + step.number)
         if step.header is not None:
             self.headers.append((step.raw, step.header.order))
+            # A patched header that reads back with the new number has all the fields to change.
             patched = self._patch(step.number, facts)
             if decode_header(patched)[0].trail.seqno == facts.seqno:
                 (self.folder / self.name(step.number)).write_bytes(patched)
                 return
-            self.headers.pop()  # it has no place for what a header must say
+            self.headers.pop()  # it does not have the fields that must be changed
         made = file_header(self.prefix, self.digits, self.now)
         self.headers.append((encode_header(made), made.order))
         patched = self._patch(step.number, facts)
@@ -376,19 +405,19 @@ class NewTrail:
         return patched_header(raw, order, replace(facts, filename=filename))
 
     def write(self, number: int, pieces: Sequence[memoryview]) -> None:
-        """Add bytes to a new file."""
+        """Append bytes to a new file."""
         with (self.folder / self.name(number)).open("ab") as file:
             file.writelines(pieces)
 
     def copy(self, part: ByteRange) -> None:
-        """Add bytes of a source file to the new file of the same number."""
+        """Append bytes of a source file to the new file with the same number."""
         with TrailFileReader(self.files[part.number]) as reader:
             for place in range(part.start, part.end, COPIED):
                 data = reader.read(place, min(COPIED, part.end - place))
                 self.write(part.number, [data.data])
 
     def leave(self, left: LeftOut) -> None:
-        """List what is left out."""
+        """Add an entry to the list of skipped bytes."""
         self.left_out += 1
         self.left_out_bytes += left.length
         line = {
@@ -401,7 +430,7 @@ class NewTrail:
         self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def staged_files(self) -> tuple[TrailFile, ...]:
-        """Return the new files as they are in the staging folder."""
+        """Return the new files in the staging folder."""
         paths = [self.folder / self.name(number) for number in range(len(self.files))]
         return tuple(
             TrailFile(str(path), self.first + number, path.stat().st_size)
@@ -409,16 +438,16 @@ class NewTrail:
         )
 
     def fill_in(self, number: int, totals: FileTotals) -> None:
-        """Write what a new file's records say into its header."""
-        own = totals.facts
+        """Write the facts about a new file's records into its header."""
+        actual = totals.facts
         facts = HeaderFacts(
             "",
             self.first + number,
             totals.file.size,
-            first_csn=own.first_csn,
-            last_csn=own.last_csn,
-            first_io_time=own.first_time,
-            last_io_time=own.last_time,
+            first_csn=actual.first_csn,
+            last_csn=actual.last_csn,
+            first_io_time=actual.first_time,
+            last_io_time=actual.last_time,
         )
         with Path(totals.file.path).open("r+b") as file:
             file.write(self._patch(number, facts))
@@ -428,7 +457,7 @@ class NewTrail:
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What was written, how much was left out, and the report about the damaged trail."""
+    """The result: the new files, how much was skipped, and the report about the damaged trail."""
 
     prefix: str
     files: tuple[str, ...]
@@ -443,11 +472,11 @@ class Salvaged:
 def salvage(
     path: str, out: str, definitions: str | None = None, *, values: bool = False
 ) -> Salvaged:
-    """Return what of a trail is whole, written to a new trail ``out``.
+    """Copy the complete transactions of a trail to a new trail ``out``.
 
-    With ``values`` transactions of which a value cannot be decoded are left out too.
-
-    Raises StorageError where something is there already, and OptionError where ``out`` is not a prefix.
+    With ``values``, transactions with a value that cannot be decoded are skipped too. Raises
+    StorageError if files of the new trail exist already, and OptionError if ``out`` is not a
+    prefix.
     """
     prefix = writable_prefix(out)
     trail = look_at(path, definitions)
@@ -466,11 +495,11 @@ def salvage(
 
 def _refuse_existing(prefix: str) -> None:
     beside = [_list_path(prefix), manifest_path(prefix), Path(f"{prefix}.def")]
-    there = [path for path in beside if path.exists()]
-    there += [Path(file.path) for file in files_on_disk(prefix)]
-    if there:
-        problem = "something is there already, and is not overwritten"
-        raise StorageError(problem, where=Where(source=str(there[0])), hint="Name a new prefix")
+    existing = [path for path in beside if path.exists()]
+    existing += [Path(file.path) for file in files_on_disk(prefix)]
+    if existing:
+        problem = "a file of the new trail exists already, and is not overwritten"
+        raise StorageError(problem, where=Where(source=str(existing[0])), hint="Name a new prefix")
 
 
 def _list_path(prefix: str) -> Path:
@@ -488,20 +517,23 @@ def _staging(prefix: str) -> Iterator[Path]:
 
 
 def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
-    """Check the new trail, complete it, and give it its names; the manifest comes last."""
+    """Check the new trail, complete its headers, and name its files.
+
+    The manifest is written last.
+    """
     work.list.close()
     staged = work.staged_files()
     definitions = trail.definitions
     if definitions is None and work.tables:
         definitions = Definitions(tuple(work.tables.values()))
-    made = FoundTrail(work.prefix, staged, definitions=definitions)
+    new_trail = FoundTrail(work.prefix, staged, definitions=definitions)
     findings = Findings()
-    totals = [one for one, _ in check_arguments(made, staged, findings)]
+    totals = [one for one, _ in check_arguments(new_trail, staged, findings)]
     for number, one in enumerate(totals):
         work.fill_in(number, one)
     worst = next((found for found in findings.result() if _stays(found)), None)
     if worst is not None:
-        problem = f"what was saved is not whole, so nothing was written: {worst}"
+        problem = f"the salvaged trail is damaged, so nothing was written: {worst}"
         raise StorageError(problem, where=Where(source=report.path))
     published = tuple(
         Published(name_of(one.file.path), one.file.number, one.file.size, one.operations)
@@ -521,13 +553,9 @@ def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     )
 
 
-# What is filled in when a trail is published; and whole records that readers refuse are saved.
-FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
-
-
-def _stays(found: Finding) -> bool:
-    """Return whether a finding is an error that stays when sizes and numbers are filled in."""
-    return found.severity is Severity.ERROR and found.kind not in FILLED_IN
+def _stays(finding: Finding) -> bool:
+    """Return whether a finding is an error that remains after the headers are completed."""
+    return finding.severity is Severity.ERROR and finding.kind not in FILLED_IN
 
 
 def _place(work: NewTrail, definitions: Definitions | None) -> None:

@@ -2,9 +2,11 @@
 
 ``spark.readStream.format("jms").option("url", "stomp://broker/orders").load("dirdat/ot.journal")``.
 
-An offset is the number of the next message in the journal. Spark builds the reader in several processes, so nothing is opened before the first offset is
-asked for; the process that is asked receives from the broker then, if one is named. Nothing depends on ``commit``, which Spark calls a batch
-late, nor on ``stop``.
+The driver receives messages and stores them in the journal; an offset of the stream is the number
+of the next message in it. Spark creates the reader in several processes, so nothing is opened
+before the first offset is requested; the process that gets this request receives from the broker
+from then on, if a url is set. Nothing depends on ``commit``, which Spark calls one batch late, or
+on ``stop``.
 """
 
 from __future__ import annotations
@@ -50,18 +52,18 @@ IDLE_SECONDS: Final = 2
 OPTIONS: Final = Options(
     "jms",
     (
-        Option("url", TEXT, "the broker's queue or topic, as stomp://HOST/QUEUE"),
-        Option("user", TEXT, "the user, where the url names none"),
-        Option("password", TEXT, "the password, where the url has none"),
-        Option("receive", FLAG, "false: follow the journal, which somebody else fills"),
+        Option("url", TEXT, "the broker's queue or topic, for example stomp://HOST/QUEUE"),
+        Option("user", TEXT, "the user, if the url has none"),
+        Option("password", TEXT, "the password, if the url has none"),
+        Option("receive", FLAG, "false: only follow the journal, which another process fills"),
         Option("properties", PATH, "the capture's properties: operations instead of messages"),
         row_of("extract", Extract),
         row_of("ignore_unsupported", IgnoreUnsupported, False),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         row_of("on_error", OnError, "stop"),
-        Option("max_messages_per_trigger", COUNT, "a stream's batch: at most so many messages"),
-        Option("split_bytes", COUNT, "how many bytes of messages a task parses", SPLIT_BYTES),
+        Option("max_messages_per_trigger", COUNT, "the most messages in a stream's batch"),
+        Option("split_bytes", COUNT, "the bytes of messages that a task parses", SPLIT_BYTES),
         Option("idle_seconds", COUNT, "after which availableNow ends", IDLE_SECONDS),
         BASE,
     ),
@@ -76,13 +78,16 @@ MESSAGES: Final = pa.schema(
         ("fault", pa.string()),
     ]
 )
+WAIT_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class JmsOptions:
-    """The journal, the broker that fills it (None: somebody else does), and what makes operations of its messages, if anything does.
+    """The options of the format: the journal, the broker that fills it, and the capture for its messages.
 
-    ``quarantine`` is the folder of bad messages; None: they stop the stream.
+    ``address`` is None if another process fills the journal. Without a ``capture`` the rows are
+    messages. ``quarantine`` is the folder for bad messages; if it is None, a bad message stops the
+    stream.
     """
 
     journal: Path
@@ -96,7 +101,7 @@ class JmsOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
+        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
         paths, values = read_with_paths(OPTIONS, given, '.load("dirdat/ot.journal")', folder)
         journal = Path(one_path(paths, "a stream of the format jms"))
         if is_pattern(str(journal)) and not journal.exists():
@@ -124,21 +129,21 @@ class JmsOptions:
 
     @property
     def message_ids(self) -> MessageIdRule | None:
-        """Return how the ids of messages are compared; None: they are not."""
+        """The rule for comparing message ids, or None if they are not compared."""
         return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows: operations, or messages."""
+        """Return the schema of the rows: operations or messages."""
         return MESSAGES if self.projection is None else self.projection.schema
 
 
 def _load(values: Mapping[str, Any]) -> Loaded | None:
-    """Return what makes operations, None where nothing is named."""
+    """Load the capture that turns messages into operations, or return None if no properties are given."""
     if values["properties"] is None and values["extract"] is None:
         for name in ("table", "columns", "on_error"):
             if values[name] is not None and values[name] != "stop":
-                problem = f"the option {name} is about operations"
-                hint = "They are made by the option properties, or extract"
+                problem = f"the option {name} applies only to operations"
+                hint = "The options properties and extract make them"
                 raise OptionError(problem, hint=hint)
         return None
     loaded = load(
@@ -152,24 +157,25 @@ def _load(values: Mapping[str, Any]) -> Loaded | None:
 
 
 def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> BrokerAddress | None:
-    """Return what fills the journal: the option's url, or what the properties name."""
+    """Return the address of the broker that fills the journal, from the option url or the properties."""
     url, wanted = values["url"], values["receive"]
     named = url is not None or URL in connection
     if (wanted and not named) or (wanted is False and url is not None):
         problem = f"receive is {str(wanted).lower()}, and {'a' if named else 'no'} url is given"
-        raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
+        raise OptionError(problem, hint="Give url=stomp://HOST/QUEUE, without receive")
     if wanted is False or not named:
         for name in ("user", "password", "idle_seconds"):
             if values[name] != OPTIONS.row(name).default:
-                problem = f"the option {OPTIONS.row(name).spelling} is about a broker, and none is received from"
-                raise OptionError(problem, hint="Give url, as stomp://HOST/QUEUE")
+                problem = f"the option {OPTIONS.row(name).spelling} applies only to a broker, and no broker is given"
+                raise OptionError(problem, hint="Give url, for example stomp://HOST/QUEUE")
         return None
+    # The options replace the login of the properties, but may not contradict that in the url.
     given = {"jms.user": values["user"], "jms.password": values["password"]}
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}
     address = broker_address(() if url is None else (url,), known)
     if address is None:
         problem = "the option url is not the address of a broker"  # it may have a password
-        raise OptionError(problem, hint="As stomp://HOST/QUEUE or amqp://HOST/QUEUE")
+        raise OptionError(problem, hint="For example stomp://HOST/QUEUE or amqp://HOST/QUEUE")
     if url is not None and not _is_login(address, values):
         problem = "the options user and password differ from the login in the url"
         raise OptionError(problem, hint="State it in one place")
@@ -178,19 +184,16 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
 
 
 def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
-    """Return whether an address has the login that is given beside it, as far as one is."""
+    """Return whether an address contains the same user and password as the options, if these are set."""
     return all(
-        values[name] in (None, own)
-        for name, own in (("user", address.user), ("password", address.password))
+        values[name] in (None, stated)
+        for name, stated in (("user", address.user), ("password", address.password))
     )
-
-
-WAIT_SECONDS: Final = 0.05
 
 
 @with_brief_errors
 class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """Follows a journal, and fills it where a broker is named."""
+    """A stream that follows a journal, and fills it if a broker is given."""
 
     def __init__(self, options: JmsOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -206,51 +209,55 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where a new stream begins: with the first message that is there."""
+        """Return the offset of a new stream: the first message in the journal."""
         return {"message": self._index.held().first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """Return the limit of a batch that the options set."""
+        """Return the limit of a batch from the options."""
         most = self._options.most
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802  Spark's name
-        """Return where the next batch ends: between two transactions, if the rows are operations."""
+        """Return the end of the next batch. For operations it is between two transactions."""
         begin = int(start["message"])
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         self._receive(begin)
         while True:
             end = self._end(begin)
-            found = self._cut(begin, end, most)
-            if found > begin or not self._is_waiting():
-                return {"message": found}
+            # The batch ends between two transactions. With availableNow, wait until there is such a
+            # border or the broker is quiet.
+            stop = self._cut(begin, end, most)
+            if stop > begin or not self._is_waiting():
+                return {"message": stop}
             time.sleep(WAIT_SECONDS)
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802  Spark's name
-        """Return where the journal ends, from which Spark's progress has the lag."""
+        """Return the end of the journal, from which Spark computes the lag of the stream."""
         return {"message": self._index.held().end}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Let the stream end with what the journal has now, or, of a broker, where nothing comes any more."""
+        """Let the stream end at the journal's present end, or, with a broker, when no more messages come."""
         self._to_the_end = True
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch: some megabytes each, of whole transactions."""
+        """Return the partitions of a batch: a few megabytes of complete transactions each."""
         begin, stop = int(start["message"]), int(end["message"])
-        whole = self._index.range(begin, stop)
+        complete = self._index.range(begin, stop)
         cuts = [begin]
+        # move each cut back to a border between transactions
         for cut in self._index.cuts(begin, stop, self._options.split_bytes):
             border = cut if self._borders is None else self._borders.last(cuts[-1], cut)
             if border > cuts[-1]:
                 cuts.append(border)
+        # The batch is too small to be divided, or is one transaction.
         if len(cuts) == 1:
-            return [InputPartition(whole)] if stop > begin else []
+            return [InputPartition(complete)] if stop > begin else []
         cuts.append(stop)
         ranges = (self._index.range(*pair) for pair in pairwise(cuts))
         return [InputPartition(part) for part in ranges]
 
     def rows(self, part: JournalRange) -> Iterator[pa.RecordBatch]:
-        """Yield a range's messages, or their operations."""
+        """Yield the messages of a range, or their operations."""
         options = self._options
         if options.capture is None or options.projection is None:
             return (_rows(stored) for stored in part.read())
@@ -258,12 +265,12 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         return (options.projection.rows(batch) for batch in parsed if batch.rows)
 
     def stop(self) -> None:
-        """Let go of the broker in order, where Spark gives the time for it."""
+        """Disconnect from the broker properly, if Spark leaves time for it."""
         if self._receiver is not None:
             self._receiver.close()
 
     def _receive(self, begin: int) -> None:
-        """Receive from the broker from now on, and remove from the journal what is before the offset: Spark has committed that."""
+        """Start to receive, and delete the journal's messages before the offset, which Spark has committed."""
         if self._options.address is None:
             return
         if self._receiver is None:
@@ -276,29 +283,35 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             self._released = begin
 
     def _end(self, begin: int) -> int:
-        """Return up to where messages can be given; raises StorageError where the journal is not the stream's."""
+        """Return the end of the usable messages.
+
+        Raises StorageError if the journal is not the stream's.
+        """
         held = self._index.held().end
-        # What is stored, but not synced yet, may be lost: the receiver knows better.
+        # Messages that are stored but not synced yet could be lost in a crash, so use only what the
+        # receiver has synced.
         end = held if self._receiver is None else min(held, self._receiver.end)
         if end < begin:
             problem = f"the journal ends before message {end}, and the stream continues at {begin}"
             hint = "It is not the journal that belongs to the stream's checkpoint: restore that one"
             raise StorageError(problem, where=Where(source=str(self._options.journal)), hint=hint)
         if self._to_the_end and self._receiver is None:
+            # availableNow without a broker ends where the journal ended at the first batch
             self._target = end if self._target is None else self._target
             return min(end, max(begin, self._target))
         return end
 
     def _cut(self, begin: int, end: int, most: int | None) -> int:
-        """Return where a batch of what is there ends."""
+        """Return the end of a batch within the available messages."""
         if self._borders is None:
             return end if most is None else min(end, begin + most)
         if most is None:
             return self._borders.last(begin, end)
+        # At least one transaction, even if it has more messages than the limit.
         return self._borders.last_within(begin, most, end)
 
     def _is_waiting(self) -> bool:
-        """Return whether more may come, and is waited for."""
+        """Return whether to wait for more messages."""
         if not self._to_the_end or self._receiver is None:
             return False
         self._receiver.check()
@@ -317,7 +330,7 @@ class JmsSource(Source):
     """Messages in the order in which they were received; with ``properties`` their operations."""
 
     format = "jms"
-    does = "It is read as a stream alone: spark.readStream.format('jms')"
+    does = "It can only be read as a stream: spark.readStream.format('jms')"
     _reads = JmsOptions
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:

@@ -1,4 +1,7 @@
-"""``trailgate logdump``: inspect trail files with Logdump's commands."""
+"""``trailgate logdump``: inspect trail files with Logdump's commands.
+
+Reads commands from a prompt with completion, from ``--command``, or from standard input.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from trailgate.logdump.conversation import Conversation
 
 BANNER = f"Trailgate {trailgate.__version__}, commands of Logdump. HELP lists them, Tab completes, EXIT ends."
-HELP_INDENT = " " * 22  # of what a command does, after its name
+HELP_INDENT = " " * 22  # the column of the descriptions in HELP
 HISTORY = "~/.trailgate_logdump_history"
 
 
@@ -78,12 +81,12 @@ def _answer(conversation: Conversation, line: str) -> None:
 
 
 def _asks_help(line: str) -> bool:
-    """Return whether a line asks for help, which is long."""
+    """Return whether a line asks for help, which is long enough for the pager."""
     return line.split(maxsplit=1)[0].upper() in ("HELP", "?")
 
 
 def _quote(file: str) -> str:
-    """Return a path as it is typed: in quotes if it contains what separates commands or words."""
+    """Return a path as typed: in quotes if it contains separators of commands or words."""
     if not set(file) & set(";'\""):
         return file
     return f"'{file}'" if '"' in file else f'"{file}"'
@@ -94,7 +97,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 
 
 def _prompt(conversation: Conversation) -> Iterator[str]:
-    """Return the lines typed at a terminal, up to the end of input."""
+    """Return the lines typed at a terminal until the input ends."""
     from trailgate.logdump.completion import completer
     from trailgate.terminal.typed_lines import typed_lines
 

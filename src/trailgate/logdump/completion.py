@@ -1,4 +1,4 @@
-"""Completions of the Tab key: commands, the words after them, and files."""
+"""Complete Logdump commands, their arguments and file names with the Tab key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
 
 
 def completer(session: Session) -> Completer:
-    """Return a completer of a session's commands."""
+    """Return a completer for a session's commands."""
     return _Commands(session)
 
 
@@ -28,6 +28,7 @@ class _Commands(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
+        # only the last command of a line is completed
         text = document.text_before_cursor.rpartition(";")[2].lstrip()
         name, blank, rest = text.partition(" ")
         if not blank:
@@ -44,9 +45,9 @@ class _Commands(Completer):
             yield from self._paths.get_completions(inner, complete_event)
 
 
-def _matching(begun: str, words: Iterable[str]) -> Iterable[Completion]:
+def _matching(prefix: str, words: Iterable[str]) -> Iterable[Completion]:
     return (
-        Completion(word, start_position=-len(begun))
+        Completion(word, start_position=-len(prefix))
         for word in words
-        if word.upper().startswith(begun.upper())
+        if word.upper().startswith(prefix.upper())
     )

@@ -1,6 +1,7 @@
-"""A conversation with a session: command lines in, printed lines out, and both into its log.
+"""Connect a session to a terminal: command lines in, printed lines out, and both into the session's log.
 
-Words that may follow what is typed: keywords, table names and record types.
+Also lists the words that may follow a typed command (keywords, table names, record types), for
+completion.
 """
 
 from __future__ import annotations
@@ -18,11 +19,22 @@ from trailgate.logdump.results import Edit, Failure, Goodbye, Result
 from trailgate.logdump.session import Command, Session
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
+TYPES: Final = tuple(row.name for row in TYPE_ROWS)
+
+# A table name may follow the argument of these commands.
+NAMED: Final = frozenset(("SCANFORTIME", "SCANFORRBA", "SCANFORMETADATA"))
+_OF_TYPES: Final = frozenset(
+    name for row in FILTER_OPTIONS if row.arguments.startswith("type") for name in row.names
+)
+_OF_TABLES: Final = frozenset(
+    name for row in FILTER_OPTIONS if row.arguments.startswith("name, ") for name in row.names
+)
+
 
 class Conversation:
-    """A session and its answers, as text or as JSON.
+    """A session whose answers are printed as text or JSON.
 
-    ``over`` is set by EXIT, ``failed`` by an error; ``edit`` is the command to offer for editing.
+    EXIT sets ``over``, an error sets ``failed``, and ``edit`` is the command to offer for editing.
     """
 
     def __init__(self, now: Callable[[], datetime], *, as_values: bool = False) -> None:
@@ -34,11 +46,11 @@ class Conversation:
 
     @property
     def prompt(self) -> str:
-        """Return the prompt of the next command."""
+        """The prompt for the next command."""
         return f"Logdump {len(self.session.history) + 1} >"
 
     def answer(self, line: str) -> Iterator[str]:
-        """Yield the lines that answer a command line."""
+        """Run a command line, and yield the lines of its answer."""
         self.edit = ""
         self._write_log(f"{self.prompt}{line}")
         for result in self.session.run(line):
@@ -70,18 +82,11 @@ class Conversation:
             self.session.log.flush()
 
 
-TYPES: Final = tuple(row.name for row in TYPE_ROWS)
-NAMED: Final = frozenset(("SCANFORTIME", "SCANFORRBA", "SCANFORMETADATA"))  # a table may follow
-_OF_TYPES: Final = frozenset(
-    name for row in FILTER_OPTIONS if row.arguments.startswith("type") for name in row.names
-)
-_OF_TABLES: Final = frozenset(
-    name for row in FILTER_OPTIONS if row.arguments.startswith("name, ") for name in row.names
-)
-
-
 def offered_words(session: Session, command: Command, rest: str) -> Iterator[str]:
-    """Yield the words that may follow a command's name and the rest that is typed, whatever its last word begins with."""
+    """Yield the words that may follow a command. ``rest`` is the text typed after its name.
+
+    The last, unfinished word is ignored; the caller compares it with the results.
+    """
     name = command.names[0]
     earlier = rest.upper().replace(",", " , ").split()
     if rest and not rest[-1].isspace():
@@ -104,7 +109,7 @@ def offered_words(session: Session, command: Command, rest: str) -> Iterator[str
 
 
 def table_names(session: Session) -> list[str]:
-    """Return the table names in the open file: those of its metadata, and of its first records."""
+    """Return the table names of the open file: those in its first metadata, and in its first records."""
     if not session.is_open:
         return []
     trail = session.trail
@@ -115,5 +120,5 @@ def table_names(session: Session) -> list[str]:
             names |= {chunk.names.strings[code] for code in chunk.names.present_codes}
             break
     except (TrailgateError, OSError):
-        pass  # the damage is reported where the records are read
+        pass  # a command that reads the records reports the damage
     return sorted(name for name in names if name)

@@ -1,6 +1,7 @@
-"""COUNT: records, bytes and types of a file, in columns, chunk by chunk; and the largest transactions, for TRANSHIST.
+"""COUNT: count records, bytes and record types of a file, chunk by chunk, in columns.
 
-Sums are of all records, and of groups of them such as tables and intervals of time.
+Counts are kept for all records, per table, and per interval of time. The largest transactions are
+kept too, for TRANSHIST. Memory grows only with the number of tables and intervals.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from trailgate.trail.format.record_types import (
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts of some records: of all, of one table, or of an interval of time."""
+    """The counts of all records, of one table, or of an interval of time."""
 
     name: str
     records: int
@@ -37,13 +38,13 @@ class Tally:
     types: Mapping[str, int]
     befores: int
     afters: int
-    begin: int | None = None  # of an interval, microseconds since 1970 UTC
+    begin: int | None = None  # of an interval, in microseconds since 1970 UTC
     end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LargeTransaction:
-    """A transaction above the limits of TRANSRECLIMIT and TRANSBYTELIMIT."""
+    """A transaction above the limits of TRANSRECLIMIT or TRANSBYTELIMIT."""
 
     offset: int
     time: int
@@ -56,7 +57,7 @@ TYPES: Final = 256
 
 
 class Counted(NamedTuple):
-    """What is counted of some records, in columns."""
+    """The columns that are counted: record types, sizes of data, and whether each is a before image."""
 
     types: npt.NDArray[np.uint8]
     data: Longs
@@ -65,14 +66,14 @@ class Counted(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """Sums that grow."""
+    """Growing sums of some records."""
 
     data_bytes: int = 0
     befores: int = 0
     types: Counter[int] = field(default_factory=Counter)
 
     def tally(self, name: str, begin: int | None = None, end: int | None = None) -> Tally:
-        """Return the sums as a value."""
+        """Return the sums as a frozen value."""
         records = self.types.total()
         named = {_label(code): count for code, count in sorted(self.types.items())}
         afters = records - self.befores
@@ -89,17 +90,21 @@ class Sums:
 
 
 class Groups(Generic[Key]):
-    """Sums of each group; ``most`` groups there may be, or the records are damaged."""
+    """The sums of each group of records, such as a table.
+
+    With more than ``most`` groups the file is damaged, and OptionError is raised.
+    """
 
     def __init__(self, most: int, what: str) -> None:
         self._most, self._what = most, what
         self.sums: dict[Key, Sums] = {}
 
     def add(self, groups: Longs, keys: Sequence[Key], counted: Counted) -> None:
-        """Add records; ``keys[groups[i]]`` is the group of record i."""
+        """Add records. ``keys[groups[i]]`` is the key of record i's group."""
         size = len(keys)
         data = np.bincount(groups, counted.data, minlength=size)
         before = np.bincount(groups, counted.before, minlength=size)
+        # One number per group and record type, so that a single np.unique counts all combinations.
         pairs, counts = np.unique(groups * TYPES + counted.types, return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             group, code = divmod(pair, TYPES)
@@ -124,7 +129,10 @@ def _label(code: int) -> str:
 
 
 class LargeTransactions:
-    """Keeps so many transactions with the most bytes, among those above one of two limits."""
+    """Keep the largest transactions (by bytes) among those above one of two limits.
+
+    A transaction may span chunks: the last, unfinished one is kept in ``_open``.
+    """
 
     def __init__(self, keep: int, records: int, data_bytes: int) -> None:
         self._keep, self._records, self._bytes = keep, records, data_bytes
@@ -132,9 +140,11 @@ class LargeTransactions:
         self._open: LargeTransaction | None = None
 
     def add(self, chunk: Chunk, mask: Mask) -> None:
-        """Add the records of a chunk that a mask leaves."""
+        """Add the selected records of a chunk."""
         numbers = chunk.numbers
         count = len(numbers.firsts) + 1
+        # Element i counts transaction i of the chunk. Element BEFORE (0) counts the records that
+        # continue a transaction from the chunk before.
         records = np.bincount(numbers.number[mask], minlength=count)
         data = np.bincount(numbers.number[mask], chunk.view.data_length[mask], minlength=count)
         if (numbers.number == BEFORE).any():
@@ -154,7 +164,7 @@ class LargeTransactions:
         return _transaction(chunk, row, int(records[number]), int(data[number]))
 
     def found(self) -> tuple[LargeTransaction, ...]:
-        """Return the transactions, the one with the most bytes first."""
+        """Return the transactions, largest first."""
         self._finish()
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
@@ -171,18 +181,20 @@ class LargeTransactions:
             self._keep_one(one)
 
     def _keep_one(self, one: LargeTransaction) -> None:
+        # The heap's first entry is the smallest. Of two with equal sizes the later one is dropped,
+        # because its negative offset is smaller.
         heapq.heappush(self._heap, (one.data_bytes, -one.offset, one))
         if len(self._heap) > self._keep:
             heapq.heappop(self._heap)
 
 
 def _transaction(chunk: Chunk, row: int, records: int, data: int) -> LargeTransaction:
-    place = chunk.source.base + int(chunk.view.offsets[row])
-    return LargeTransaction(place, int(chunk.view.io_time[row]), records, data)
+    offset = chunk.source.base + int(chunk.view.offsets[row])
+    return LargeTransaction(offset, int(chunk.view.io_time[row]), records, data)
 
 
 MICROSECONDS: Final = 60_000_000  # of a minute
-# No more than a person may read, so that damaged times and names fill no memory.
+# Limits far above what a person reads, so that damaged times and names cannot fill the memory.
 MOST_INTERVALS: Final = 10_000
 MOST_TABLES: Final = 100_000
 _IN_TRANSACTIONS: Final = np.ones(TYPES, bool)
@@ -191,7 +203,7 @@ _IN_TRANSACTIONS.setflags(write=False)
 
 
 class Counting:
-    """Counts chunks as they come; what it keeps grows with tables and intervals only."""
+    """Count chunks. The counts are available at any time."""
 
     def __init__(
         self, *, tables: bool, minutes: int | None, large: LargeTransactions | None = None
@@ -201,11 +213,11 @@ class Counting:
         self._by_table: Groups[str] | None = Groups(MOST_TABLES, "tables") if tables else None
         self._interval = None if minutes is None else minutes * MICROSECONDS
         self._by_interval: Groups[int] = Groups(MOST_INTERVALS, "intervals")
-        self._open: frozenset[str] = frozenset()  # tables of the transaction that is open
+        self._open: frozenset[str] = frozenset()  # the tables of the open transaction
         self._large = large
 
     def add(self, chunk: Chunk, mask: Mask) -> None:
-        """Count the records of a chunk that a mask leaves."""
+        """Count the selected records of a chunk."""
         rows = np.flatnonzero(mask)
         self.suppressed += len(chunk) - len(rows)
         types = chunk.view.io_type
@@ -214,6 +226,7 @@ class Counting:
         if self._by_table is not None:
             self._by_table.add(chunk.names.codes[rows], chunk.names.strings, counted)
         if self._interval is not None:
+            # ``group`` is the index of each record's interval in ``steps``, the distinct intervals.
             steps, group = np.unique(
                 chunk.view.io_time[rows] // self._interval, return_inverse=True
             )
@@ -227,29 +240,35 @@ class Counting:
         return self._total.sums.get("", Sums()).tally("")
 
     def tables(self) -> tuple[Tally, ...]:
-        """Return the counts of each table, by name."""
+        """Return the counts of each table, ordered by name."""
         found = sorted(self._by_table.sums.items()) if self._by_table else []
         return tuple(sums.tally(name) for name, sums in found)
 
     def intervals(self) -> tuple[Tally, ...]:
-        """Return the counts of each interval, by time."""
+        """Return the counts of each interval, ordered by time."""
         step = self._interval or 0
         found = sorted(self._by_interval.sums.items())
         return tuple(sums.tally("", at * step, (at + 1) * step) for at, sums in found)
 
     def _add_transactions(self, chunk: Chunk, rows: Longs) -> None:
-        """Count transactions, and how many tables each of them has."""
+        """Count transactions, and the number of different tables in each."""
         rows = rows[_IN_TRANSACTIONS[chunk.view.io_type[rows]]]
         if not len(rows):
             return
         names, number = chunk.names, chunk.numbers.number
+        # A key is one number for transaction and table: transaction * number of tables + table.
         keys = number[rows] * len(names.strings) + names.codes[rows]
-        # Neighbours are mostly alike: what is sorted is little.
+        # Neighbouring records mostly have the same transaction and table. Dropping repetitions
+        # first leaves little to sort.
         keys = np.unique(keys[np.append(True, keys[1:] != keys[:-1])])
         owner = keys // len(names.strings)
-        going_on = {names.strings[key] for key in keys[owner == BEFORE].tolist()}
-        self.transactions += len(np.unique(owner)) - bool(going_on and self._open)
-        self.files += int((owner > BEFORE).sum()) + len(going_on - self._open)
+        continued = {names.strings[key] for key in keys[owner == BEFORE].tolist()}
+        # The transaction that continues from the chunk before was counted there, if it had records
+        # there. Of its tables, only those that it did not have before are new.
+        self.transactions += len(np.unique(owner)) - bool(continued and self._open)
+        self.files += int((owner > BEFORE).sum()) + len(continued - self._open)
         last = chunk.numbers.open
-        own = {names.strings[key % len(names.strings)] for key in keys[owner == last].tolist()}
-        self._open = frozenset(own | self._open if last == BEFORE else own)
+        open_tables = {
+            names.strings[key % len(names.strings)] for key in keys[owner == last].tolist()
+        }
+        self._open = frozenset(open_tables | self._open if last == BEFORE else open_tables)

@@ -1,4 +1,4 @@
-"""The options of FILTER: the names, the syntax and the meaning of each, and what makes a test of records from its arguments."""
+"""The options of FILTER: each has names, a syntax, a help text, and a function that builds a test."""
 
 from __future__ import annotations
 
@@ -35,10 +35,13 @@ from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_data import images_of
 
+BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
+COMPARED: Final = "[comparison] value"
+
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A name, and the value that it is compared with; without a comparison any value will do."""
+    """A name, and the value to compare it with. Without a comparison any value matches."""
 
     name: str
     compare: Comparison | None = None
@@ -47,7 +50,10 @@ class NamedValue:
 
 @dataclass(frozen=True, slots=True)
 class OptionArguments:
-    """The words after an option, cut at commas; ``offset`` and ``now`` are for times among them."""
+    """The words after an option, split at commas.
+
+    ``offset`` and ``now`` are used to parse times.
+    """
 
     phrases: tuple[tuple[str, ...], ...]
     offset: TimeOffset
@@ -55,14 +61,18 @@ class OptionArguments:
 
     @property
     def words(self) -> list[str]:
-        """Return the words without commas; raises OptionError if there are none."""
-        found = [word for phrase in self.phrases for word in phrase]
-        if not found:
+        """The words without commas. Raises OptionError if there are none."""
+        all_words = [word for phrase in self.phrases for word in phrase]
+        if not all_words:
             raise OptionError("something to compare with is missing")
-        return found
+        return all_words
 
     def each(self, missing: str) -> Iterator[tuple[str, ...]]:
-        """Yield the words between commas; raises OptionError, with this text, for none."""
+        """Yield the groups of words between commas.
+
+        Raises OptionError with the text ``missing`` for an empty one.
+        """
+        # Without any phrase, treat it as one empty phrase, which raises.
         for phrase in self.phrases or ((),):
             if not phrase:
                 raise OptionError(missing)
@@ -81,24 +91,24 @@ class OptionArguments:
         return compare, read_number(rest[0], 0, greatest)
 
     def name_and_value(self) -> NamedValue:
-        """Return a name and, if one is given, the value to compare with."""
+        """Return a name and, if there is one, the value to compare with."""
         compare, rest = read_comparison(self.words)
         name = rest[0] if rest else self.words[0]
         return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
 
     def time(self) -> int:
-        """Return a time, microseconds since 1970 UTC."""
+        """Return a time in microseconds since 1970 UTC."""
         return read_time(" ".join(self.words), self.offset, self.now)
 
 
 MakeTest = Callable[[OptionArguments], RecordTest]
-BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
 
 
 def transaction(place: int) -> MakeTest:
-    """Return what makes the test of TRANSID (place 0) or CSN (place 1)."""
+    """Return a function that builds the test of TRANSID (``place`` 0) or CSN (``place`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
+        # ids are compared once per transaction, not once per record
         compare, text = arguments.text()
         value = text.encode()
         return lambda chunk: chunk.transactions.which(
@@ -114,12 +124,13 @@ def image(arguments: OptionArguments) -> RecordTest:
 
 
 def string(arguments: OptionArguments) -> RecordTest:
-    """Return the test of STRING; any of several strings suffices."""
+    """Return the test of STRING, which passes records with any of several strings."""
 
     def tests() -> Iterator[RecordTest]:
         missing = "a text to look for is missing"
         for first, *rest in arguments.each(missing):
             fold = bool(rest) and first.upper() == "BOTH"
+            # "BOTH" alone is the text to look for.
             word, *limits = rest if fold else [first, *rest]
             text = word.strip("/") if word[:1] == "/" else unquote(word)
             yield filters.of_bytes(text.encode(), read_byte_range(limits), fold=fold)
@@ -128,7 +139,7 @@ def string(arguments: OptionArguments) -> RecordTest:
 
 
 def hex_digits(arguments: OptionArguments) -> RecordTest:
-    """Return the test of HEX; any of several byte strings suffices."""
+    """Return the test of HEX, which passes records with any of several byte strings."""
 
     def tests() -> Iterator[RecordTest]:
         for first, *limits in arguments.each("hex digits to look for are missing"):
@@ -142,12 +153,13 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
 
 
 def integer(width: int) -> MakeTest:
-    """Return what makes a test for a binary integer, which is big-endian in any trail."""
+    """Return a function that builds the test for a binary integer, which is big-endian in every trail."""
     bound = 1 << (8 * width)
 
     def make(arguments: OptionArguments) -> RecordTest:
         first, *limits = arguments.words
         number = read_number(first, -bound // 2, bound - 1)
+        # A negative number is written as its two's complement: -1 becomes ff ff.
         needle = (number % bound).to_bytes(width, "big")
         return filters.of_bytes(needle, read_byte_range(limits))
 
@@ -156,12 +168,13 @@ def integer(width: int) -> MakeTest:
 
 def ggs_token(arguments: OptionArguments) -> RecordTest:
     """Return the test of GGSTOKEN."""
-    asked = arguments.name_and_value()
-    code, compare, value = ggs_token_code(asked.name), asked.compare, asked.value.encode()
+    wanted = arguments.name_and_value()
+    code, compare, value = ggs_token_code(wanted.name), wanted.compare, wanted.value.encode()
 
     def test(chunk: Chunk) -> Mask:
         token = find_token(chunk.source, chunk.view.tokens, code)
         found = np.zeros(len(chunk), bool)
+        # Only the rows that have the token; the others stay False.
         for row in token.rows.tolist():
             start, end = token.spans.starts[row], token.spans.ends[row]
             payload = chunk.source.data[start:end].tobytes()
@@ -173,18 +186,19 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
 
 def user_token(arguments: OptionArguments) -> RecordTest:
     """Return the test of USERTOKEN."""
-    asked = arguments.name_and_value()
-    name, compare, value = asked.name.upper(), asked.compare, asked.value.encode()
+    wanted = arguments.name_and_value()
+    name, compare, value = wanted.name.upper(), wanted.compare, wanted.value.encode()
 
     def has(payload: bytes) -> bool:
-        for own, text in read_user_tokens(payload) or ():
-            if own.upper() == name:
+        for token, text in read_user_tokens(payload) or ():
+            if token.upper() == name:
                 return compare is None or compare_strings(compare, text.encode(), value)
         return False
 
     def test(chunk: Chunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         areas = chunk.view.user
+        # Only the records that have user tokens.
         for row in np.flatnonzero(areas.sizes).tolist():
             found[row] = has(chunk.source.data[areas.starts[row] : areas.ends[row]].tobytes())
         return found
@@ -194,9 +208,9 @@ def user_token(arguments: OptionArguments) -> RecordTest:
 
 def column(arguments: OptionArguments) -> RecordTest:
     """Return the test of COLUMN."""
-    asked = arguments.name_and_value()
-    index, compare = read_number(asked.name, 0, 0xFFFF), asked.compare
-    value = asked.value.encode()
+    wanted = arguments.name_and_value()
+    index, compare = read_number(wanted.name, 0, 0xFFFF), wanted.compare
+    value = wanted.value.encode()
 
     def has(chunk: Chunk, row: int) -> bool:
         record = decode_record(
@@ -214,6 +228,7 @@ def column(arguments: OptionArguments) -> RecordTest:
 
     def test(chunk: Chunk) -> Mask:
         found = np.zeros(len(chunk), bool)
+        # Decode one record at a time: columns are found only by walking through the image.
         for row in np.flatnonzero(chunk.view.data_length > 0).tolist():
             found[row] = has(chunk, row)
         return found
@@ -222,8 +237,12 @@ def column(arguments: OptionArguments) -> RecordTest:
 
 
 def column_strings(raw: bytes, order: str) -> list[bytes]:
-    """Return what a column's bytes may mean: counted text, plain text, a number."""
+    """Return the possible values of a column's bytes: counted text, plain text, a number.
+
+    For example ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778.
+    """
     body = raw[2:]
+    # the first two bytes are the NULL indicator
     if raw[:2] != b"\0\0":
         return [b"NULL"]
     counted = len(body) >= 2 and int.from_bytes(body[:2], order) == len(body) - 2  # type: ignore[arg-type]
@@ -234,12 +253,13 @@ def column_strings(raw: bytes, order: str) -> list[bytes]:
 
 
 def system_key(arguments: OptionArguments) -> RecordTest:
-    """Return the test of SYSKEY, for the system key that some NonStop records begin with."""
+    """Return the test of SYSKEY, for the system key at the start of some NonStop records."""
     compare, value = arguments.number()
 
     def test(chunk: Chunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         source, areas = chunk.source, chunk.view.data
+        # The key is the first 4 or 8 bytes of the data, as the header states.
         for width in (4, 8):
             has = (chunk.heads["syskey_length"] == width) & (areas.sizes >= width)
             rows = np.flatnonzero(has)
@@ -257,7 +277,7 @@ def indicator(arguments: OptionArguments) -> RecordTest:
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
-    """Return what makes the test of a number in the record header."""
+    """Return a function that builds the test of a number in the record header."""
     return lambda arguments: filters.of_field(name, *arguments.number(greatest))
 
 
@@ -267,7 +287,7 @@ def process(_arguments: OptionArguments) -> RecordTest:
 
 
 class FilterOption(NamedTuple):
-    """One option. Any of several filters suffices if ``joins``; ``bare`` options take no arguments."""
+    """An option. If ``joins``, any of its filters suffices. ``bare`` options have no arguments."""
 
     names: tuple[str, ...]
     arguments: str
@@ -278,11 +298,10 @@ class FilterOption(NamedTuple):
 
     @property
     def syntax(self) -> str:
-        """Return the syntax as HELP shows it."""
+        """The syntax as HELP shows it."""
         return f"{self.names[0]} {self.arguments}".rstrip()
 
 
-COMPARED: Final = "[comparison] value"
 OPTIONS: Final = (
     FilterOption(
         ("RECTYPE", "IOTYPE"),

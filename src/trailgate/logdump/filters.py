@@ -1,6 +1,8 @@
-"""The tests of filters: each takes a chunk of records and returns a mask of those that match.
+"""Select records: tests that return a mask for a chunk, and the filters of a session built from them.
 
-The filters of a session: which records are included, and which are excluded.
+A test takes a chunk of records and returns one boolean per record. A session has a list of filters
+that include records and a list that exclude; a record is shown if it matches the first and not the
+second.
 """
 
 from __future__ import annotations
@@ -23,24 +25,25 @@ RecordTest = Callable[[Chunk], Mask]
 
 
 def any_of(tests: Sequence[RecordTest]) -> RecordTest:
-    """Return a test for records that pass any of some tests."""
+    """Return a test that passes records if any of the tests does."""
     return lambda chunk: np.asarray(np.logical_or.reduce([test(chunk) for test in tests]))
 
 
 def all_of(tests: Sequence[RecordTest]) -> RecordTest:
-    """Return a test for records that pass all of some tests."""
+    """Return a test that passes records if all of the tests do."""
     return lambda chunk: np.asarray(np.logical_and.reduce([test(chunk) for test in tests]))
 
 
 def of_types(codes: Sequence[int]) -> RecordTest:
     """Return a test for record types."""
+    # a lookup table by type code, so that one indexing step tests all records of a chunk
     table = np.zeros(256, bool)
     table[list(codes)] = True
     return lambda chunk: table[chunk.view.io_type]
 
 
 def of_names(patterns: Sequence[str]) -> RecordTest:
-    """Return a test for table names; each pattern may hold ``*`` and ``?``."""
+    """Return a test for table names. Patterns may contain ``*`` and ``?``."""
     return any_of([partial(_is_named, pattern) for pattern in patterns])
 
 
@@ -49,17 +52,17 @@ def _is_named(pattern: str, chunk: Chunk) -> Mask:
 
 
 def of_values(values_of: Callable[[Chunk], Any], compare: Comparison, value: int) -> RecordTest:
-    """Return a test for numbers that a chunk has one a record."""
+    """Return a test that compares a column of a chunk with a number."""
     return lambda chunk: np.asarray(compare(values_of(chunk), value), bool)
 
 
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the value of a header field."""
+    """Return a test that compares a header field with a number."""
     return of_values(lambda chunk: chunk.heads[name], compare, value)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the IO time."""
+    """Return a test that compares the IO time."""
     return of_values(lambda chunk: chunk.view.io_time, compare, value)
 
 
@@ -69,41 +72,47 @@ def of_image(*, before: bool) -> RecordTest:
 
 
 def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordTest:
-    """Return a test for bytes in the data; ``fold`` matches letters in either case."""
+    """Return a test for bytes in a record's data, within a range of it. ``fold`` ignores the case.
+
+    The bytes are searched in the complete chunk at once, and each hit is then assigned to its
+    record, because most records contain no hit.
+    """
     if not needle:
         raise OptionError("nothing to look for")
     first, last = limits.first, limits.last
 
     def test(chunk: Chunk) -> Mask:
-        found = np.zeros(len(chunk), bool)
-        whole = chunk.source.data.tobytes()
-        sought = needle.lower() if fold else needle
-        whole = whole.lower() if fold else whole
+        matches = np.zeros(len(chunk), bool)
+        text = chunk.source.data.tobytes()
+        pattern = needle.lower() if fold else needle
+        text = text.lower() if fold else text
         offsets = chunk.view.offsets.tolist()
         areas = chunk.view.data
         starts, ends = areas.starts.tolist(), areas.ends.tolist()
-        place = whole.find(sought)
-        while place >= 0:
-            row = bisect_right(offsets, place) - 1
+        hit = text.find(pattern)
+        while hit >= 0:
+            row = bisect_right(offsets, hit) - 1
             low, high = starts[row] + first, ends[row]
             if last is not None:
                 high = min(high, starts[row] + last + 1)
-            if place < low < high:
-                place = whole.find(sought, low)
+            # The hit lies before the range: search again from the start of the range.
+            if hit < low < high:
+                hit = text.find(pattern, low)
                 continue
-            # Later hits in the same record lie even further right: continue with the next record.
-            found[row] |= low <= place <= high - len(sought)
+            # The hit is the first at or after the start of the range, so if it is outside, all later
+            # hits in this record are outside too. Continue with the next record.
+            matches[row] |= low <= hit <= high - len(pattern)
             end = offsets[row] + int(chunk.view.lengths[row])
-            place = whole.find(sought, max(end, place + 1))
+            hit = text.find(pattern, max(end, hit + 1))
             if row + 1 == len(offsets):
                 break
-        return found
+        return matches
 
     return test
 
 
 class Side(StrEnum):
-    """Whether the records that match a filter are shown or suppressed."""
+    """Whether matching records are shown or suppressed."""
 
     INCLUDE = "include"
     EXCLUDE = "exclude"
@@ -111,9 +120,10 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One filter: its option, the text that was typed, and the test of records.
+    """A filter: its option, the text that was typed, and the test.
 
-    If ``joins``, the filters of one option count as one: any of them suffices.
+    If ``joins``, all filters of the same option count as one, and a record passes if any of them
+    matches.
     """
 
     option: str
@@ -124,26 +134,28 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class FilterList:
-    """The filters of one side, of which a record must match all or any."""
+    """The filters of one side. A record must match all of them, or any."""
 
     filters: tuple[Filter, ...] = ()
     match_all: bool = True
 
     def mask(self, chunk: Chunk) -> Mask:
-        """Return which records match; there must be filters."""
+        """Return the mask of matching records. There must be at least one filter."""
+        # Filters of an option that joins share the key (option, -1), and their masks are combined
+        # by or.
         masks: dict[tuple[str, int], Mask] = {}
         for number, one in enumerate(self.filters):
             key = (one.option, -1 if one.joins else number)
             mask = one.test(chunk)
             masks[key] = masks[key] | mask if key in masks else mask
         combine = np.logical_and if self.match_all else np.logical_or
-        found: Mask = combine.reduce(list(masks.values()))
-        return found
+        combined: Mask = combine.reduce(list(masks.values()))
+        return combined
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All filters. Records that are shown match those that include and not those that exclude."""
+    """All filters: a record is shown if it matches ``include`` and does not match ``exclude``."""
 
     enabled: bool = False
     include: FilterList = FilterList()
@@ -151,7 +163,7 @@ class Filters:
 
     @property
     def by_number(self) -> tuple[Filter, ...]:
-        """Return the filters in the order of their numbers in FILTER SHOW."""
+        """The filters in the order of their numbers in FILTER SHOW."""
         return (*self.include.filters, *self.exclude.filters)
 
     def side(self, side: Side) -> FilterList:
@@ -159,23 +171,23 @@ class Filters:
         return self.include if side is Side.INCLUDE else self.exclude
 
     def mask(self, chunk: Chunk) -> Mask:
-        """Return which records of a chunk are shown."""
-        found = np.ones(len(chunk), bool)
+        """Return the mask of records that are shown."""
+        shown = np.ones(len(chunk), bool)
         if not self.enabled or not len(chunk):
-            return found
+            return shown
         if self.include.filters:
-            found &= self.include.mask(chunk)
+            shown &= self.include.mask(chunk)
         if self.exclude.filters:
-            found &= ~self.exclude.mask(chunk)
-        return found
+            shown &= ~self.exclude.mask(chunk)
+        return shown
 
-    def add_counts(self, side: Side, one: Filter) -> Filters:
-        """Return the filters with one more, switched on."""
+    def with_filter(self, side: Side, one: Filter) -> Filters:
+        """Return the filters with one more on a side, and switch filtering on."""
         longer = (*self.side(side).filters, one)
         return replace(self._with(side, filters=longer), enabled=True)
 
     def matching(self, side: Side, *, match_all: bool) -> Filters:
-        """Return the filters, of which those of a side must match all, or any."""
+        """Return filters in which a record must match all, or any, of a side."""
         return self._with(side, match_all=match_all)
 
     def _with(self, side: Side, **changes: Any) -> Filters:
@@ -185,23 +197,27 @@ class Filters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> Filters:
-        """Return the filters without a number of FILTER SHOW, or without those of an option."""
+        """Return the filters without the one with a number (as in FILTER SHOW), or without all of an option.
+
+        "ALL" removes all filters.
+        """
         if what.upper() == "ALL":
             return Filters()
-        gone = [
+        removed = [
             number
             for number, one in enumerate(self.by_number)
             if what == str(number) or what.upper() == one.option
         ]
-        if not gone:
+        if not removed:
             raise OptionError(f"there is no filter {what[:40]!r}", hint="FILTER SHOW lists them")
+        # the numbers of excluding filters continue after the including ones
         return replace(
             self,
-            include=_without(self.include, gone, 0),
-            exclude=_without(self.exclude, gone, len(self.include.filters)),
+            include=_without(self.include, removed, 0),
+            exclude=_without(self.exclude, removed, len(self.include.filters)),
         )
 
 
-def _without(filters: FilterList, gone: list[int], first: int) -> FilterList:
-    kept = (one for number, one in enumerate(filters.filters, first) if number not in gone)
+def _without(filters: FilterList, removed: list[int], first: int) -> FilterList:
+    kept = (one for number, one in enumerate(filters.filters, first) if number not in removed)
     return replace(filters, filters=tuple(kept))

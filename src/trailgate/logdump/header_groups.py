@@ -1,4 +1,4 @@
-"""The groups and fields of the file header as bytes, to be shown and copied (trail format §4)."""
+"""Parse the groups and fields of a file header as raw bytes, to print and to copy them (trail format §4)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trailgate.trail.format.tokens import FRAME, NORMAL, ByteOrder
 from trailgate.trail.records.record import Token, tokens_between
 
 TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
-FILE_SIZE: Final = 0x39  # a field of it
+FILE_SIZE: Final = 0x39  # a field of that group
 
 
 class HeaderGroup(NamedTuple):
-    """A group: its own token, its fields, and where the payload of each field starts."""
+    """A group: its own token, its fields, and the offset of each field's payload."""
 
     token: Token
     fields: tuple[Token, ...]
@@ -23,7 +23,7 @@ class HeaderGroup(NamedTuple):
 
 
 def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
-    """Yield the header's groups; raises DecodeError."""
+    """Yield the header's groups. Raises DecodeError."""
     data = octets(raw)
     for group, start in tokens_between(data, (FRAME, len(raw) - FRAME), order):
         fields = tokens_between(data, (start, start + len(group.payload)), order)
@@ -31,7 +31,7 @@ def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
 
 
 def with_size(raw: bytes, size: int) -> bytes:
-    """Return the header with another file size, or as it is if it states none."""
+    """Return the header with another file size, or unchanged if it does not contain one."""
     order = header_order(raw) or ByteOrder.BIG
     for group in header_groups(raw, order):
         for field, at in zip(group.fields, group.starts, strict=True):
@@ -40,6 +40,7 @@ def with_size(raw: bytes, size: int) -> bytes:
                 and field.code == FILE_SIZE
                 and len(field.payload) == 8
             ):
+                # The field becomes a normal value of 8 bytes, with its id and its length unchanged.
                 frame = raw[at - FRAME : at - FRAME + 1] + bytes((NORMAL,)) + raw[at - 2 : at]
                 return raw[: at - FRAME] + frame + order.raw(size, 8) + raw[at + 8 :]
     return raw

@@ -1,11 +1,14 @@
-"""One trail file as a session sees it: records in chunks of a few megabytes, forward and backward from any place.
+"""Read one trail file for a session: records in chunks, forward and backward from any offset.
 
-A chunk has headers, names, tokens and transactions in columns, of sound records only: bytes up to the first record whose framing or
-fixed header is wrong. Nothing is decoded that is not asked for, and nothing of a file is kept but what its metadata records define.
+A chunk is a few megabytes of records with headers, names, tokens and transactions as columns. It
+contains only records with valid framing and a readable fixed header, and ends before the first
+other one. Columns are decoded on first use. Between chunks only the tables defined by metadata
+records are kept.
 
-Which transaction each record belongs to follows from TransInd alone: 0 opens a transaction, 1 and 2 continue the one that is open, 3 is one of its own. Metadata, DDL
-and notes are apart: they may lie inside a transaction and neither end nor open it (trail format §8 and §12). Unlike readers, Logdump numbers
-these too, each as a transaction of its own.
+The transaction of each record follows from TransInd alone: 0 opens a transaction, 1 and 2 continue
+the open one, and 3 is a transaction of its own. Metadata, DDL and comment records may lie inside a
+transaction and neither end nor open it (trail format §8 and §12). Logdump numbers these too, each
+as a transaction of its own, so they get a number here, unlike in the readers.
 """
 
 from __future__ import annotations
@@ -54,42 +57,50 @@ from trailgate.trail.records.record_problems import (
 from trailgate.trail.records.record_view import RecordView, find_names, view_records
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_apart
 
+NONE: Final = -1
+UNKNOWN: Final = (b"", b"")
+FORWARD: Final = "SCANFORHEADER finds the next good record"
+BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
+SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
+SEARCH: Final = 4 << 20
+OVERLAP: Final = 4 * LONGEST  # bytes after an offset that resync needs to accept a record there
+
 
 @dataclass(frozen=True)
 class Names:
-    """``strings[codes[i]]`` is the name of record i."""
+    """The table names of records: ``strings[codes[i]]`` is the name of record i."""
 
     codes: Longs
     strings: list[str]
 
     def like(self, pattern: str) -> Mask:
-        """Return which records' names match a pattern with ``*`` and ``?``, in either case."""
+        """Return the mask of records whose name matches a pattern with ``*`` and ``?``, ignoring case."""
         matches = like(pattern)
+        # match each distinct name once, then spread the answers over the records
         good = np.array([matches(text) for text in self.strings], bool)
-        found: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
-        return found
+        mask: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
+        return mask
 
     @cached_property
     def present_codes(self) -> list[int]:
-        """Return the codes that occur."""
+        """The codes that occur in the chunk."""
         return [int(code) for code in np.unique(self.codes)]
 
 
 def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
-    """Return a test of whether a name matches a pattern with ``*`` and ``?``, in either case."""
+    """Return a test of whether a name matches a pattern with ``*`` and ``?``."""
     # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
 
 
-NONE: Final = -1
-
-
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The number of each record's transaction, and of the one that is open after them, or NONE.
+    """The number of each record's transaction.
 
-    ``firsts`` are the first records of transactions 1, 2, ...; an ``orphan`` is one whose begin is missing.
+    Number 0 (BEFORE) is the transaction that began before these records. ``open`` is the number of
+    the transaction that is open after them, or NONE. ``firsts[n - 1]`` is the first record of
+    transaction n. ``orphan`` marks transactions whose beginning is missing.
     """
 
     number: Longs
@@ -99,38 +110,43 @@ class Numbers:
 
 
 def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
-    """Return the transactions of records that follow each other.
+    """Assign a transaction number to each of consecutive records.
 
-    How records are cut into chunks changes nothing: a record that continues though nothing is open is an
-    orphan, at the first record of a chunk as anywhere.
+    ``apart`` marks records outside of transactions.
+
+    The result does not depend on how records are cut into chunks: a record that continues a
+    transaction although none is open is an orphan, wherever it is.
     """
     found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
     begins = found.starts | (apart & (indicator == ONLY_RECORD))
-    own = np.cumsum(begins)
-    of_transaction = np.append(BEFORE, own[found.starts])
-    number = np.where(found.apart, own, of_transaction[found.number])
+    # ``combined`` counts transactions and records outside of them together, so that the latter get
+    # numbers too. ``of_transaction`` translates the numbers of follow(), which counts transactions
+    # only.
+    combined = np.cumsum(begins)
+    of_transaction = np.append(BEFORE, combined[found.starts])
+    number = np.where(found.apart, combined, of_transaction[found.number])
     firsts = np.flatnonzero(begins)
     still_open = int(of_transaction[-1]) if found.is_open else NONE
     return Numbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
 
 
 def open_at(numbers: Numbers) -> int | None:
-    """Return the record that opened what is open after some records, NONE for nothing, None for earlier."""
+    """Return the row that opened the transaction that is open after the records.
+
+    NONE means that no transaction is open; None, that it began before these records.
+    """
     if numbers.open == BEFORE:
         return None
     at = numbers.open - 1
     return NONE if numbers.open == NONE or numbers.orphan[at] else int(numbers.firsts[at])
 
 
-UNKNOWN: Final = (b"", b"")
-
-
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """TRANID and LOGCSN of the transactions; ``number[i]`` is that of record i.
+    """TRANID and LOGCSN of transactions. ``number[i]`` is the index in ``ids`` for record i.
 
-    Number 0 is the transaction that began before the records; ``last`` is the one that is open
-    after them.
+    Number 0 is the transaction that began before the records. ``last`` has the ids of the
+    transaction that is open after them.
     """
 
     number: Longs
@@ -138,28 +154,25 @@ class Transactions:
     last: tuple[bytes, bytes]
 
     def which(self, good: Callable[[tuple[bytes, bytes]], bool]) -> Mask:
-        """Return which records belong to a transaction that is good."""
+        """Return the mask of records whose transaction passes a test."""
         chosen = np.array([good(one) for one in self.ids], bool)
-        found: Mask = chosen[self.number]
-        return found
+        mask: Mask = chosen[self.number]
+        return mask
 
 
 def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of each area's first token of an id; empty where there is none."""
+    """Return the payload of the first token with an id in each area, or b"" if it has none."""
     spans = find_token(source, areas, code).spans
-    there = spans.starts >= 0
-    starts, ends = np.where(there, spans.starts, 0), np.where(there, spans.ends, 0)
+    present = spans.starts >= 0
+    # an area without the token gets the empty span 0:0
+    starts, ends = np.where(present, spans.starts, 0), np.where(present, spans.ends, 0)
     values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
     return values
 
 
-FORWARD: Final = "SCANFORHEADER finds the next good record"
-BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
-
-
 @dataclass(frozen=True)
 class Chunk:
-    """Records of a file, ascending, in bytes that begin at ``source.base`` of the file."""
+    """Consecutive records of a file, in bytes that start at the file's offset ``source.base``."""
 
     source: TrailBytes
     view: RecordView
@@ -170,77 +183,74 @@ class Chunk:
 
     @property
     def end(self) -> int:
-        """Return the offset in the file after the last record."""
+        """The offset in the file after the last record."""
         return self.source.base + (self.view.spans(-1)[1] if len(self) else 0)
 
     @cached_property
     def heads(self) -> Structs:
-        """Return the fixed headers, one structure a record."""
+        """The fixed headers, as one structure per record."""
         return self.view.headers(self.source.data, self.source.order)
 
     @cached_property
     def names(self) -> Names:
-        """Return the table names, each once, and which of them each record has."""
-        found = find_names(self.source, self.view)
-        by_index = any(isinstance(name, int) for name in found.names)
+        """The table names."""
+        named = find_names(self.source, self.view)
+        by_index = any(isinstance(name, int) for name in named.names)
         known = self.around.tables(self.end).tables if by_index else {}
-        # A table whose definition is not in the file has its index for a name.
-        strings = found.strings(lambda i: known[i].name if i in known else f"(table {i})")
-        return Names(found.codes, [text or "" for text in strings])
+        # A table whose definition is not in the file is named by its index.
+        strings = named.strings(lambda i: known[i].name if i in known else f"(table {i})")
+        return Names(named.codes, [text or "" for text in strings])
 
     @cached_property
     def apart(self) -> Mask:
-        """Return which records neither open nor end a transaction."""
-        found: Mask = is_apart(self.view) & (self.view.indicator == ONLY_RECORD)
-        return found
+        """The mask of records that neither open nor end a transaction."""
+        mask: Mask = is_apart(self.view) & (self.view.indicator == ONLY_RECORD)
+        return mask
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Return which transaction each record belongs to."""
+        """The number of each record's transaction."""
         return number_transactions(self.view.indicator, self.apart)
 
     @cached_property
     def transactions(self) -> Transactions:
-        """Return the transactions and which of them each record belongs to."""
+        """The ids of the transactions, and the transaction of each record."""
         numbers = self.numbers
-        # Only the first record of a transaction carries both tokens (trail format §8).
+        # Only the first record of a transaction has both tokens (trail format §8).
         areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
         tokens = (payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
-        found = iter(zip(*tokens, strict=True))
-        ids = [UNKNOWN if orphan else next(found) for orphan in numbers.orphan.tolist()]
+        # one pair of tokens for each transaction that is not an orphan, in order
+        first_tokens = iter(zip(*tokens, strict=True))
+        ids = [UNKNOWN if orphan else next(first_tokens) for orphan in numbers.orphan.tolist()]
         before = UNKNOWN
         if numbers.open == BEFORE or (numbers.number == BEFORE).any():
-            place = self.source.base + int(self.view.offsets[0])
-            before = self.around.transaction_before(place)
-        whole = (before, *ids)
-        last = UNKNOWN if numbers.open == NONE else whole[numbers.open]
-        return Transactions(numbers.number, whole, last)
+            offset = self.source.base + int(self.view.offsets[0])
+            before = self.around.transaction_before(offset)
+        all_ids = (before, *ids)
+        last = UNKNOWN if numbers.open == NONE else all_ids[numbers.open]
+        return Transactions(numbers.number, all_ids, last)
 
 
 def sound_records(
     source: TrailBytes, view: RecordView, *, back: bool = False
 ) -> tuple[RecordView, DecodeError | None]:
-    """Return the records up to the first without a header that can be read, and what is wrong with that one.
+    """Return the records before the first unreadable header, and the error of that header.
 
-    With ``back``, those after the last such record.
+    With ``back``, return the records after the last unreadable header.
     """
     if view.readable.all():
         return view, None
+    # index 0 is the first unreadable record, -1 the last
     bad = int(np.flatnonzero(~view.readable)[-1 if back else 0])
     problem = first_problem(int(view.problems[bad]) & UNREADABLE)
-    # That the header does not fit its record is said with the same words as that it is not there.
+    # A header that does not fit into its record is reported like a missing header.
     text = first_problem(NO_HEADER).text if problem.bit == HEADER_LENGTH else problem.text
     error = source.error(text, view.spans(bad), hint=BACKWARD if back else FORWARD)
     return view.take(slice(bad + 1, None) if back else slice(bad)), error
 
 
-SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
-SEARCH: Final = 4 << 20
-OVERLAP: Final = 4 * LONGEST  # what a search needs after a place to judge it
-
-
 class OpenTrail:
-    """An open file; nothing of it is kept but what its metadata records define."""
+    """An open trail file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -255,11 +265,11 @@ class OpenTrail:
 
     @property
     def size(self) -> int:
-        """Return the file's bytes as they were when it was last looked at."""
+        """The size of the file when it was last opened or checked by ``grown``."""
         return self._reader.file.size
 
     def grown(self) -> bool:
-        """Look at the file again and tell whether it has more bytes than before."""
+        """Check the file's size again, and return whether it has grown."""
         now = stored_file(self.path)
         if now.size <= self.size:
             return False
@@ -268,12 +278,12 @@ class OpenTrail:
         return True
 
     def read(self, place: int, size: int) -> Octets:
-        """Return the bytes from a place on, as far as there are any."""
+        """Return up to ``size`` bytes from an offset."""
         return self._reader.read(place, size)
 
     @cached_property
     def release(self) -> int:
-        """Return the major release that wrote the file, as its header has it; 0 where that is not known."""
+        """The major release that wrote the file, from its header, or 0 if it is not known."""
         raw = self.read(0, self.header_length).tobytes()
         try:
             return decode_header(raw)[0].producer.major_version if raw else 0
@@ -282,12 +292,12 @@ class OpenTrail:
 
     @property
     def header_length(self) -> int:
-        """Return the bytes of the file header; 0 where there is none, or none that can be read."""
+        """The size of the file header, or 0 if it is missing or unreadable."""
         return self._layout[0]
 
     @property
     def order(self) -> ByteOrder:
-        """Return the byte order of the records."""
+        """The byte order of the records."""
         return self._layout[1]
 
     @cached_property
@@ -295,7 +305,7 @@ class OpenTrail:
         try:
             return self._reader.begin, self._reader.order
         except DecodeError:
-            # A damaged begin does not have it: the order is that in which records are found.
+            # The beginning of the file is damaged: use the order in which records can be found.
             order = guess_order(self.read, 0, self.size)
             try:
                 return self._reader.begin, order
@@ -303,32 +313,37 @@ class OpenTrail:
                 return 0, order
 
     def forward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
-        """Yield the records from a place on; raises DecodeError at the first bad one."""
+        """Yield the records from an offset on. Raises DecodeError at the first bad one."""
         while place < self.size:
             data = self.read(place, size)
             chunk, problem = self._sound(data, place)
             if len(chunk):
                 yield chunk
+                # The cached property exists only if something used it. Then the next chunk need not
+                # search backward for its open transaction.
                 if "transactions" in chunk.__dict__:
                     self._open_transaction = (chunk.end, chunk.transactions.last)
             if problem is not None:
                 raise problem.with_place(source=self.path)
             if not len(chunk):
                 return
+            # Only the first chunk has the caller's size: a command that shows one record reads
+            # little.
             place, size = chunk.end, CHUNK
 
     def backward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
-        """Yield the records before a place, the last chunk first, each ascending."""
+        """Yield the records before an offset: the last chunk first, each chunk in ascending order."""
         while place > self.header_length:
+            # At least one complete record must fit before ``place``.
             base = max(self.header_length, place - max(size, 2 * LONGEST))
             data = self.read(base, place - base)
             places, problem = self._chain_back(data, base)
             if places:
                 offsets = np.array(places[::-1], np.int64)
                 lengths = np.diff(np.append(offsets, len(data)))
-                found = RecordPlaces(offsets, lengths, len(data))
+                spans = RecordPlaces(offsets, lengths, len(data))
                 source = trail_bytes(data, base, self.order)
-                view, bad = sound_records(source, view_records(source, found), back=True)
+                view, bad = sound_records(source, view_records(source, spans), back=True)
                 if len(view):
                     yield Chunk(source, view, self)
                 if bad is not None:
@@ -338,7 +353,7 @@ class OpenTrail:
                 raise problem.with_place(source=self.path)
 
     def record(self, chunk: Chunk, row: int) -> TrailRecord:
-        """Return one record of a chunk as a value."""
+        """Decode one record of a chunk."""
         offset = int(chunk.view.offsets[row])
         try:
             return decode_record(
@@ -348,14 +363,16 @@ class OpenTrail:
             raise error.with_place(source=self.path) from None
 
     def good_record_from(self, place: int) -> int | None:
-        """Return where the next record that can be read begins; None where there is none."""
-        found = self._framed_from(place)
-        while found is not None and not self._readable(found):
-            found = self._framed_from(found + 1)
-        return found
+        """Return the offset of the next readable record, or None if there is none."""
+        offset = self._framed_from(place)
+        while offset is not None and not self._readable(offset):
+            offset = self._framed_from(offset + 1)
+        return offset
 
     def _framed_from(self, place: int) -> int | None:
         for start in range(place, self.size, SEARCH):
+            # The pieces overlap, because resync must see some bytes after a record to accept it. A
+            # record that starts in the overlap is found in the next piece.
             data = self.read(start, SEARCH + OVERLAP)
             found = resync(data, 0, self.order)
             if 0 <= found < SEARCH:
@@ -363,10 +380,11 @@ class OpenTrail:
         return None
 
     def record_before(self, place: int) -> int | None:
-        """Return where the nearest good record before a place begins; None if there is none."""
+        """Return the offset of the nearest readable record before an offset, or None if there is none."""
         stop = min(place, self.size)
         while stop > self.header_length:
             base = max(self.header_length, stop - SEARCH)
+            # Read past ``stop``, so that a record that starts just before it is complete.
             data = self.read(base, stop - base + LONGEST)
             bytes_ = data[: stop - base].tobytes()
             at = len(bytes_)
@@ -377,7 +395,7 @@ class OpenTrail:
         return None
 
     def tables(self, until: int) -> TrailTables:
-        """Return the tables of the metadata records before a place."""
+        """Return the tables defined by the metadata records before an offset."""
         until = min(until, self.size)
         for data, offset, base in self._metadata(self._tables_until, until):
             try:
@@ -389,15 +407,16 @@ class OpenTrail:
         return self._tables
 
     def metadata_records(self, until: int) -> Iterator[bytes]:
-        """Yield the metadata records before a place, as their bytes."""
+        """Yield the bytes of the metadata records before an offset."""
         for data, offset, _ in self._metadata(0, until):
             length = length_at(data, offset, self.order) or 0
             yield data[offset : offset + length].tobytes()
 
     def _metadata(self, start: int, until: int) -> Iterator[tuple[Octets, int, int]]:
-        """Yield the bytes that each metadata record is in, its offset in them, and where they are in the file."""
+        """Yield each metadata record: a buffer, its offset in that, and the buffer's offset in the file."""
         until = min(until, self.size)
         for place in range(max(start, self.header_length), until, CHUNK):
+            # a record belongs to the piece in which it starts; the overlap completes it
             data = self.read(place, CHUNK + LONGEST)
             stop = min(CHUNK, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
@@ -405,10 +424,10 @@ class OpenTrail:
                     yield data, offset, place
 
     def transaction_before(self, place: int) -> tuple[bytes, bytes]:
-        """Return TRANID and LOGCSN of the transaction that is open before a place."""
-        known, found = self._open_transaction
+        """Return TRANID and LOGCSN of the transaction that is open at an offset."""
+        known, ids = self._open_transaction
         if known == place:
-            return found
+            return ids
         try:
             for chunk in self.backward(place, SMALL):
                 opened = open_at(chunk.numbers)
@@ -422,7 +441,7 @@ class OpenTrail:
         return UNKNOWN
 
     def _sound(self, data: Octets, place: int) -> tuple[Chunk, DecodeError | None]:
-        """Return the sound records that begin the data, and what is wrong after them."""
+        """Return the valid records at the start of the data, and the error after them, if any."""
         places, error = find_sound(data, self.order)
         source = trail_bytes(data, place, self.order)
         view, problem = sound_records(source, view_records(source, places))
@@ -432,7 +451,12 @@ class OpenTrail:
         return Chunk(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
-        """Return the begins of records that end the data, last first, as their trailers tell."""
+        """Follow the trailers backward from the end of the data, and return the records' offsets, last first.
+
+        Each record ends with a trailer that contains its length. Also returns the error that ended
+        the chain, if any. Unless the data begin at the file header, the chain may stop up to
+        LONGEST bytes after their start, because the record there may begin earlier.
+        """
         raw = data.tobytes()
         places: list[int] = []
         end = len(raw)
@@ -461,7 +485,7 @@ class OpenTrail:
 
 
 def next_path(path: str) -> str | None:
-    """Return the path of a trail's next file; None where the name has no number."""
+    """Return the path of a trail's next file, or None if the name does not end with a number."""
     matched = NUMBERED.fullmatch(name_of(path))
     if matched is None:
         return None
@@ -471,6 +495,6 @@ def next_path(path: str) -> str | None:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is such a file."""
+    """Return whether a file exists."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

@@ -1,6 +1,8 @@
-"""The records and the file header of the open file as results, with their names and settings.
+"""Read records of the open file and turn them into results, while moving the session's position.
 
-Read records from the position of a session: the next ones, or the next that pass a test.
+``chunks`` reads from the position in the session's direction; ``find`` shows the next record that
+passes a test; ``show_record`` and ``show_file_header`` add names and settings to a record or
+header.
 """
 
 from __future__ import annotations
@@ -27,16 +29,17 @@ from trailgate.trail.records.record import TrailRecord
 
 
 def show_record(session: Session, chunk: Chunk, row: int) -> ShownRecord:
-    """Return a record to show, and move the session to it."""
+    """Return a record to print, and move the session past it."""
     record = session.trail.record(chunk, row)
     forward = session.settings.forward
     session.current = record.offset
+    # In reverse, the next record is the one that ends where this one starts.
     session.position = record.offset + record.length if forward else record.offset
     return replace(_name(session, record), release=session.trail.release)
 
 
 def show_file_header(session: Session) -> ShownHeader:
-    """Return the file header to show, and move the session to the first record."""
+    """Return the file header to print, and move the session to the first record."""
     trail = session.trail
     if not trail.header_length:
         raise OptionError("this file has no header that can be read")
@@ -51,15 +54,15 @@ def show_file_header(session: Session) -> ShownHeader:
 
 
 def _name(session: Session, record: TrailRecord) -> ShownRecord:
-    """Return a record with the names of its table and partition."""
+    """Add the names of the record's table and partition."""
     index, name, settings = record.table_index, record.name or "", session.settings
     metadata = record.io_type == IO_METADATA
     if index is None and not metadata:
         return ShownRecord(record, name, settings)
     known = session.trail.tables(record.offset + record.length)
     if metadata and record.node in (MetadataKind.TABLE, MetadataKind.TABLE_REFERENCE):
-        own = (table for table in known.tables.values() if table.offset == record.offset)
-        return ShownRecord(record, name, settings, table=next(own, None))
+        defined = (table for table in known.tables.values() if table.offset == record.offset)
+        return ShownRecord(record, name, settings, table=next(defined, None))
     table = known.tables.get(-1 if index is None else index)
     partition = -1 if record.partition_index is None else record.partition_index
     return ShownRecord(
@@ -71,7 +74,7 @@ def _name(session: Session, record: TrailRecord) -> ShownRecord:
 
 
 def chunks(session: Session, size: int = CHUNK) -> Iterator[Chunk]:
-    """Yield the records from the session's position in its direction, and move the session."""
+    """Yield records from the session's position in its direction, and move the session along."""
     session.position = session.start
     if session.settings.forward:
         for chunk in session.trail.forward(session.position, size):
@@ -84,18 +87,18 @@ def chunks(session: Session, size: int = CHUNK) -> Iterator[Chunk]:
 
 
 def rba_of(chunk: Chunk, row: int) -> int:
-    """Return the offset in the file of a record of a chunk."""
+    """Return the offset in the file of a chunk's record."""
     return chunk.source.base + int(chunk.view.offsets[row])
 
 
 def chosen(session: Session, mask: Mask) -> list[int]:
-    """Return the rows of a mask in the session's direction."""
+    """Return the selected rows in the session's direction."""
     rows: list[int] = np.flatnonzero(mask).tolist()
     return rows if session.settings.forward else rows[::-1]
 
 
 def find(session: Session, test: RecordTest) -> Iterator[Result]:
-    """Yield the next record that passes a test and the filters, and move the session after it."""
+    """Yield the next record that passes the test and the filters, and move the session past it."""
     scanned = 0
     for chunk in chunks(session, SMALL):
         rows = chosen(session, test(chunk) & session.filters.mask(chunk))
@@ -108,8 +111,9 @@ def find(session: Session, test: RecordTest) -> Iterator[Result]:
 
 
 def progress(session: Session, chunk: Chunk, scanned: int) -> Iterator[Result]:
-    """Yield how many records a scan has read, if NOTIFY is set."""
+    """Yield a note about the records scanned so far, if NOTIFY is set and due."""
     every = session.settings.notify
+    # true once a multiple of ``every`` lies within this chunk
     if every and scanned // every > (scanned - len(chunk)) // every:
         rba = rba_of(chunk, -1)
         time = time_text(int(chunk.view.io_time[-1]), session.settings.time_offset)
@@ -118,7 +122,7 @@ def progress(session: Session, chunk: Chunk, scanned: int) -> Iterator[Result]:
 
 
 def at_end(session: Session, problem: str = "") -> Iterator[Result]:
-    """Yield that there are no more records, and what follows the last one."""
+    """Yield a note that the end of the file is reached, and what follows it."""
     rba = session.position
     before = f"{problem}; " if problem else ""
     if not session.settings.forward:

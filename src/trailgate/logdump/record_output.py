@@ -1,6 +1,11 @@
-"""A record as Logdump prints it: header, first lines, data, columns, tokens, metadata; and as values for JSON, everything it holds, whatever the settings.
+"""Format a record as Logdump prints it, and as values for JSON.
 
-Bytes are hex and text side by side, ten groups of two bytes a line. Table definitions are printed with all attributes, as Defgen or as SQL.
+The text has the header, the first lines, the data, the columns and the tokens, as far as the
+settings show them. A metadata record is printed with its table definition: with all attributes, as
+Defgen writes it, or as SQL. JSON contains everything, whatever the settings. Bytes are printed like
+this::
+
+     0000 0004 4a6f 686e 0001 0004 0000 0007           | ....John........
 """
 
 from __future__ import annotations
@@ -40,17 +45,48 @@ from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
 from trailgate.trail.records.record import Token, TrailRecord, encode_header_area
 from trailgate.trail.records.record_data import ColumnBytes, RecordImage, images_of, piece_of
 
-A_LINE: Final = 20
+A_LINE: Final = 20  # bytes per line of a dump
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
+STAR: Final = "*"
+PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
+ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
+RULE: Final = "_" * 67
+INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
+SIGN: Final = 0x80  # the sign bit: Logdump prints the partition byte sign-extended
+INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
+INDEX_TITLE: Final = "DDR/TDR index: "
+
+# The size of the length before the key, by record type.
+KEY_LENGTHS: Final = {
+    IO_KEY_UPDATE: int(Prefix.SHORT),
+    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
+}
+NEW_COLUMNS: Final = 21  # the first release known to print columns in the new form
+_PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
+
+# The numbers of the record header, by the names that Logdump prints.
+NUMBERS: Final = (
+    ("Partition", "partition"),
+    ("UndoFlag", "undo"),
+    ("IOType", "io_type"),
+    ("OrigNode", "node"),
+    ("TransInd", "trans_ind"),
+    ("SyskeyLen", "syskey_length"),
+    ("Incomplete", "incomplete"),
+    ("AuditRBA", "audit_rba"),
+    ("AuditPos", "audit_pos"),
+    ("Continued", "continued"),
+    ("RecCount", "record_count"),
+)
 
 
 def dump(raw: bytes, charset: Charset = Charset.ASCII, limit: int | None = None) -> list[str]:
-    """Return the lines that show bytes, at most ``limit`` of them."""
+    """Return the lines that show bytes, at most ``limit`` of these bytes."""
     return list(_lines(raw if limit is None else raw[:limit], charset))
 
 
 def visible(raw: bytes, charset: Charset = Charset.ASCII) -> str:
-    """Return bytes as text, with a point for each byte that cannot be printed."""
+    """Return bytes as text, with a point for each unprintable byte."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 
@@ -59,11 +95,6 @@ def _lines(raw: bytes, charset: Charset) -> Iterator[str]:
     for start in range(0, len(raw), A_LINE):
         piece = raw[start : start + A_LINE]
         yield f" {piece.hex(' ', -2):{WIDTH}} | {visible(piece, charset)}"
-
-
-STAR: Final = "*"
-PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
-ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
 
 
 def metadata_lines(shown: ShownRecord) -> Iterator[str]:
@@ -132,10 +163,11 @@ _KINDS: Final[Mapping[int, Callable[[ShownRecord], Iterator[str]]]] = MappingPro
 
 def _all_attributes(table: Table) -> Iterator[str]:
     titles = [f"{number:>2}){name.replace('_', ' ')}" for number, name in enumerate(ATTRIBUTES, 1)]
+    # Six titles per line, padded to equal width.
     for start in range(0, len(titles), 6):
         yield "".join(f"{title:<22}" for title in titles[start : start + 6]).rstrip()
     yield from (STAR, f"TDR version: {TDR_VERSION}", f"Definition for table {table.name}")
-    # Logdump also prints a record length; where the bytes hold it is not public.
+    # Logdump also prints a record length, but its offset in the metadata record is not public.
     yield f"Columns: {len(table.columns)}"
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:
@@ -145,9 +177,9 @@ def _all_attributes(table: Table) -> Iterator[str]:
 
 
 def _as_defgen(table: Table) -> Iterator[str]:
-    # The trail does not hold the record length; Defgen's own formula computes it.
-    whole = complete(replace(table, record_length=0))
-    yield from write_sourcedefs(Definitions((whole,))).decode().splitlines()
+    # The trail does not contain the record length; complete() computes it by Defgen's formula.
+    completed = complete(replace(table, record_length=0))
+    yield from write_sourcedefs(Definitions((completed,))).decode().splitlines()
 
 
 def _as_sql(table: Table) -> Iterator[str]:
@@ -178,19 +210,6 @@ WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
 )
 
 
-RULE: Final = "_" * 67
-INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
-SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
-INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
-INDEX_TITLE: Final = "DDR/TDR index: "
-# Bytes of the length of the key, by type.
-KEY_LENGTHS: Final = {
-    IO_KEY_UPDATE: int(Prefix.SHORT),
-    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
-}
-NEW_COLUMNS: Final = 21  # the first release that is known to print columns in a new form
-
-
 def record_lines(shown: ShownRecord) -> Iterator[str]:
     """Yield the lines of a record."""
     record, settings = shown.record, shown.settings
@@ -201,6 +220,7 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
         yield from _header_lines(shown)
         yield ""
     yield from _first_lines(shown)
+    # The data of a metadata record is part of its first lines, as its table's definition.
     if record.io_type != IO_METADATA:
         yield from _data_lines(shown)
     if settings.ggs_tokens is not Display.OFF and record.tokens is not None:
@@ -222,6 +242,7 @@ def _header_lines(shown: ShownRecord) -> Iterator[str]:
         title = INDEX_TITLES.get(record.node, INDEX_TITLE)
         audit_rba = f"{title}({first:03}, {second:03})"
     partition = f"  {_letter(record.partition)}  (x{_signed_hex(record.partition)})"
+    # the fields and the columns of Logdump's GHDR, two per line
     rows = (
         ("Hdr-Ind    :     E  (x45)", f"Partition  :   {partition}"),
         (f"UndoFlag   :     {_byte(record.undo)}", f"BeforeAfter:     {_byte(record.image)}"),
@@ -283,6 +304,7 @@ def _data_lines(shown: ShownRecord) -> Iterator[str]:
             yield f"{kind} Image Len {image.length:>5} (x{image.length:08x})"
         key = image.before and record.io_type in KEY_LENGTHS
         if key:
+            # the before image of a key update starts with the length of the key
             length = image.length - KEY_LENGTHS[record.io_type]
             yield f"KeyLen {length:>5} (x{length:08x})"
         yield from _image_lines(image, shown, key=key)
@@ -305,7 +327,7 @@ def _image_lines(image: RecordImage, shown: ShownRecord, *, key: bool) -> Iterat
 
 
 def _column_head(column: ColumnBytes) -> str:
-    """Return the line that is printed before the bytes of a column."""
+    """Return the line before the bytes of a column."""
     size = len(column.raw)
     return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
 
@@ -316,7 +338,7 @@ def _key_head(column: ColumnBytes) -> str:
 
 
 def _new_head(column: ColumnBytes) -> str:
-    """Return the line before the bytes of a column as Logdump 21.3 prints it (trail format §19)."""
+    """Return the line before the bytes of a column, in the form of Logdump 21.3 (trail format §19)."""
     size = len(column.raw)
     return f"Column {column.index} (0x{column.index:04x}), Length {size} (0x{size:04x})."
 
@@ -324,6 +346,7 @@ def _new_head(column: ColumnBytes) -> str:
 def _token_lines(shown: ShownRecord) -> Iterator[str]:
     record, settings = shown.record, shown.settings
     tokens = record.tokens or ()
+    # ON shows all tokens as one block of bytes, DETAIL each token under a heading.
     if settings.ggs_tokens is Display.ON:
         raw = b"".join(token(t.code, t.payload, t.info, record.order) for t in tokens)
         yield from dump(raw, settings.dump_charset)
@@ -335,6 +358,7 @@ def _token_lines(shown: ShownRecord) -> Iterator[str]:
 
 def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]:
     yield f"User tokens: {len(raw):>5} bytes"
+    # None if the bytes are not pairs of name and value; then they are dumped.
     pairs = read_user_tokens(raw)
     for name, value in pairs or ():
         yield f"{name:<20}: {value if display is Display.DETAIL else f'{len(value.encode()):>5} bytes'}"
@@ -343,7 +367,7 @@ def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]
 
 
 def token_head(code: int, name: str, info: int, length: int) -> str:
-    """Return the line that is printed before the bytes of a token."""
+    """Return the line before the bytes of a token."""
     letter = visible(bytes((code,)))
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 
@@ -357,9 +381,6 @@ def _frame_lines(record: TrailRecord, display: Display, charset: Charset) -> Ite
     for one in _parts(record):
         yield token_head(one.code, _PART_NAMES.get(one.code, "unknown"), one.info, len(one.payload))
     yield token_head(TRAILER, "Record Trailer", record.info, record.length)
-
-
-_PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
 
 
 def _parts(record: TrailRecord) -> Iterator[Token]:
@@ -390,24 +411,10 @@ def _signed_hex(value: int) -> str:
 
 
 Values = dict[str, Any]
-# The numbers of GHDR, by the names that Logdump prints.
-NUMBERS: Final = (
-    ("Partition", "partition"),
-    ("UndoFlag", "undo"),
-    ("IOType", "io_type"),
-    ("OrigNode", "node"),
-    ("TransInd", "trans_ind"),
-    ("SyskeyLen", "syskey_length"),
-    ("Incomplete", "incomplete"),
-    ("AuditRBA", "audit_rba"),
-    ("AuditPos", "audit_pos"),
-    ("Continued", "continued"),
-    ("RecCount", "record_count"),
-)
 
 
 def record_values(shown: ShownRecord) -> Values:
-    """Return a record as plain values."""
+    """Return a record as JSON values."""
     record = shown.record
     data = record.data or b""
     return {

@@ -1,4 +1,7 @@
-"""Results as text in Logdump's form, and as values for JSON: one row each."""
+"""Format results as text in Logdump's form, and as JSON values.
+
+``FORMS`` has one row for each type of result.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,7 @@ FIELD_NAMES: Final = {
 def text_lines(result: Result) -> Iterator[str]:
     """Yield the lines of a result, with control characters escaped."""
     _, form, _ = FORMS[type(result)]
+    # bytes of a damaged trail must not reach the terminal as control codes
     for line in form(result):
         yield line if line.isprintable() else "".join(map(_escape, line))
 
@@ -78,6 +82,7 @@ def _bytes(shown: ShownBytes) -> Iterator[str]:
 def _header(shown: ShownHeader) -> Iterator[str]:
     settings = shown.settings
     created = 0 if shown.header is None else shown.header.trail.creation_time
+    # Without the frame around the payload.
     inner = shown.raw[FRAME:-FRAME]
     yield RULE
     yield f"{time_text(created, settings.time_offset)} FileHeader           Len {len(inner):>5} RBA 0"
@@ -93,12 +98,13 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
     length = len(shown.raw)
     yield token_head(FILE_HEADER, "File Header", shown.raw[1], length)
     try:
-        found = list(header_groups(shown.raw, shown.order))
+        groups = list(header_groups(shown.raw, shown.order))
     except TrailgateError as error:
         yield f"error: {error}"
         return
-    for group, fields, _ in found:
+    for group, fields, _ in groups:
         name = GROUP_NAMES.get(group.code, "unknown")
+        # Logdump titles groups "GroupID", and formats them like tokens.
         head = token_head(group.code, name, group.info, len(group.payload))
         yield head.replace("TokenID", "GroupID", 1)
         for field in fields:
@@ -171,7 +177,7 @@ def _large(counts: Counts) -> Iterator[str]:
 
 
 def json_values(result: Result) -> Values:
-    """Return a result as a dictionary of plain values, the kind of result first."""
+    """Return a result as a dictionary of plain values that starts with the type of the result."""
     name, _, values = FORMS[type(result)]
     return {"result": name, **values(result)}
 
@@ -186,23 +192,24 @@ def _failure_values(failure: Failure) -> Values:
 def _header_values(shown: ShownHeader) -> Values:
     values: Values = {"length": len(shown.raw), "byte_order": shown.order.label}
     try:
-        found = list(header_groups(shown.raw, shown.order))
+        groups = list(header_groups(shown.raw, shown.order))
     except TrailgateError as error:
         return {**values, "error": str(error)}
     values["tokens"] = [
         {"group": group.code, "id": field.code, "info": field.info, "hex": field.payload.hex()}
-        for group, fields, _ in found
+        for group, fields, _ in groups
         for field in fields
     ]
     if shown.header is not None:
         fields = asdict(shown.header)
+        # The unknown fields are among the tokens above.
         fields.pop("unknown")
         values["header"] = _plain(fields)
     return values
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: bytes in hex, a byte order by its name."""
+    """Convert a value for JSON: bytes to hex, a byte order to its name."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, bytes):
@@ -256,7 +263,7 @@ def _listing_values(listing: Listing) -> Values:
     return {"title": listing.title, "rows": [[n.strip(), v] for n, v in listing.rows]}
 
 
-# The name of a result's kind, its lines, and its values.
+# For each type of result: its name in JSON, a function for its lines, and one for its values.
 FORMS: Final[Mapping[type, tuple[str, Callable[[Any], Iterable[str]], Callable[[Any], Values]]]] = (
     MappingProxyType(
         {

@@ -1,6 +1,7 @@
-"""What a session shows and how: the settings that commands change.
+"""The settings of a session, and the results of commands, as frozen values.
 
-The results of commands, as frozen values; ``logdump.printing`` turns them into text and JSON.
+Each result keeps the settings that were valid when it was made. ``result_output`` formats results
+as text or JSON.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class MetadataForm(StrEnum):
 
 
 class Charset(Enum):
-    """The character set of the text beside a dump's hex digits."""
+    """The character set of the text beside the hex digits of a dump."""
 
     ASCII = "latin-1"
     EBCDIC = "cp037"
@@ -58,7 +59,7 @@ class Charset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings; the defaults are those of a new session."""
+    """All settings of a session, with their defaults."""
 
     ghdr: bool = False
     detail: Detail = Detail.OFF
@@ -92,26 +93,26 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error; the session continues."""
+    """An error that ended a command. The session continues."""
 
     error: TrailgateError
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """A record, the name of its table, and the settings to show it by."""
+    """A record to print: with the name of its table, and the settings."""
 
     record: TrailRecord
     name: str
     settings: Settings
     partition: str | None = None
-    table: TrailTable | None = None  # that this metadata record defines
-    release: int = 0  # the major release that wrote the file; 0: not known
+    table: TrailTable | None = None  # the table that this metadata record defines
+    release: int = 0  # the major release that wrote the file, or 0 if it is not known
 
 
 @dataclass(frozen=True, slots=True)
 class ShownHeader:
-    """The file header, as bytes and, if it can be read, as a value."""
+    """The file header to print: its bytes and, if they can be decoded, its fields."""
 
     raw: bytes
     header: FileHeader | None
@@ -121,7 +122,7 @@ class ShownHeader:
 
 @dataclass(frozen=True, slots=True)
 class ShownBytes:
-    """Bytes of the file as they are stored."""
+    """Bytes of the file to print as they are."""
 
     offset: int
     raw: bytes
@@ -130,7 +131,7 @@ class ShownBytes:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of a file."""
+    """The result of COUNT for a file."""
 
     path: str
     start: int
@@ -156,7 +157,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Text of several lines under a title, such as help."""
+    """Several lines of text under a title, such as help."""
 
     title: str
     lines: tuple[str, ...]
@@ -164,7 +165,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A command to edit: the terminal offers it at the next prompt."""
+    """A command to edit. The terminal offers it at the next prompt."""
 
     line: str
 

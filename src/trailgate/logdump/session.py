@@ -1,4 +1,4 @@
-"""The state of a session, and how it runs a command line."""
+"""The state of a Logdump session, and how it finds and runs commands."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from trailgate.storage.files.addresses import URI
 from trailgate.storage.files.listing import files_at
 
 KEYWORD: Final = re.compile(r"[A-Z]{2,}")
-DEEPEST: Final = 8  # command files that call each other
+DEEPEST: Final = 8  # the deepest nesting of command files that OBEY each other
 HINT: Final = "HELP lists the commands"
 
 
 class Command(NamedTuple):
-    """A command: its names, the form of its arguments, what it does, and its function."""
+    """A command: its names, the syntax of its arguments, its help, and its function."""
 
     names: tuple[str, ...]
     arguments: str
@@ -33,17 +33,20 @@ class Command(NamedTuple):
 
     @property
     def syntax(self) -> str:
-        """Return the syntax as HELP shows it."""
+        """The syntax as HELP shows it."""
         return f"{self.names[0]} {self.arguments}".rstrip()
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """Return the words that may follow: the options, or the capital words of the syntax."""
+        """The words that may follow: the options, or the capitalised words of the syntax."""
         return self.options or tuple(dict.fromkeys(KEYWORD.findall(self.arguments)))
 
 
 class Session:
-    """A session. ``commands`` are found by each of their names; ``now`` is the clock."""
+    """The state of a session.
+
+    ``commands`` has each command under all of its names; ``now`` is the clock.
+    """
 
     def __init__(self, commands: Mapping[str, Command], now: Callable[[], datetime]) -> None:
         self.commands = commands
@@ -52,31 +55,31 @@ class Session:
         self.filters = Filters()
         self.history: list[str] = []
         self.folder = ""
-        self.position = 0  # RBA where the next command starts to read
-        self.current: int | None = None  # RBA of the record shown last
+        self.position = 0  # the RBA at which the next command starts to read
+        self.current: int | None = None  # the RBA of the record shown last
         self.log: TextIO | None = None
         self.depth = 0
         self._trail: OpenTrail | None = None
 
     @property
     def trail(self) -> OpenTrail:
-        """Return the open file; raises OptionError if none is open."""
+        """The open file. Raises OptionError if none is open."""
         if self._trail is None:
             raise OptionError("no trail file is open", hint="OPEN dirdat/ot000000000 opens one")
         return self._trail
 
     @property
     def is_open(self) -> bool:
-        """Return whether a file is open."""
+        """Whether a file is open."""
         return self._trail is not None
 
     @property
     def start(self) -> int:
-        """Return the RBA of the next record: at the file header, that of the first record."""
+        """The RBA of the next record. At the file header this is the first record."""
         return self.position or self.trail.header_length
 
     def run(self, line: str) -> Iterator[Result]:
-        """Yield the results of a command line; a failure is the last of them."""
+        """Run a command line and yield its results. A failure ends it, and is its last result."""
         try:
             for text in split_commands(line):
                 self.history.append(text)
@@ -87,53 +90,57 @@ class Session:
             yield Failure(StorageError(str(error)))
 
     def command(self, text: str) -> Iterator[Result]:
-        """Yield the results of one command, without adding it to the history."""
-        found, rest = self.find(text)
-        return found.run(self, read_arguments(rest))
+        """Run one command, without adding it to the history."""
+        known, rest = self.find(text)
+        return known.run(self, read_arguments(rest))
 
     def find(self, text: str) -> tuple[Command, str]:
-        """Return the command that a text begins with, and the rest; raises OptionError."""
+        """Find the command at the start of a text. Returns it and the rest. Raises OptionError."""
         name, _, rest = text.strip().partition(" ")
-        name, comma, more = name.partition(",")  # COUNT, DETAIL
+        name, comma, more = name.partition(",")  # a comma may follow the name: COUNT, DETAIL
         if comma:
             rest = f"{more} {rest}"
         rest = rest.strip().removeprefix(",")
+        # "!5" repeats command 5
         if name[:1] == "!" and len(name) > 1:
             name, rest = "!", f"{name[1:]} {rest}"
         command = self.commands.get(name.upper()) or self._expand_abbreviation(name)
         return command, rest.strip()
 
     def _expand_abbreviation(self, name: str) -> Command:
-        found = [key for key in self.commands if name and key.startswith(name.upper())]
-        rows = {self.commands[key].names: self.commands[key] for key in found}
+        matches = [key for key in self.commands if name and key.startswith(name.upper())]
+        # several matching names of one command are not ambiguous
+        rows = {self.commands[key].names: self.commands[key] for key in matches}
         if len(rows) == 1:
             return next(iter(rows.values()))
         if rows:
-            names = ", ".join(sorted(found))
+            names = ", ".join(sorted(matches))
             raise OptionError(f"{name[:40]!r} is more than one command: {names}", hint=HINT)
         near = did_you_mean(name[:40], self.commands)
         hint = f"{near} {HINT}" if near else HINT
         raise OptionError(f"{name[:40]!r} is not a command", hint=hint)
 
     def open(self, path: str) -> OpenTrail:
-        """Open a file at its beginning, and close the one that is open."""
+        """Open a file at its beginning, and close the one that was open."""
         try:
             trail = OpenTrail(files_at(self.path(path))[0].path)
         except StorageError as error:
-            error.hint = error.hint or "OPEN takes one file with its number, as dirdat/ot000000000"
+            error.hint = (
+                error.hint or "OPEN takes one file with its number, such as dirdat/ot000000000"
+            )
             raise
         self.close()
         self._trail = trail
         return trail
 
     def close(self) -> None:
-        """Close the open file, if any."""
+        """Close the open file, if there is one."""
         if self._trail is not None:
             self._trail.close()
         self._trail, self.position, self.current = None, 0, None
 
     def path(self, name: str) -> str:
-        """Return a typed path, relative ones in the session's folder."""
+        """Return a typed path. Relative paths start at the session's folder."""
         if URI.match(name) or name.startswith(("/", "file:")):
             return name
         if name.startswith("~"):

@@ -1,6 +1,7 @@
-"""What is typed in a session: a line is split into commands, and these into arguments.
+"""Parse command lines: split a line into commands, and commands into arguments.
 
-Arguments are numbers, hex digits, ranges of bytes, times, comparisons (``>= 100``, ``100 GE``, ``100``), and the names of codes.
+Arguments are numbers, hex digits, ranges of bytes (``0:231``), times, comparisons (``>= 100``,
+``100 GE``, ``100``), and the names of codes such as record types.
 """
 
 from __future__ import annotations
@@ -25,207 +26,11 @@ CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<
 TYPED: Final = re.compile(rf"(?:{DATE})?[ T:]*(?:{CLOCK})?", re.ASCII)
 FORM: Final = "[[yy]yy-mm-dd] [hh[:mm[:ss]]]"
 GMT_OFFSET: Final = re.compile(r"([+-])\s*(\d{1,2})(?::?(\d{2}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class TimeOffset:
-    """The time zone of a session: the machine's own, or a number of minutes east of GMT."""
-
-    minutes: int | None = 0  # None: the machine's own zone
-
-    def __str__(self) -> str:
-        if self.minutes is None:
-            return "LOCAL"
-        hours, minutes = divmod(abs(self.minutes), 60)
-        sign = "-" if self.minutes < 0 else "+"
-        return f"GMT {sign}{hours:02}:{minutes:02}" if self.minutes else "GMT"
-
-
-GMT: Final = TimeOffset()
-
-
-def time_text(microseconds: int, offset: TimeOffset) -> str:
-    """Return a time as ``2022/12/26 15:03:45.978.220``, or its number if it is out of range."""
-    try:
-        at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(_zone(offset))
-    except (OverflowError, ValueError, OSError):
-        return f"({microseconds} microseconds)"
-    date = f"{at.year:04}/{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}:{at.second:02}"
-    return f"{date}.{at.microsecond // 1000:03}.{at.microsecond % 1000:03}"
-
-
-def iso_time(microseconds: int) -> str | None:
-    """Return a time in ISO form, UTC; None if it is out of range."""
-    try:
-        at = EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return None
-    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
-    """Return a typed time as microseconds since 1970 UTC; without a date it is today's."""
-    matched = TYPED.fullmatch(text.strip())
-    if matched is None or not text.strip():
-        raise OptionError(f"{text!r} is not a time", hint=f"A time is {FORM}")
-    zone = _zone(offset)
-    today = now.astimezone(zone)
-    part = {name: int(found) for name, found in matched.groupdict().items() if _number(found)}
-    year = part.get("year", today.year)
-    try:
-        at = datetime(  # noqa: DTZ001  the zone is set below: a local one depends on the time
-            year + 2000 if year < 100 else year,
-            part.get("month", today.month),
-            part.get("day", today.day),
-            part.get("hour", 0),
-            part.get("minute", 0),
-            part.get("second", 0),
-        )
-        aware = at.replace(tzinfo=zone) if zone is not None else at.astimezone()
-        fraction = (matched["rest"] or "").replace(".", "")[:6].ljust(6, "0")
-        return (aware - EPOCH) // MICROSECOND + int(fraction)
-    except (ValueError, OverflowError, OSError) as error:
-        raise OptionError(f"{text!r} is not a time: {error}") from error
-
-
-def read_offset(text: str) -> TimeOffset:
-    """Return the offset of ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``."""
-    asked = text.strip().upper()
-    if asked == "LOCAL":
-        return TimeOffset(None)
-    matched = GMT_OFFSET.fullmatch(asked.removeprefix("GMT").strip() or "+0")
-    if not asked.startswith("GMT") or matched is None:
-        raise OptionError(f"{text!r} is not a time offset", hint="LOCAL, GMT, or GMT +hh:mm")
-    minutes = int(matched[2]) * 60 + int(matched[3] or 0)
-    if minutes >= 24 * 60:
-        raise OptionError(f"{text!r} is a day or more")
-    return TimeOffset(-minutes if matched[1] == "-" else minutes)
-
-
-def _number(text: str | None) -> bool:
-    return bool(text) and str(text).isdigit()
-
-
-def _zone(offset: TimeOffset) -> timezone | None:
-    return None if offset.minutes is None else timezone(timedelta(minutes=offset.minutes))
-
-
 NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
-
-Choice = TypeVar("Choice")
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """A range of a record's data bytes, both ends included; without a last byte it is open."""
-
-    first: int = 0
-    last: int | None = None
-
-
-def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
-    """Return a decimal number, or a hexadecimal one after 0x; raises OptionError."""
-    matched = NUMBER.fullmatch(text)
-    number = int(text, 16 if matched[1] else 10) if matched else least - 1
-    if not least <= number <= greatest:
-        raise OptionError(f"{text[:40]!r} is not a number from {least} to {greatest}")
-    return number
-
-
-def read_byte_range(words: Sequence[str]) -> ByteRange:
-    """Return the range ``start:end``, or all bytes where no word is given; raises OptionError."""
-    if not words:
-        return ByteRange()
-    first, _, last = words[0].partition(":")
-    if len(words) > 1 or not first:
-        raise OptionError("a range is start:end, as 0:231")
-    return ByteRange(read_number(first), read_number(last) if last else None)
-
-
-def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
-    """Return the choice of this name, which may be abbreviated; raises OptionError."""
-    asked = text.upper()
-    if asked in choices:
-        return choices[asked]
-    found = [choices[name] for name in choices if asked and name.startswith(asked)]
-    if len(set(map(id, found))) != 1:
-        problem = f"{text[:40]!r} is none of {list_names(choices)}"
-        raise OptionError(problem, hint=did_you_mean(text[:40], choices))
-    return found[0]
-
-
-def list_names(names: Iterable[str]) -> str:
-    """Return names as a list with commas."""
-    return ", ".join(names)
-
-
 QUOTES: Final = "\"'"
-# A quoted text; a text between slashes that follows a blank; a comma; any other run of characters.
+
+# A quoted text; a text between slashes after a blank; a comma; or another run of characters.
 ARGUMENT: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?<![^\s])/[^/]*/(?=[\s,]|$)|,|[^\s,]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """The words after a command's name, commas among them, and the text that holds them."""
-
-    words: tuple[str, ...]
-    text: str = ""
-
-    @property
-    def plain(self) -> list[str]:
-        """Return the words without commas and quotes."""
-        return [unquote(word) for word in self.words if word != ","]
-
-    def phrases(self) -> list[list[str]]:
-        """Return the words between commas."""
-        found: list[list[str]] = [[]]
-        for word in self.words:
-            if word == ",":
-                found.append([])
-            else:
-                found[-1].append(unquote(word))
-        return [phrase for phrase in found if phrase]
-
-    def only(self, default: str | None = None) -> str:
-        """Return the only word; raises OptionError for several, or for none without a default."""
-        plain = self.plain
-        if len(plain) == 1:
-            return plain[0]
-        if not plain and default is not None:
-            return default
-        raise OptionError("one word was expected" if plain else "something is missing")
-
-    def number(self, default: int | None = None) -> int:
-        """Return the only word as a number."""
-        return read_number(self.only(None if default is None else str(default)))
-
-
-def split_commands(line: str) -> list[str]:
-    """Return the commands of a line, which are separated by semicolons."""
-    pieces: list[str] = [""]
-    quote = ""
-    for letter in line:
-        if letter == ";" and not quote:
-            pieces.append("")
-            continue
-        if letter in QUOTES and quote in ("", letter):
-            quote = "" if quote else letter
-        pieces[-1] += letter
-    return [piece.strip() for piece in pieces if piece.strip()]
-
-
-def read_arguments(text: str) -> Arguments:
-    """Return the arguments that a text holds."""
-    return Arguments(tuple(ARGUMENT.findall(text)), text.strip())
-
-
-def unquote(word: str) -> str:
-    """Return a word without the quotes around it."""
-    if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
-        return word[1:-1]
-    return word
-
-
 RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
     {name.upper(): row.code for row in ROWS for name in (row.name, *row.also)}
 )
@@ -243,10 +48,215 @@ METADATA_KINDS: Final[Mapping[str, MetadataKind]] = MappingProxyType(
         "PNR": MetadataKind.PARTITION,
     }
 )
+SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOffset:
+    """The time zone of a session: the machine's, or a number of minutes east of GMT."""
+
+    minutes: int | None = 0  # None means the machine's time zone
+
+    def __str__(self) -> str:
+        if self.minutes is None:
+            return "LOCAL"
+        hours, minutes = divmod(abs(self.minutes), 60)
+        sign = "-" if self.minutes < 0 else "+"
+        return f"GMT {sign}{hours:02}:{minutes:02}" if self.minutes else "GMT"
+
+
+GMT: Final = TimeOffset()
+
+
+def time_text(microseconds: int, offset: TimeOffset) -> str:
+    """Format a time as ``2022/12/26 15:03:45.978.220``, or as a number if it is out of range."""
+    try:
+        at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(_zone(offset))
+    except (OverflowError, ValueError, OSError):
+        return f"({microseconds} microseconds)"
+    date = f"{at.year:04}/{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}:{at.second:02}"
+    return f"{date}.{at.microsecond // 1000:03}.{at.microsecond % 1000:03}"
+
+
+def iso_time(microseconds: int) -> str | None:
+    """Format a time in ISO form (UTC), or return None if it is out of range."""
+    try:
+        at = EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
+    """Parse a typed time as microseconds since 1970 UTC. Without a date it is today."""
+    matched = TYPED.fullmatch(text.strip())
+    if matched is None or not text.strip():
+        raise OptionError(f"{text!r} is not a time", hint=f"A time is {FORM}")
+    zone = _zone(offset)
+    today = now.astimezone(zone)
+    part = {name: int(digits) for name, digits in matched.groupdict().items() if _number(digits)}
+    year = part.get("year", today.year)
+    try:
+        at = datetime(  # noqa: DTZ001  the zone is set below: a local one depends on the time
+            year + 2000 if year < 100 else year,
+            part.get("month", today.month),
+            part.get("day", today.day),
+            part.get("hour", 0),
+            part.get("minute", 0),
+            part.get("second", 0),
+        )
+        aware = at.replace(tzinfo=zone) if zone is not None else at.astimezone()
+        # ".978.220" → 978220 microseconds
+        fraction = (matched["rest"] or "").replace(".", "")[:6].ljust(6, "0")
+        return (aware - EPOCH) // MICROSECOND + int(fraction)
+    except (ValueError, OverflowError, OSError) as error:
+        raise OptionError(f"{text!r} is not a time: {error}") from error
+
+
+def read_offset(text: str) -> TimeOffset:
+    """Parse ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``."""
+    word = text.strip().upper()
+    if word == "LOCAL":
+        return TimeOffset(None)
+    matched = GMT_OFFSET.fullmatch(word.removeprefix("GMT").strip() or "+0")
+    if not word.startswith("GMT") or matched is None:
+        raise OptionError(f"{text!r} is not a time offset", hint="LOCAL, GMT, or GMT +hh:mm")
+    minutes = int(matched[2]) * 60 + int(matched[3] or 0)
+    if minutes >= 24 * 60:
+        raise OptionError(f"{text!r} is a day or more")
+    return TimeOffset(-minutes if matched[1] == "-" else minutes)
+
+
+def _number(text: str | None) -> bool:
+    return bool(text) and str(text).isdigit()
+
+
+def _zone(offset: TimeOffset) -> timezone | None:
+    return None if offset.minutes is None else timezone(timedelta(minutes=offset.minutes))
+
+
+Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """A range of a record's data bytes with both ends included.
+
+    ``last`` is None for an open range.
+    """
+
+    first: int = 0
+    last: int | None = None
+
+
+def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
+    """Parse a decimal number, or a hexadecimal one after 0x. Raises OptionError."""
+    matched = NUMBER.fullmatch(text)
+    number = int(text, 16 if matched[1] else 10) if matched else least - 1
+    if not least <= number <= greatest:
+        raise OptionError(f"{text[:40]!r} is not a number from {least} to {greatest}")
+    return number
+
+
+def read_byte_range(words: Sequence[str]) -> ByteRange:
+    """Parse ``start:end``.
+
+    If the word is missing, return the range of all bytes. Raises OptionError.
+    """
+    if not words:
+        return ByteRange()
+    first, _, last = words[0].partition(":")
+    if len(words) > 1 or not first:
+        raise OptionError("a range is start:end, such as 0:231")
+    return ByteRange(read_number(first), read_number(last) if last else None)
+
+
+def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
+    """Return the choice of this name, which may be abbreviated.
+
+    Raises OptionError if it is not unique.
+    """
+    folded = text.upper()
+    if folded in choices:
+        return choices[folded]
+    matches = [choices[name] for name in choices if folded and name.startswith(folded)]
+    # several names of one choice are the same object, and count once
+    if len(set(map(id, matches))) != 1:
+        problem = f"{text[:40]!r} is none of {list_names(choices)}"
+        raise OptionError(problem, hint=did_you_mean(text[:40], choices))
+    return matches[0]
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Join names with commas."""
+    return ", ".join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The words after a command's name, including commas, and the complete text."""
+
+    words: tuple[str, ...]
+    text: str = ""
+
+    @property
+    def plain(self) -> list[str]:
+        """The words without commas and quotes."""
+        return [unquote(word) for word in self.words if word != ","]
+
+    def phrases(self) -> list[list[str]]:
+        """Split the words at commas."""
+        groups: list[list[str]] = [[]]
+        for word in self.words:
+            if word == ",":
+                groups.append([])
+            else:
+                groups[-1].append(unquote(word))
+        return [phrase for phrase in groups if phrase]
+
+    def only(self, default: str | None = None) -> str:
+        """Return the only word. Raises OptionError for several, or for none without a default."""
+        plain = self.plain
+        if len(plain) == 1:
+            return plain[0]
+        if not plain and default is not None:
+            return default
+        raise OptionError("one word was expected" if plain else "something is missing")
+
+    def number(self, default: int | None = None) -> int:
+        """Return the only word as a number."""
+        return read_number(self.only(None if default is None else str(default)))
+
+
+def split_commands(line: str) -> list[str]:
+    """Split a line into commands at semicolons outside of quotes."""
+    pieces: list[str] = [""]
+    # the quote character that is open, or ""
+    quote = ""
+    for letter in line:
+        if letter == ";" and not quote:
+            pieces.append("")
+            continue
+        if letter in QUOTES and quote in ("", letter):
+            quote = "" if quote else letter
+        pieces[-1] += letter
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def read_arguments(text: str) -> Arguments:
+    """Split a text into arguments."""
+    return Arguments(tuple(ARGUMENT.findall(text)), text.strip())
+
+
+def unquote(word: str) -> str:
+    """Return a word without the quotes around it."""
+    if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
+        return word[1:-1]
+    return word
 
 
 def type_codes(words: Sequence[str]) -> list[int]:
-    """Return the codes of record types, given by name or number; raises OptionError."""
+    """Return the codes of record types, given by name or number. Raises OptionError."""
     codes = []
     for word in words:
         if word.upper() in RECORD_TYPES:
@@ -259,12 +269,15 @@ def type_codes(words: Sequence[str]) -> list[int]:
 
 
 def indicator_code(word: str, greatest: int = 255) -> int:
-    """Return a TransInd, given by name or number; raises OptionError."""
+    """Return a TransInd, given by name or number. Raises OptionError."""
     return read_number(word, 0, greatest) if word.isdigit() else one_of(word, INDICATORS)
 
 
 def ggs_token_code(name: str) -> int:
-    """Return the id of a GGS token, given by name, letter, or x and hex; raises OptionError."""
+    """Return the id of a GGS token, given by name, by letter, or in hex as ``x52``.
+
+    Raises OptionError.
+    """
     code = GGS_TOKENS.get(name.upper())
     if code is None and name.lower().startswith("x"):
         code = read_number("0" + name.lower(), 0, 255)
@@ -287,29 +300,31 @@ OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
         **dict.fromkeys((">=", "GE"), operator.ge),
     }
 )
-SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
 
 
 def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
-    """Return the comparison among some words, equality if there is none, and the other words."""
-    found: list[Comparison] = []
+    """Split words into the comparison (equality if there is none) and the other words."""
+    comparisons: list[Comparison] = []
     rest = []
     for word in words:
         for piece in SIGN.findall(word):
             compare = OPERATORS.get(piece.upper())
             if compare is not None:
-                found.append(compare)
+                comparisons.append(compare)
             elif piece[0] in "<>=!":
                 raise OptionError(f"{piece!r} is not a comparison")
             else:
                 rest.append(piece)
-    if len(found) > 1:
+    if len(comparisons) > 1:
         raise OptionError("only one comparison is possible")
-    return (found or [operator.eq])[0], rest
+    return (comparisons or [operator.eq])[0], rest
 
 
 def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
-    """Compare two values as numbers if both are digits, else as text; an empty left never matches."""
+    """Compare two values as numbers if both are digits, else as text.
+
+    An empty left value never matches.
+    """
     if not left:
         return False
     if left.isdigit() and right.isdigit():
@@ -318,6 +333,7 @@ def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
 
 
 def _digits(text: bytes) -> tuple[int, bytes]:
-    # Of digits without leading zeros the longer is the greater: no limit on their number.
+    """Return a key that sorts digit strings of any length by their numbers."""
+    # Without leading zeros the longer string is the greater number.
     bare = text.lstrip(b"0")
     return len(bare), bare

@@ -1,4 +1,4 @@
-"""``trailgate publish``: the operations of a trail as messages."""
+"""``trailgate publish``: publish the operations of a trail as messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXAMPLES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishArguments:
-    """What a publication is given: each field is a flag of the command, in the order of its help."""
+    """The arguments of ``trailgate publish``: each field is a flag, in the order of the help."""
 
     target: Annotated[str, Flag("FOLDER", "--to"), "The folder to write the messages to."]
     format: Annotated[
@@ -65,13 +65,13 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
     from trailgate.publish.job import publish_trail
     from trailgate.storage.files.trail_files import find_trail
 
-    found = find_trail(trail, given.definitions)
+    files = find_trail(trail, given.definitions)
 
     with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
-        own = named_fields(given, "target", "definitions", "option", "as_json")
-        own["after"] = position_in(found.files, given.after)
-        own["options"] = named_values(given.option or [])
-        summary = publish_trail(found, given.target, **own, progress=progress)
+        named = named_fields(given, "target", "definitions", "option", "as_json")
+        named["after"] = position_in(files.files, given.after)
+        named["options"] = named_values(given.option or [])
+        summary = publish_trail(files, given.target, **named, progress=progress)
     with done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
@@ -88,7 +88,7 @@ def _print(summary: PublishSummary) -> None:
     )
     say(sentence)
     for pattern in summary.unmatched:
-        say(f"note: no table that was read is {pattern}", stderr=True)
+        say(f"note: no table in the data matches {pattern}", stderr=True)
     if summary.open_operations:
         left = many(summary.open_operations, "operation")
         say(f"left for a later run: {left} of an open transaction")

@@ -1,8 +1,10 @@
-"""Publish a trail's operations as messages, in files of a folder. Each run continues the last one.
+"""Publish a trail's operations as messages in files of a folder.
 
-The folder's state file has the position of the last published transaction. A run reads what follows
-it, passes it to the format's writer batch by batch, and keeps back a transaction that has not
-ended. Files and the new position are published together.
+A later run continues after the last one.
+
+The folder's state file records the position of the last published transaction. A run reads the
+operations after it, passes them to the format's writer batch by batch, and holds back a transaction
+that has not ended. Its files are published together with the new position.
 """
 
 from __future__ import annotations
@@ -35,14 +37,17 @@ from trailgate.storage.reading.splits import SplitReader, TrailSplit
 from trailgate.storage.reading.trails import plan_reading
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
+FILE_BYTES: Final = 64 << 20
+WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
+
 
 @dataclass(frozen=True, slots=True)
 class PublishSummary:
-    """What a run published: operations by table and type, messages, and the files it wrote.
+    """The result of a publication: operations by table and type, messages, and the files written.
 
-    ``position`` is that of the last published operation, from which the next run continues.
+    ``position`` is that of the last published operation, after which a later run continues.
     ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
-    ``unmatched`` are table patterns that match no table that was read.
+    ``unmatched`` are the table patterns that match no table in the data.
     """
 
     target: str
@@ -58,7 +63,10 @@ class PublishSummary:
 
 
 def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Return splits with everything after a position; each split owns its transactions."""
+    """Return the splits with the operations after a position.
+
+    Each owns the transactions that begin in it.
+    """
     return plan_reading(trail, ReadOptions(after=after), split_bytes)
 
 
@@ -69,20 +77,19 @@ def read_changes(
     tables: TablePatterns | None = None,
     seen: set[str] | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations after a position, for these tables only.
+    """Yield the operations after a position, of these tables.
 
-    Transaction indicators are adjusted to the remaining operations of each transaction. The names
+    Transaction indicators are adapted to the operations that remain of each transaction. The names
     of all tables with operations are added to ``seen``.
     """
 
     def select(batch: ChangeBatch) -> Mask:
-        # One entry per operation of the batch; ``block.order`` are the indexes of a block's
-        # operations.
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             if seen is not None:
                 seen.add(block.table.name)
             if tables is None or tables.fits(block.table.name):
+                # `order` are the block's row numbers in the batch.
                 keep[block.order] = True
                 if after:
                     later = pc.greater(block.position, after).to_numpy(zero_copy_only=False)
@@ -95,8 +102,6 @@ def read_changes(
             yield batch if takes_all else remaining.take(batch, select(batch))
 
 
-FILE_BYTES: Final = 64 << 20
-WHOLE_TRAIL: Final = 1 << 62  # as the size of a split: a single split
 Progress = Callable[[int], None]
 
 
@@ -116,43 +121,46 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> PublishSummary:
-    """Publish the operations of a trail as messages, into files of a folder.
+    """Publish the operations of a trail as messages, into files of a folder, and return a summary.
 
-    ``format`` is delimited, xml, json or debezium, and ``options`` are the format's options
-    (docs/publications.md). ``content`` is the content of a message (a transaction or a row),
-    ``max_message_bytes`` its maximum size. The files are JSON lines with a body, and headers if
-    there are any; with ``message_per="line"`` each line is a plain message. ``tables`` are patterns
-    such as ``HR.*``. ``after`` is the position after which the first run starts. A later run with
-    the same options continues after the last published transaction. ``progress`` is called with the
-    number of operations.
+    ``format`` is "delimited", "xml", "json" or "debezium", and ``options`` are the options of that
+    format (docs/publications.md). ``content`` is "transaction" or "row", the unit of a message, and
+    ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers
+    if there are any; with ``message_per="line"`` each line is a message as it is. ``tables`` are
+    patterns such as ``HR.*``. ``after`` is the position after which the first run starts. A later
+    run with the same options continues after the last published transaction. ``progress`` is called
+    with the number of operations.
 
-    Raises OptionError, StorageError if the folder contains something else, and EncodeError if a
-    format cannot represent a value. Files that are complete by then stay, and a later run continues
-    after them.
+    Raises OptionError, StorageError if the folder contains something else, and EncodeError for a
+    value that the format cannot represent. Complete files written before an error stay, and a later
+    run continues after them.
     """
     if message_per not in ("json", "line"):
         raise OptionError(f"message_per must be json or line, not {message_per!r}")
     if after is not None:
         after = POSITION.read(after)
     chosen = _patterns(tables)
-    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+    stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
     format_options = publish_options(
-        format, {name: value for name, value in asked.items() if value is not None}
+        format, {name: value for name, value in stated.items() if value is not None}
     )
-    trail_files = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
+    source = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
     patterns = ",".join(chosen.patterns) if chosen else ""
     form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
+    # the state file records how messages are written, and refuses another form later
     form |= {name: str(value) for name, value in asdict(format_options).items() if name != "now"}
     folder = message_folder(to)
     with folder.locked():
-        known = check_folder(folder, mask_logins(trail_files.prefix), form)
+        known = check_folder(folder, mask_logins(source.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
         run = _Run(files, writer_for(format, format_options), progress)
+        # `after` applies only to the first run; later runs continue at the state's position.
         begin = known.position or after
         seen = set[str]()
         try:
-            splits = plan(trail_files, begin, WHOLE_TRAIL)
-            for batch in read_changes(trail_files, splits, begin, chosen, seen):
+            # One split, because messages are written in the order of the trail.
+            splits = plan(source, begin, WHOLE_TRAIL)
+            for batch in read_changes(source, splits, begin, chosen, seen):
                 run.take(batch)
             run.finish()
         except BaseException:
@@ -164,7 +172,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns that match no table that was read; none if nothing was read."""
+    """Return the patterns that match none of the tables read, or none if no table was read."""
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()
     wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
@@ -178,46 +186,51 @@ def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatter
 
 
 class _Run:
-    """Writes the messages of batches, and commits them up to the last complete transaction."""
+    """Write the messages of batches.
+
+    Messages of a transaction that has not ended are not committed.
+    """
 
     def __init__(
         self, files: MessageFileWriter, writer: MessageWriter, progress: Progress | None
     ) -> None:
         self._files, self._writer, self._progress = files, writer, progress
         self._state = files.published
-        self._open = Published("")  # counts of the transaction that has not ended
+        self._open = Published("")  # the counts of the transaction that has not ended
 
     def take(self, batch: ChangeBatch) -> None:
-        """Write a batch's messages, and commit them up to the last transaction end in it."""
+        """Write the messages that a batch completes."""
         messages = self._writer.write(batch)
-        # Rows before ``stop`` belong to complete transactions; ``safe`` is the number of their
-        # messages.
         stop = rows_to_last_end(batch.tx_indicators())
         if not stop:
             self._add_open(batch, 0, batch.rows, len(messages))
             self._files.append(messages)
             return
+        # messages.order is the row after which each message is complete; up to ``stop`` all
+        # transactions have ended, so these messages can be committed
         safe = int(np.searchsorted(messages.order, stop))
         self._files.append(messages, 0, safe)
         self._add_open(batch, 0, stop, safe)
         self._state = _sum(self._state, self._open, _position(batch, stop - 1))
         self._open = Published("")
         self._files.commit(self._state)
+        # The messages after it wait for the end of their transaction.
         self._files.append(messages, safe)
         self._add_open(batch, stop, batch.rows, len(messages) - safe)
         if self._progress is not None:
             self._progress(self._state.operations)
 
     def finish(self) -> None:
-        """Write the messages that the writer kept back, if their transaction has ended."""
+        """Write the messages that the writer still buffers, if their transaction has ended."""
         rest = self._writer.finish()
+        # Messages of an open transaction are left for the next run.
         if len(rest) and not self._open.operations:
             self._files.append(rest)
             self._state = replace(self._state, messages=self._state.messages + len(rest))
             self._files.commit(self._state)
 
     def summary(self, target: str, name: str, before: Published) -> PublishSummary:
-        """Return a summary of this run, that is, without the counts of earlier runs."""
+        """Return the result of this run, without the counts of earlier runs."""
         state = self._state
         counts = {
             table: {
@@ -241,14 +254,14 @@ class _Run:
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
         counts, transactions = count_operations(batch, begin, stop)
-        more = Published(
+        counted = Published(
             "",
             messages=messages,
             operations=stop - begin,
             transactions=transactions,
             counts=counts,
         )
-        self._open = _sum(self._open, more, "")
+        self._open = _sum(self._open, counted, "")
 
 
 def _sum(state: Published, more: Published, position: str) -> Published:

@@ -1,4 +1,4 @@
-"""Operations as messages in a DataFrame: those of a trail, or of a DataFrame of operations."""
+"""Publish operations as messages in a DataFrame: those of a trail, or of a DataFrame of operations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
 
-# The columns that Kafka's sink takes.
+# The columns that Kafka's sink accepts.
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
@@ -47,20 +47,25 @@ def publish(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     split_bytes: int = SPLIT_BYTES,
 ) -> DataFrame:
-    """Return operations as messages: ``value``, and ``key`` and ``headers`` as Kafka's sink takes them.
+    """Return operations as messages: ``value``, and ``key`` and ``headers`` in the form of Kafka's sink.
 
-    ``source`` is a trail, of which each task reads whole transactions, or a DataFrame of operations (``spark.read.format("trail")``), whose
-    partitions have whole transactions in order; that needs the ``definitions`` of its tables. The other options are those of
-    ``trailgate.publish_trail``. A transaction that has not ended where the trail ends is left out.
+    ``source`` is a trail or a DataFrame. Of a trail, each task reads complete transactions. A
+    DataFrame has operations (``spark.read.format("trail")``), its partitions must contain complete
+    transactions in order, and it needs the ``definitions`` of its tables. The other options are the
+    options of ``trailgate.publish_trail``. A transaction that has not ended at the end of the trail
+    is skipped.
 
-    Raises OptionError; EncodeError, for what the format cannot hold, when the rows are taken.
+    Raises OptionError. Reading the rows raises EncodeError for values that the format cannot
+    represent.
     """
-    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-    own = publish_options(format, {name: v for name, v in asked.items() if v is not None})
+    format_options = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+    parsed_options = publish_options(
+        format, {name: v for name, v in format_options.items() if v is not None}
+    )
     if isinstance(source, DataFrame):
         if tables is not None or after is not None:
-            raise OptionError("tables and after are about a trail", hint="Filter the DataFrame")
-        return _of_frame(source, format, own, definitions)
+            raise OptionError("tables and after apply only to a trail", hint="Filter the DataFrame")
+        return _of_frame(source, format, parsed_options, definitions)
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
@@ -76,7 +81,7 @@ def publish(  # noqa: PLR0913  one parameter an option
 
     def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
         files, split = part
-        whole = WholeTransactions(writer_for(format, own))
+        whole = WholeTransactions(writer_for(format, parsed_options))
         files = replace(files, definitions=tables_known)
         for changes in read_changes(files, [split], after, patterns):
             yield from _as_rows(whole.write(changes))
@@ -93,11 +98,11 @@ def _of_frame(
 ) -> DataFrame:
     if definitions is None:
         problem = "the definitions of the tables are not given"
-        raise OptionError(problem, hint="Give definitions, as the trail's .def file")
+        raise OptionError(problem, hint="Give definitions, for example the trail's .def file")
     lacking = [column for column in _COLUMNS if column not in frame.columns]
     if lacking:
         problem = f"the DataFrame has no column {lacking[0]}"
-        raise OptionError(problem, hint="It must have those of the operations table")
+        raise OptionError(problem, hint="It must have the columns of the operations table")
     known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
 
     def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
@@ -105,6 +110,7 @@ def _of_frame(
         for batch in batches:
             typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
             yield writer.write(from_operations(typed, known))
+        # The writer buffers the messages of the last transaction.
         yield writer.finish()
 
     @brief_rows
@@ -114,9 +120,9 @@ def _of_frame(
     return frame.select(*_COLUMNS).mapInArrow(run, spark_schema(SCHEMA))
 
 
-def _as_rows(found: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
-    """Yield messages as rows."""
-    batches = (_row_batch(messages) for messages in found if len(messages))
+def _as_rows(groups: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
+    """Convert messages to rows."""
+    batches = (_row_batch(messages) for messages in groups if len(messages))
     return as_expected(batches, spark_schema(SCHEMA))
 
 

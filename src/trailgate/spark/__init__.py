@@ -1,6 +1,7 @@
-"""Trailgate on Spark: formats for sessions, messages of a DataFrame as operations, captures run by Spark.
+"""Trailgate on Spark: trails, messages and copybook files as DataFrames, and captures run by Spark.
 
-Each name is loaded when it is first used. Importing this raises MissingDependencyError where PySpark is not installed.
+The names here are public, and each is imported when it is first used. Importing this module raises
+MissingDependencyError if PySpark is not installed.
 """
 
 from __future__ import annotations

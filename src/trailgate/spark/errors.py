@@ -1,6 +1,9 @@
-"""Our own errors in Spark's workers: their line alone, since it names whose fault it is and where.
+"""Report errors in Spark's workers as one line, and convert batches to exactly Spark's schema.
 
-Batches as Spark expects them: exactly its schema, names and types.
+PySpark's worker sends the traceback of an exception to the driver. Our errors name the file, the
+place and the cause in their text, so ``brief_errors`` leaves the traceback out. ``as_expected``
+converts batches to the names and types that Spark expects, and reports the first value that does
+not fit.
 """
 
 from __future__ import annotations
@@ -21,16 +24,17 @@ from pyspark.sql.types import StructType
 from trailgate.columnar.digits import short_position
 from trailgate.errors import DecodeError, TrailgateError, Where
 
-# PySpark's worker omits the traceback where this variable is set when it reports an error, and ends after that.
+# If this variable is set when PySpark's worker reports an error, the traceback is left out. The worker
+# ends after that, so setting it affects no other task.
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
 HELP: Final = "give absolute paths, or the option base, or call trailgate.spark.register(spark), which sends yours"
-POSITIONS: Final = ("_position", "position")  # columns that state where a row is from
+POSITIONS: Final = ("_position", "position")  # columns with the position of a row in a trail
 C = TypeVar("C", bound=type)
 
 
 @contextmanager
 def brief_errors() -> Iterator[None]:
-    """Let Spark report errors of ours by their line, not after a traceback; TRAILGATE_DEBUG=1 keeps that."""
+    """Make Spark report our errors without a traceback. TRAILGATE_DEBUG=1 keeps it."""
     try:
         yield
     except TrailgateError as error:
@@ -41,7 +45,7 @@ def brief_errors() -> Iterator[None]:
 
 
 def with_brief_errors(source: C) -> C:
-    """Return a class of a data source whose methods report errors of ours by their line."""
+    """Decorate a data source's class so that its methods report our errors without a traceback."""
     for name, member in list(vars(source).items()):
         if callable(member) and (name == "__init__" or not name.startswith("_")):
             setattr(source, name, _brief(member))
@@ -51,6 +55,7 @@ def with_brief_errors(source: C) -> C:
 def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def calling(*given: Any, **named: Any) -> Any:
+        # a generator's errors are raised later, while it is iterated
         with brief_errors():
             result = method(*given, **named)
         return _briefly(result) if isinstance(result, Iterator) else result
@@ -67,7 +72,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def brief_rows(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
-    """Return a function of ``mapInArrow`` that reports errors of ours by their line."""
+    """Decorate a function for ``mapInArrow`` so that it reports our errors without a traceback."""
 
     @wraps(function)
     def run(batches: Batches) -> Batches:
@@ -77,7 +82,10 @@ def brief_rows(function: Callable[[Batches], Batches]) -> Callable[[Batches], Ba
 
 
 def _name_folder(error: TrailgateError) -> None:
-    """Add to an error what helps where relative paths are from a folder of Spark's own, which the user does not know."""
+    """Add a hint to an error about a relative path, if the worker's folder is one of Spark's own.
+
+    The user does not know that folder.
+    """
     folder = str(Path.cwd())
     if _in_worker() and folder != os.environ.get("PWD") and folder in str(error):
         here = f"{folder} is a folder of Spark's: {HELP}"
@@ -85,15 +93,16 @@ def _name_folder(error: TrailgateError) -> None:
 
 
 def _in_worker() -> bool:
-    """Return whether this process is one of PySpark's, which exists to run what it is sent."""
+    """Return whether this process is a worker of PySpark."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return main is not None and main.name.startswith("pyspark.")
 
 
 def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
-    """Return a schema of Spark as Arrow's.
+    """Convert a schema of Spark to Arrow.
 
-    PySpark 4.1 expects all timestamps in UTC. Later releases expect the session's zone where rows pass through a DataFrame.
+    PySpark 4.1 expects all timestamps in UTC. Later releases expect the session's time zone if rows
+    pass through a DataFrame.
     """
     if "timezone" in signature(to_arrow_schema).parameters:
         return to_arrow_schema(schema, timezone=zone)
@@ -103,7 +112,10 @@ def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
 def as_expected(
     batches: Iterable[pa.RecordBatch], schema: StructType, zone: str = "UTC"
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches, whose columns are those of a schema in its order, with its names and types."""
+    """Yield batches with the names and types of a schema.
+
+    Their columns are in its order already.
+    """
     exact = arrow_schema(schema, zone)
     for batch in batches:
         named = batch.rename_columns(exact.names)
@@ -114,7 +126,8 @@ def as_expected(
 
 
 def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
-    """Return the error of the first value that is not one of the type which a schema of the user asks for."""
+    """Build the error for the first value that cannot be converted to the schema's type."""
+    # Cast the values one by one to find the first that fails. This runs only to report an error.
     at, row = next(
         (at, row)
         for at, field in enumerate(schema)
@@ -124,7 +137,9 @@ def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
     field, column = schema.field(at), batch.column(at)
     place = next((batch[name] for name in POSITIONS if name in batch.schema.names), None)
     source = None if place is None else f"position {short_position(place[row].as_py())}"
-    problem = f"{field.name} is {column.type}, and {column[row].as_py()!r} is no {field.type}"
+    problem = (
+        f"{field.name} is {column.type}, and {column[row].as_py()!r} cannot be read as {field.type}"
+    )
     hint = f"Read it as {from_arrow_type(column.type).simpleString()}, and cast it in Spark"
     return DecodeError(problem, where=Where(source=source, field=field.name), hint=hint)
 

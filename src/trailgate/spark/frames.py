@@ -1,7 +1,8 @@
-"""Trails and messages as DataFrames by ``mapInArrow``.
+"""Read trails and messages as DataFrames by ``mapInArrow``.
 
-The rows are those of the formats. Spark plans one projection less for them than for a format's rows; docs/spark.md
-names which way is for what. Only the DataFrame API is used, so a session over Spark Connect will do.
+The rows are the same as those of the formats. Spark plans one projection less for them;
+docs/spark.md explains which way to choose. Only the DataFrame API is used, so it also works over
+Spark Connect.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     split_bytes: int | None = None,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the rows of a trail; the options are those of the format ``trail``."""
+    """Return the rows of a trail. The options are those of the format ``trail``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
 
@@ -65,7 +66,10 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the operations of message files; the options are those of the format ``message_capture``."""
+    """Return the operations of message files.
+
+    The options are those of the format ``message_capture``.
+    """
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
 
@@ -79,9 +83,10 @@ def frame_of(
     options: Mapping[str, Any],
     counts: Accumulator[Tally] | None = None,
 ) -> DataFrame:
-    """Return the rows of a format as a frame; ``counts`` gets what its policies decided on."""
+    """Return the rows of a format as a DataFrame. ``counts`` gets the policy counts."""
     checked_session(spark)
-    # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
+    # The reader is planned in this process, so relative paths start at its working folder, over
+    # Spark Connect too.
     source: Any = kind({"paths": addresses_of(path), **options})
     schema = source.schema()
     reader = source.reader(schema)

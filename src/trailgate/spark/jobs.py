@@ -1,6 +1,7 @@
-"""Jobs on Spark: tasks in Python workers read and write, the driver publishes.
+"""Run jobs on Spark: tasks in Python workers read and write, the driver publishes.
 
-Work is numbered, one task a number (``run_numbered``). Rows do not cross to the JVM. Only the DataFrame API is used, so a session over Spark Connect will do.
+A job is a numbered list of parts, one task each (``run_numbered``). Rows never pass through the
+JVM. Only the DataFrame API is used, so it also works over Spark Connect.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 @contextmanager
 def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
-    """Give a session, or one made for this master, which is stopped again if none was running."""
+    """Yield a session, or create one for a master. A created session is stopped at the end.
+
+    It is not stopped if another session was active before, because Spark then returns that one.
+    """
     if not isinstance(spark, str):
         yield checked_session(spark)
         return
@@ -46,9 +50,10 @@ def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
 def run_numbered(
     spark: SparkSession, parts: Sequence[Part], work: Callable[[int, Part], Report]
 ) -> list[Report]:
-    """Return what ``work`` gives for each part and its number, in their order; one task each.
+    """Run ``work`` on each part and its number, one task each, and return the results in order.
 
-    An error that is about the input is to be part of what it gives: a failed task would be tried again.
+    ``work`` must return errors about the input instead of raising them, because Spark would retry
+    the task.
     """
     if not parts:
         return []
@@ -58,16 +63,17 @@ def run_numbered(
         _exempt_modules()
         yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([report])], schema=REPORTS)
 
-    found = map_parts(spark, parts, rows, "number long, report binary").collect()
-    ordered = sorted(found, key=lambda row: int(row["number"]))
+    rows_of_reports = map_parts(spark, parts, rows, "number long, report binary").collect()
+    # collect() returns the rows in any order
+    ordered = sorted(rows_of_reports, key=lambda row: int(row["number"]))
     return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports
 
 
 def _exempt_modules() -> None:
-    """Exempt what a worker has loaded from garbage collection, once.
+    """Exclude all objects loaded so far from garbage collection, once.
 
-    Spark's workers collect garbage after each task, before they take the next one: through all objects of all modules that
-    takes as long as 10 MB of messages.
+    Spark's workers collect garbage after each task, before they take the next one. Going through
+    the objects of all modules takes as long as parsing 10 MB of messages.
     """
     if not gc.get_freeze_count():
         gc.freeze()
@@ -75,16 +81,16 @@ def _exempt_modules() -> None:
 
 @check_arguments
 def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureSummary]:
-    """Return what runs the jobs of ``trailgate.capture_files`` on a session, or on one made for this master."""
+    """Return a function that runs the jobs of ``trailgate.capture_files`` on a session or master."""
     return partial(run_capture, spark)
 
 
 def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
-    """Run a capture job on a session, or on one made for this master, and publish the trail.
+    """Run a capture job on a session or master, and publish the trail.
 
-    Raises the earliest error of the input, as the job in one process does.
+    Raises the earliest error of the input, like the job in one process.
     """
     with on_session(spark) as running:
-        own = job.anywhere()
-        work = partial(run_range, replace(own, ranges=()))
-        return publish(job, run_numbered(running, own.ranges, work))
+        portable = job.anywhere()
+        work = partial(run_range, replace(portable, ranges=()))
+        return publish(job, run_numbered(running, portable.ranges, work))

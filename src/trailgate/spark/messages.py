@@ -1,9 +1,11 @@
-"""The format ``message_capture``: messages as operations, parsed in the workers, and its stream: new files of a folder, each once.
+"""The format ``message_capture``: operations of messages, parsed in the workers, as a batch or a stream.
 
-``spark.read.format("message_capture").option("properties", FILE).load("messages/")``.
+``spark.read.format("message_capture").option("properties", FILE).load("messages/")``. A stream
+reads each new file of a folder once.
 
-A partition of a batch is a range of messages alone: all else is the reader's, which is sent once. A stream's reader is sent before its batches are known, so
-its partitions have what they are read by with them.
+A batch's partition is only a range of messages; the reader, which Spark sends once, has everything
+else. A stream's reader is sent before its batches are known, so its partitions contain all that
+they need.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ from trailgate.storage.reading.message_stream import (
     MessageStream,
 )
 
+LOG: Final = logging.getLogger(__name__)
+
 
 def _stop(text: str) -> str:
     if text != "stop":
@@ -61,7 +65,7 @@ def _stop(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """What messages are read by: each field but the paths is an option of the format."""
+    """How messages are read. Each field except the paths is an option of the format."""
 
     paths: tuple[str, ...]
     properties: Properties = None
@@ -71,21 +75,21 @@ class MessageOptions:
     columns: Annotated[tuple[str, ...] | None, NAMES, "only these columns, comma-separated"] = None
     message_per: MessagePer = "file"
     on_error: Annotated[str, Kind("stop", _stop), "stop: at the first bad message"] = "stop"
-    split_bytes: Annotated[int, COUNT, "how many bytes of messages a task reads"] = SPLIT_BYTES
+    split_bytes: Annotated[int, COUNT, "the bytes of messages that a task reads"] = SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
     base: str = "."
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
+        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
         paths, values = read_with_paths(OPTIONS, options, '.load("messages/")', folder)
         if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
         return cls(paths, **values)
 
     def capture(self) -> Capture:
-        """Return what parses the messages."""
+        """Load the capture that parses the messages."""
         return load_capture(
             self.properties,
             self.extract,
@@ -94,7 +98,7 @@ class MessageOptions:
         )
 
     def schema(self) -> pa.Schema:
-        """Return the operations' schema, or the table's."""
+        """Return the schema of the operations, or of the table."""
         return self.projection(self.capture()).schema
 
     def projection(self, capture: Capture) -> Projection:
@@ -104,12 +108,11 @@ class MessageOptions:
 
 
 OPTIONS: Final = Options("message_capture", (*field_options(MessageOptions), BASE))
-LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """What messages are read by, and where they are: what all tasks need."""
+    """Everything that tasks need: the options, the capture, and the files of messages."""
 
     options: MessageOptions
     capture: Capture
@@ -125,20 +128,20 @@ class MessageReading:
 def owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations that a range owns, and log its notes; raises at the first problem."""
+    """Yield the operations that a range owns, and log its warnings. Raises the first error."""
     reader = RangeReader(capture, source, own, stops=True)
     for batch in reader.batches():
         for error in batch.problems.values():
             raise error
         yield batch.operations
-    # What only all ranges together know is left out.
+    # Skip warnings that only all ranges together can justify.
     for note in sorted(capture.warnings(reader.notes) & (reader.notes | capture.options.notes)):
         LOG.warning(note)
 
 
 @with_brief_errors
 class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads ranges of messages in parallel."""
+    """Read ranges of messages in parallel."""
 
     def __init__(self, options: MessageOptions, schema: StructType) -> None:
         capture = options.capture()
@@ -147,8 +150,10 @@ class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's 
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files split, small ones packed together."""
+        """Return the partitions: large files are split, small ones packed together."""
         reading = self._reading
+        # If transactions are known by their ids, they may span messages, so one task reads
+        # everything.
         apart = not reading.capture.options.by_id
         ranges = plan_ranges(reading.source, reading.options.split_bytes, apart=apart)
         return [InputPartition(own) for own in ranges]
@@ -160,7 +165,7 @@ class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's 
 
 @with_brief_errors
 class MessageTail(FileTail):
-    """Takes new files in the order of their names."""
+    """Read new files in the order of their names."""
 
     _offsets = MessageOffset
     stream: MessageStream
@@ -175,24 +180,27 @@ class MessageTail(FileTail):
         return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where a new stream begins: before the first file."""
+        """Return the offset of a new stream: before the first file."""
         return BEGIN.json()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch; positions and generated ids count the files of the whole stream."""
+        """Return the partitions of a batch.
+
+        Positions and generated ids count the files of the complete stream.
+        """
         begin, options = MessageOffset.read(start), self._options
         if self._capture is None:
             self._capture = options.capture()
             check_stream(self._capture)
-        found = self.stream.files(begin, MessageOffset.read(end))
-        if not found:
+        files = self.stream.files(begin, MessageOffset.read(end))
+        if not files:
             return []
         capture = replace(self._capture, first_file=begin.count)
-        source = messages_of(found, options.message_per == "line", cutter=capture.cutter)
+        source = messages_of(files, options.message_per == "line", cutter=capture.cutter)
         capture = infer_tables(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
         parts = []
-        for own in ranges:  # with its own files alone: transactions do not span messages
+        for own in ranges:  # each needs only its own files: transactions do not span messages
             first = own.start.file
             moved = replace(capture, first_file=capture.first_file + first)
             reading = MessageReading(options, moved, source.window(own))
@@ -206,16 +214,16 @@ class MessageTail(FileTail):
 
 
 def check_stream(capture: Capture) -> None:
-    """Raise OptionError where transactions span messages: a batch ends where files end, inside a transaction maybe."""
+    """Raise OptionError if transactions span messages, because a batch could end inside a transaction."""
     if capture.spans_messages or capture.options.by_id:
         problem = "transactions that span messages cannot be taken from a stream of files"
-        hint = "Capture into a trail by trailgate capture, again and again, and stream the trail"
+        hint = "Run trailgate capture repeatedly, and stream the trail that it writes"
         raise OptionError(problem, hint=hint)
 
 
 @with_brief_errors
 class MessageCaptureSource(Source):
-    """Operations of messages, or with the option ``table`` that table's rows in their types."""
+    """Operations of messages, or with the option ``table`` one table's rows in their types."""
 
     format = "message_capture"
     does = "It is read, as a batch and as a stream; the formats trail and trailgate_apply write operations"
@@ -233,6 +241,6 @@ class MessageCaptureSource(Source):
         return MessageTail(self.read_options(schema), schema)
 
     def read_options(self, schema: StructType) -> MessageOptions:
-        """Return the options for the columns of a schema."""
+        """Return the options with the columns of a schema."""
         given: MessageOptions = super().read_options(schema)
         return replace(given, columns=tuple(schema.names))

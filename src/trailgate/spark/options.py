@@ -1,4 +1,4 @@
-"""Spark's options, which are strings; the paths among them; and those of tables that a catalog keeps."""
+"""Parse Spark's options, which are strings, with the paths in them, and the options that a catalog keeps."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from trailgate.storage.files.found_files import addresses_of
 from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
-MaxFiles = Annotated[int | None, COUNT, "a stream's batch: at most so many files"]
+MaxFiles = Annotated[int | None, COUNT, "the most files in a stream's batch"]
 MaxBytes = Annotated[
-    int | None, COUNT, "a stream's batch: at most so many bytes, of whole files or transactions"
+    int | None, COUNT, "the most bytes in a stream's batch, of complete files or transactions"
 ]
-BASE: Final = Option("base", PATH, "the folder that relative paths are from")
+BASE: Final = Option("base", PATH, "the folder that relative paths start from")
 OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files
-OF_CATALOG: Final = ("owner", "provider")  # are both given with a table of a catalog alone
-GIVEN: Final = "option."  # before the names of OPTIONS of CREATE TABLE, which are given twice
+OF_CATALOG: Final = ("owner", "provider")  # options that together only a catalog's table has
+GIVEN: Final = "option."  # Spark repeats the OPTIONS of CREATE TABLE with this prefix
 TABLE: Final = (
     "CREATE TABLE ... USING takes no list of columns (with one, Spark gives the format no options), "
     "and absolute paths, or the option base"
 )
-KEPT: Final = "trailgate.options"  # in the metadata of a column
+KEPT: Final = "trailgate.options"  # the key of the options in the metadata of a column
+OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting_position")
 
 
 def read_with_paths(
     options: Options, given: Mapping[str, Any], example: str, folder: str | None = None
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the paths, and the values of all options of a format; raises OptionError.
+    """Parse the paths and all options of a format. Raises OptionError.
 
-    Relative paths are made absolute here, once: tasks run in other working folders. They are from the option ``base``, else
-    from ``folder``, else from the working folder of the process that plans.
+    Relative paths are made absolute here, because tasks run in other working folders. They start at
+    the option ``base``, or at ``folder``, or at the working folder of the planning process.
     """
     named = _of_table(given)
     others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
@@ -58,13 +59,20 @@ def read_with_paths(
 
 
 def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Raise OptionError for a relative path of a table of a catalog: sessions that read it have other working folders."""
+    """Raise OptionError for a relative path of a catalog's table.
+
+    Sessions that read the table have other working folders.
+    """
     named: list[tuple[str, str | os.PathLike[str]]] = [("LOCATION", path) for path in paths]
     for row in options:
         if row.kind in OF_FILES and row is not BASE:
             value = values[row.name]
-            found = value if isinstance(value, tuple) else (value,)
-            named += [(row.spelling, path) for path in found if isinstance(path, str | os.PathLike)]
+            values_of_row = value if isinstance(value, tuple) else (value,)
+            named += [
+                (row.spelling, path)
+                for path in values_of_row
+                if isinstance(path, str | os.PathLike)
+            ]
     for name, path in named:
         if not is_absolute(path):
             raise OptionError(f"{name} of a table is the relative path {path}", hint=TABLE)
@@ -73,24 +81,28 @@ def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str,
 def refuse_misplaced(
     given: Mapping[str, Any], options: Options, names: Iterable[str], why: str
 ) -> None:
-    """Raise OptionError where one of these options is given which are about something else, as ``why`` states."""
-    found = options.match_names(
+    """Raise OptionError if one of these options is set, with the reason ``why``."""
+    stated = options.match_names(
         {name: value for name, value in given.items() if options.knows(name)}
     )
     for name in names:
-        if name in found:
+        if name in stated:
             raise OptionError(f"the option {options.row(name).spelling} {why}")
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:
-    """Return the only path; raises OptionError where there are several."""
+    """Return the only path. Raises OptionError if there are several."""
     if len(paths) > 1:
         raise OptionError(f"{what} takes one path, not {len(paths)}")
     return paths[0]
 
 
 def kept_in(schema: StructType, given: Mapping[str, Any]) -> StructType:
-    """Return a schema that keeps the options of CREATE TABLE: a catalog gives a Python data source its schema back alone."""
+    """Store the options of CREATE TABLE in the metadata of a schema.
+
+    When a catalog's table is read, a Python data source gets only its schema back, not all of its
+    options.
+    """
     named = _of_table(given)
     if named is given or not schema.fields:
         return schema
@@ -101,7 +113,7 @@ def kept_in(schema: StructType, given: Mapping[str, Any]) -> StructType:
 
 
 def with_kept(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
-    """Return options with those that a catalog keeps in the schema of its table."""
+    """Return options together with those that a catalog's table keeps in its schema."""
     for field in schema.fields:
         if KEPT in (field.metadata or {}):
             return {**json.loads(field.metadata[KEPT]), **given}
@@ -109,7 +121,10 @@ def with_kept(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
 
 
 def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of CREATE TABLE without what the catalog adds and without TBLPROPERTIES; others as they are."""
+    """Return the options of CREATE TABLE without the catalog's own and without TBLPROPERTIES.
+
+    Options that do not come from a catalog are returned unchanged.
+    """
     if not all(name in given for name in OF_CATALOG):
         return given
     named = {
@@ -119,38 +134,39 @@ def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**named, **({"path": path} if path else {})}
 
 
-OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting_position")
-
-
 def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
-    """Raise OptionError where an option of streams is given with a batch; a table of a catalog, which may be streamed too, keeps its own."""
-    own = [name for name in OF_STREAMS if options.knows(name)]
-    refuse_misplaced(given, options, own, "is about streams, and this is a batch")
+    """Raise OptionError if an option for streams is set in a batch.
+
+    A catalog's table may keep such options, because it may be streamed too.
+    """
+    names = [name for name in OF_STREAMS if options.knows(name)]
+    refuse_misplaced(given, options, names, "applies only to streams, and this is a batch")
 
 
 def _list(paths: Any) -> Any:
-    """Return the paths of ``load([...])``, which Spark gives as JSON."""
+    """Return the paths of ``load([...])``, which Spark passes as JSON."""
     if not isinstance(paths, str):
         return paths
     try:
-        found = json.loads(paths)
+        parsed = json.loads(paths)
     except ValueError:
-        found = None
-    if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
+        parsed = None
+    if not isinstance(parsed, list) or not all(isinstance(path, str) for path in parsed):
         raise OptionError(f"paths must be a list of paths as JSON, not {paths!r}")
-    return found
+    return parsed
 
 
 def checked_frame(frame: Any) -> Any:
-    """Return a DataFrame, of Spark Connect too; raises OptionError for anything else."""
+    """Return a DataFrame, also one of Spark Connect. Raises OptionError for anything else."""
     if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
         raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
     return frame
 
 
 def checked_session(spark: Any) -> Any:
-    """Return a session, of Spark Connect too; raises OptionError for anything else."""
-    # The class of Spark Connect's sessions is another one, whose packages may not be installed.
+    """Return a session, also one of Spark Connect. Raises OptionError for anything else."""
+    # Spark Connect has its own class of sessions, and its packages may be missing, so check by
+    # attributes.
     if isinstance(spark, type) or not (
         hasattr(spark, "createDataFrame") and hasattr(spark, "conf")
     ):

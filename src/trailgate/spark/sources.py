@@ -1,10 +1,12 @@
-"""The frame of the data sources: what is the same whatever a format reads.
+"""The common part of our data sources.
 
-A format (``Source``) is its name and the class of its options. Its readers give partitions whose values are their own, and in a task the rows of such a value
-(``Rows``). A stream over files (``FileTail``) has offsets of a class of its own; its batches end where Spark or the options want that. ``map_parts`` is
-for rows that come by ``mapInArrow``, without a format.
+A format (``Source``) has a name and a class for its options. Its reader plans partitions, and in a
+task reads the rows of a partition (``Rows``). A stream over files (``FileTail``) has its own class
+of offsets, and its batches end where Spark or the options require. ``map_parts`` produces rows by
+``mapInArrow``, without a format.
 
-Only this module knows what PySpark 4.1 lacks: ``HAS_LIMITS`` states whether Spark can limit the batches of a stream (from 4.2 on).
+Only this module depends on the version of PySpark: ``HAS_LIMITS`` states whether Spark can limit
+the batches of a stream (from 4.2 on).
 """
 
 from __future__ import annotations
@@ -47,7 +49,11 @@ Part = TypeVar("Part")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return a schema of Arrow as Spark's, in which times without a zone have none, with the metadata of its fields: Spark shows a ``comment`` where it describes a table."""
+    """Convert a schema of Arrow to Spark, with the metadata of its fields.
+
+    Times without a zone stay without one. Spark shows a ``comment`` in the metadata when it
+    describes a table.
+    """
     return _with_metadata(from_arrow_schema(schema, prefer_timestamp_ntz=True), schema)
 
 
@@ -55,12 +61,12 @@ def _with_metadata(struct: StructType, fields: Iterable[pa.Field]) -> StructType
     return StructType(
         [
             StructField(
-                own.name,
-                _type_with_metadata(own.dataType, field.type),
-                own.nullable,
+                spark_field.name,
+                _type_with_metadata(spark_field.dataType, field.type),
+                spark_field.nullable,
                 {name.decode(): value.decode() for name, value in (field.metadata or {}).items()},
             )
-            for own, field in zip(struct.fields, fields, strict=True)
+            for spark_field, field in zip(struct.fields, fields, strict=True)
         ]
     )
 
@@ -77,7 +83,8 @@ def _type_with_metadata(own: Any, kind: pa.DataType) -> Any:
 class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
     """A stream that raises an error at its first call.
 
-    PySpark hides an error of ``streamReader``: its runner then stops a reader that it does not have, and reports only that.
+    PySpark hides an error raised by ``streamReader``: its runner then stops a reader that does not
+    exist, and reports only that failure.
     """
 
     def __init__(self, error: TrailgateError) -> None:
@@ -113,14 +120,14 @@ class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
 
 
 class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """What all formats have: a name, and a line of ours for what one of them cannot do.
+    """The base of all formats: a name, and our own error for everything that a format cannot do.
 
-    A format that streams has ``_stream``.
+    A format that can be streamed overrides ``_stream``.
     """
 
     format: ClassVar[str]
-    does: ClassVar[str]  # what can be done with it, in the words of an error
-    folder: str | None = None  # that relative paths are from: register() sends the user's
+    does: ClassVar[str]  # the hint of errors: what can be done with the format
+    folder: str | None = None  # where relative paths start: register() sends the user's folder
 
     @classmethod
     def name(cls) -> str:
@@ -128,16 +135,16 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
         return cls.format
 
     def schema(self) -> StructType:
-        """Return the schema of what the options ask for."""
-        self._cannot("is not read")
+        """Return the schema of the rows."""
+        self._cannot("cannot be read")
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader."""
         del schema
-        self._cannot("is not read as a batch")
+        self._cannot("cannot be read as a batch")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader, which raises what is wrong."""
+        """Return the stream reader, or one that raises the error."""
         try:
             return self._stream(schema)
         except TrailgateError as error:
@@ -145,19 +152,19 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:
         del schema
-        self._cannot("is not read as a stream")
+        self._cannot("cannot be read as a stream")
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
         del schema, overwrite
-        self._cannot("is not written as a batch")
+        self._cannot("cannot be written as a batch")
 
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
         """Return the stream writer."""
         del schema, overwrite
-        self._cannot("is not written as a stream")
+        self._cannot("cannot be written as a stream")
 
     def _cannot(self, what: str) -> NoReturn:
         with brief_errors():
@@ -166,23 +173,29 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
 
 @with_brief_errors
 class Source(Format):
-    """A format that is read: ``_reads`` is the class of its options, which ``of`` makes of Spark's strings, and ``schema`` gives the columns of."""
+    """A format that can be read.
+
+    ``_reads`` is its class of options, with the methods ``of`` and ``schema``.
+    """
 
     _reads: ClassVar[Any]
 
     def schema(self) -> StructType:
-        """Return the schema of what the options ask for."""
+        """Return the schema of the rows."""
         schema = spark_schema(self._reads.of(self.options, self.folder).schema())
         return kept_in(schema, self.options)
 
     def read_options(self, schema: StructType) -> Any:
-        """Return the options, those included that a catalog keeps in the schema of its table."""
+        """Return the options, including those that a catalog's table keeps in its schema."""
         return self._reads.of(with_kept(self.options, schema), self.folder)
 
 
 @with_brief_errors
 class Rows:
-    """What reads partitions in tasks. No reader has ``pushFilters``: with it Spark 4.3 gives wrong rows (decision 0060)."""
+    """A reader of partitions in tasks.
+
+    No reader has ``pushFilters``, because Spark 4.3 returns wrong rows with it (decision 0060).
+    """
 
     _schema: StructType
 
@@ -192,16 +205,17 @@ class Rows:
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's rows in exactly the schema that Spark expects."""
-        # Spark asks once with no value where there are no partitions.
+        # If there are no partitions, Spark calls this once without a value.
         if partition is not None and partition.value is not None:
             yield from as_expected(self.rows(partition.value), self._schema)
 
 
 @with_brief_errors
 class FileTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream over files that come and grow; ``_offsets`` is the class of its offsets.
+    """A stream over files that are added and grow. ``_offsets`` is the class of its offsets.
 
-    Nothing is done in ``commit`` and ``stop``, which Spark does not always call, and nothing is remembered that must outlive the process.
+    ``commit`` and ``stop`` do nothing, because Spark does not always call them. No state has to
+    survive the process.
     """
 
     _offsets: ClassVar[Any]
@@ -211,7 +225,7 @@ class FileTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         self.stream, self.limit = stream, limit
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the limit of a batch that the options set."""
+        """Return the limit of a batch from the options."""
         if self.limit.bytes is not None:
             return limits.ReadMaxBytes(self.limit.bytes)
         if self.limit.files is not None:
@@ -219,13 +233,13 @@ class FileTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802  Spark's name
-        """Return where the next batch ends."""
-        # Spark has no limit of two kinds: both options hold, unless it asks for everything.
+        """Return the end of the next batch."""
+        # Spark's limit is by files or by bytes. Apply both options, unless Spark asks for everything.
         bound = NO_LIMIT if isinstance(limit, limits.ReadAllAvailable) else self.limit
         return dict(self.stream.latest(self._offsets.read(start), bound).json())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Let the stream end with what is there now."""
+        """Let the stream end at the present end of the files."""
         self.stream.stop_at_present_end()
 
 
@@ -235,7 +249,10 @@ def map_parts(
     rows: Callable[[int, Part], Iterable[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return the rows that tasks make of parts and their numbers, one task a part; each unpickles its own part only."""
+    """Return the rows that tasks produce from numbered parts, one task for each part.
+
+    A task unpickles only its own part.
+    """
     packed = [pickle.dumps(part) for part in parts]
 
     @brief_rows
@@ -244,5 +261,6 @@ def map_parts(
             for number in batch.column(0).to_pylist():
                 yield from rows(number, pickle.loads(packed[number]))  # noqa: S301  our own parts
 
+    # one partition, and so one task, for each number
     numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
     return numbers.mapInArrow(run, schema)

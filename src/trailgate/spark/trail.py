@@ -1,7 +1,9 @@
 """The format ``trail``: ``spark.read.format("trail").load("dirdat/ot")``, and its stream.
 
-A partition is a split of a trail with the files that its task needs. A batch has the definitions in its reader, which tasks are sent once; a stream's
-partitions have them themselves, since its batches are not known when the reader is sent. The offsets of a stream are all that it remembers.
+A partition is a split of a trail, together with the files that its task needs. In a batch, the
+reader has the definitions, and is sent to the tasks once. A stream's reader is sent before its
+batches are known, so its partitions have the definitions. A stream remembers nothing but its
+offsets.
 """
 
 from __future__ import annotations
@@ -56,14 +58,18 @@ from trailgate.storage.reading.trails import (
     wanted_table,
 )
 
+REST_LOOK: Final = 10.0  # seconds between checks of the bytes at the end that no batch can have
+REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are logged
+AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
+
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
-    """What a trail is read by on Spark: each field but the first two is an option of the format."""
+    """How a trail is read on Spark. Each field but the first two is an option of the format."""
 
     paths: tuple[str, ...]
     reading: ReadOptions
-    split_bytes: Annotated[int, COUNT, "how many bytes of a trail a task reads"] = SPLIT_BYTES
+    split_bytes: Annotated[int, COUNT, "the bytes of a trail that a task reads"] = SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
     starting_position: Annotated[
@@ -72,14 +78,14 @@ class TrailOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
+        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
         paths, values = read_with_paths(READING, options, '.load("dirdat/ot")', folder)
         del values["base"]  # all paths are absolute
-        own = {row.name: values.pop(row.name) for row in field_options(cls)}
-        return cls(paths, ReadOptions(**values), **own)
+        spark_values = {row.name: values.pop(row.name) for row in field_options(cls)}
+        return cls(paths, ReadOptions(**values), **spark_values)
 
     def with_columns(self, schema: StructType) -> Self:
-        """Return the options for the columns of a schema: what the user's does not have is not decoded."""
+        """Return the options for the columns of a schema; other columns are not decoded."""
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trails(self) -> tuple[TrailFiles, ...]:
@@ -87,21 +93,23 @@ class TrailOptions:
         return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of what is read; the general shape needs no trail."""
+        """Return the schema of the rows.
+
+        Operations of all tables have the same schema, so no trail is read.
+        """
+        # Only the rows of one table need the trail, for the table's definition.
         first = self.paths[0] if self.reading.table is None else self.trails()[0]
         return schema_of(first, self.reading)
 
 
 READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE))
-REST_LOOK: Final = 10.0  # seconds between looks at what no batch has of the trail's end
-REST_WAITS: Final = 30.0  # seconds after which bytes that do not change are named
-AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 
 
 class TrailPart(NamedTuple):
-    """A split that one task reads, the files of the trail that it needs, and the table asked for.
+    """A split that one task reads, the files that it needs, and the requested table.
 
-    ``number`` is the trail's among those that a reader has the definitions of; a stream's parts have them themselves.
+    ``number`` is the index of the trail among those whose definitions the reader has. It is None in
+    a stream, whose parts have the definitions themselves.
     """
 
     trail: TrailFiles
@@ -116,20 +124,22 @@ def partitions_of(
     options: ReadOptions,
     number: int | None = None,
 ) -> list[InputPartition]:
-    """Return one partition a split; with the trail's ``number`` without definitions."""
+    """Return one partition per split. With a ``number`` they have no definitions."""
     last = trail.end.number
     table = wanted_table(trail, options)
     if number is not None:
         trail = trail.undefined()
-    found = []
+    partitions = []
     for split in splits:
+        # A split ends at a byte, but its last transaction may end in a later file, so the task gets
+        # some files more.
         window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
-        found.append(InputPartition(TrailPart(window, split, table, number)))
-    return found
+        partitions.append(InputPartition(TrailPart(window, split, table, number)))
+    return partitions
 
 
 def check_single_trail(paths: tuple[str, ...]) -> None:
-    """Raise OptionError for the paths of a stream where they are a pattern: the trail that a stream waits for has one name."""
+    """Raise OptionError if the path of a stream is a pattern, because a stream follows one trail."""
     path = one_path(paths, "a stream of the format trail")
     if is_pattern(path) and find_begun_trail(path) is None:
         raise OptionError(
@@ -140,10 +150,10 @@ def check_single_trail(paths: tuple[str, ...]) -> None:
 
 @with_brief_errors
 class TrailTail(FileTail):
-    """Tails a trail over its files; returns whole transactions only.
+    """A stream that follows a trail over its files, and returns only complete transactions.
 
-    PySpark 4.1 asks for the latest offset without saying where the query is. That shows when its first batch is planned, so this one batch
-    is not bounded.
+    PySpark 4.1 asks for the latest offset without stating the query's present offset. That becomes
+    known when the first batch is planned, so only this batch is not limited.
     """
 
     _offsets = StreamOffset
@@ -153,8 +163,9 @@ class TrailTail(FileTail):
         limit = BatchLimit(options.max_files_per_trigger, options.max_bytes_per_trigger)
         super().__init__(TrailStream(self._find), limit)
         self.options, self._schema = options, schema
+        # The end of the last planned batch.
         self._planned: Offset | None = None
-        self._checked = False  # the CSNs of the options, by those of the trail
+        self._checked = False  # whether the CSNs in the options were compared with the trail's
         self._patience, self._notices = Patience(REST_WAITS), Notices()
         self._next_look = 0.0
 
@@ -163,7 +174,7 @@ class TrailTail(FileTail):
         return find_begun_trail(path, self.options.reading.definitions)
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where a new stream begins; missing first files are logged."""
+        """Return the offset of a new stream, and log missing first files."""
         trail = self._find()
         if trail is not None and self.options.starting_position == EARLIEST:
             self._note(first_file_notices(trail))
@@ -176,19 +187,24 @@ class TrailTail(FileTail):
             self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name
-        """Return where the next batch ends."""
+        """Return the end of the next batch."""
         if start is not None:
-            found = super().latestOffset(start, limit)
+            end = super().latestOffset(start, limit)
         else:
+            # PySpark 4.1 passes no arguments: continue after the last planned batch
             start = self._planned or NOWHERE.json()
             bound = NO_LIMIT if self._planned is None else self.limit
-            found = self.stream.latest(StreamOffset.read(start), bound).json()
-        if found == start:
-            self._note_rest(StreamOffset.read(found))
-        return found
+            end = self.stream.latest(StreamOffset.read(start), bound).json()
+        if end == start:
+            self._note_rest(StreamOffset.read(end))
+        return end
 
     def _note_rest(self, reached: StreamOffset) -> None:
-        """Log the bytes at the trail's end that no batch has: at once if the stream ends here, else if they do not change for some time."""
+        """Log the bytes at the trail's end that no batch can have.
+
+        If the stream ends here, they are logged at once, else only if they do not change for some
+        time.
+        """
         if not self.stream.ends and time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + REST_LOOK
@@ -200,15 +216,15 @@ class TrailTail(FileTail):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the partitions of a batch."""
         self._planned = end
-        found = self.stream.splits(
+        planned = self.stream.splits(
             StreamOffset.read(start), StreamOffset.read(end), self.options.split_bytes
         )
-        if found is None:
+        if planned is None:
             return []
         if not self._checked:
-            check_csns(found[0], self.options.reading)
+            check_csns(planned[0], self.options.reading)
             self._checked = True
-        return partitions_of(*found, self.options.reading)
+        return partitions_of(*planned, self.options.reading)
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
@@ -217,7 +233,7 @@ class TrailTail(FileTail):
 
 @with_brief_errors
 class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads a trail's splits in parallel."""
+    """Read a trail's splits in parallel."""
 
     def __init__(
         self, options: TrailOptions, schema: StructType, trails: tuple[TrailFiles, ...]
@@ -226,32 +242,33 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
         self._definitions = tuple(trail.definitions for trail in trails)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what tasks need: each is sent its own files with its partition, and the definitions with the reader."""
+        """Return the state for tasks, without the list of files: each partition has its own files."""
         return {**self.__dict__, "_trails": ()}
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files split, small ones put together."""
+        """Return the partitions: large files are split, small ones packed together."""
         options, notices = self._options, Notices()
-        found = []
+        planned = []
         for number, trail in enumerate(self._trails):
             for notice in choice_notices(trail, options.reading):
                 notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             splits = plan_reading(trail, options.reading, options.split_bytes)
             if splits and splits[-1].end == trail.end:
-                for notice in notices_of_end(trail):  # tasks log to their own machines
+                for notice in notices_of_end(trail):  # log here: tasks log on their machines
                     notices.once(mask_logins(f"{trail.prefix}: {notice}"))
-            found += partitions_of(trail, splits, options.reading, number)
-        return found
+            planned += partitions_of(trail, splits, options.reading, number)
+        return planned
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
+        # The partitions were sent without definitions; put them back.
         trail = replace(part.trail, definitions=self._definitions[part.number or 0])
         return read_split(trail, part.split, self._options.reading, part.table)
 
 
 @with_brief_errors
 class TrailSource(Source):
-    """Operations of a trail, one table's rows in their types, or records: by the options."""
+    """Operations of a trail, one table's rows in their types, or records, depending on the options."""
 
     format = "trail"
     does = "It is read and written, as a batch and as a stream"
@@ -268,7 +285,7 @@ class TrailSource(Source):
         if options.reading.open_transactions:
             problem = "a stream returns complete transactions only"
             raise OptionError(
-                problem, hint="openTransactions is about reading a trail as it is now"
+                problem, hint="openTransactions applies only to reading a trail as a batch"
             )
         check_single_trail(options.paths)
         return TrailTail(options.with_columns(schema), schema)

@@ -1,8 +1,12 @@
-"""Writing the format ``trail``: ``df.write.format("trail").mode("append").save("dirdat/ot")``, and its stream sink.
+"""Write the format ``trail``, as a batch and as a stream.
 
-Tasks write trail files into a staging folder; the commit numbers and lists them, the manifest last. Until then nothing happened. A batch of a stream
-is committed once, known by its query and its number (``storage/live/batch_commit.py``). Nothing set in ``write`` reaches
-``commit`` but what tasks return, and both run in other processes than the constructor.
+``df.write.format("trail").mode("append").save("dirdat/ot")``.
+
+Tasks write trail files into a staging folder. The commit numbers and lists them, and writes the
+manifest last; until then the trail is unchanged. A batch of a stream is committed only once: the
+manifest has the number of each query's last batch (``storage/live/batch_commit.py``). ``write`` and
+``commit`` run in other processes than the constructor, so only what tasks return reaches
+``commit``.
 """
 
 from __future__ import annotations
@@ -51,7 +55,7 @@ from trailgate.trail.writing.trail_format import TrailFormat
 WRITING: Final = Options(
     "trail",
     (
-        Option("definitions", PATH, "the definitions file, where the trail has none or not all"),
+        Option("definitions", PATH, "the definitions file, if the trail has none or not all"),
         row_of("max_bytes", MaxBytes, MAX_BYTES),
         row_of("seq_digits", SeqDigits),
         row_of("format_release", FormatRelease),
@@ -60,43 +64,55 @@ WRITING: Final = Options(
         BASE,
     ),
 )
+STREAMING: Final = Options(
+    "trail",
+    (
+        *WRITING,
+        Option("max_age_seconds", COUNT, "the age at which a stream starts a new file"),
+    ),
+)
+
+# Options that Spark passes to every sink.
+OF_SPARK: Final = ("checkpointlocation", "queryname")
+QUERY: Final = "sql.streaming.queryId"  # local properties of Spark's tasks
+BATCH: Final = "streaming.sql.batchId"
 
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """What a task has staged."""
+    """The files that a task has staged."""
 
     part: StagedPart
 
 
 @with_brief_errors
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Appends operations to a trail, partitions and rows in their order."""
+    """Append operations to a trail, with partitions and rows in order."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Stage a partition's operations; a second attempt has files of its own."""
+        """Stage a partition's operations. A second attempt writes files of its own."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
         return Written(write_part(self._target, stem, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish what the tasks have staged."""
+        """Publish the files that the tasks have staged."""
         parts = [message.part for message in messages if isinstance(message, Written)]
         publish_parts(self._target, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the staging folder."""
-        del messages  # those of failed tasks are missing: the folder has all
+        del messages  # failed tasks sent none, so discard the complete staging folder
         self._target.discard()
 
 
 def trail_writer(
     options: Any, schema: StructType, folder: str | None = None, *, overwrite: bool
 ) -> TrailWriter:
-    """Return the writer for Spark's options; raises OptionError."""
+    """Return the writer for Spark's options. Raises OptionError."""
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
@@ -107,7 +123,10 @@ def trail_writer(
 def _read(
     known: Options, given: Any, schema: StructType, example: str, folder: str | None
 ) -> tuple[str, TableOptions, Mapping[str, Any]]:
-    """Return the path, how operations are written, and all values of the options; raises OptionError."""
+    """Parse the options: the path, how operations are written, and all values.
+
+    Raises OptionError.
+    """
     paths, values = read_with_paths(known, given, example, folder)
     check_columns(schema.names)
     form = TrailFormat.named(
@@ -117,24 +136,9 @@ def _read(
     return one_path(paths, "writing a trail"), written, values
 
 
-STREAMING: Final = Options(
-    "trail",
-    (
-        *WRITING,
-        Option("max_age_seconds", COUNT, "a stream begins another file when the last is so old"),
-    ),
-)
-OF_SPARK: Final = (
-    "checkpointlocation",
-    "queryname",
-)  # options of every stream, which a sink is given too
-QUERY: Final = "sql.streaming.queryId"  # local properties of Spark's tasks
-BATCH: Final = "streaming.sql.batchId"
-
-
 @dataclass
 class WrittenBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """What a task has staged, and for which query."""
+    """The files that a task has staged, and for which query."""
 
     query: str
     part: BatchPart
@@ -142,30 +146,31 @@ class WrittenBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's type
 
 @with_brief_errors
 class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Adds batches of operations to a trail, partitions and rows in their order."""
+    """Append the batches of a stream to a trail, with partitions and rows in order."""
 
     def __init__(self, target: Target, max_age: int | None) -> None:
         self._target, self._max_age = target, max_age
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenBatch:
-        """Stage a partition's operations; a second attempt has files of its own."""
+        """Stage a partition's operations. A second attempt writes files of its own."""
         task = TaskContext.get()
         query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
         if query is None or number is None:
             raise StorageError("Spark does not state which query and batch this is")
         target = _stage(self._target, query, int(number))
         target.location.backend.make(target.staging)
+        # the header's creation time is that of this batch, not of the query's start
         header = target.header
         now = replace(header.trail, creation_time=time_ns() // 1000)
         target = replace(target, header=replace(header, trail=now))
-        # Attempts are numbered from 0 again where the query is started again.
+        # A restarted query numbers its attempts from 0 again, so the name also needs a random part.
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}-{uuid4().hex[:8]}"
         chain = Chain()
         part = write_part(target, stem, iterator, chain)
         return WrittenBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Add the batch to the trail, once."""
+        """Append the batch to the trail, unless it was appended before."""
         written = [message for message in messages if isinstance(message, WrittenBatch)]
         if not written:
             return
@@ -176,7 +181,10 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target.location.backend.forget(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Remove what the tasks have staged; what is published stays, and is known by the manifest."""
+        """Remove the files that the tasks have staged.
+
+        A published batch stays, and the manifest lists it.
+        """
         for message in messages:
             if isinstance(message, WrittenBatch):
                 names = [segment.name for segment in message.part.segments]
@@ -194,9 +202,9 @@ def _stage(target: Target, query: str, number: int) -> Target:
 def trail_stream_writer(
     options: Any, schema: StructType, folder: str | None = None
 ) -> TrailStreamWriter:
-    """Return the stream writer for Spark's options; raises OptionError."""
-    own = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
-    path, written, values = _read(STREAMING, own, schema, '.start("dirdat/ot")', folder)
+    """Return the stream writer for Spark's options. Raises OptionError."""
+    named = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
+    path, written, values = _read(STREAMING, named, schema, '.start("dirdat/ot")', folder)
     target = planned_target(path, written)
     target.location.backend.check()
     return TrailStreamWriter(target, values["max_age_seconds"])

@@ -1,4 +1,4 @@
-"""``trailgate sql``: a SELECT statement over trails."""
+"""``trailgate sql``: run SELECT statements over trails, once or at a prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trailgate.terminal.options import (
     takes,
 )
 
-ROWS: Final = 100  # of a table
+ROWS: Final = 100  # rows of a table by default
 HISTORY: Final = "~/.trailgate_sql_history"
 BANNER: Final = "SELECT statements over trails, each ended by ;  Leave with \\q or Ctrl-D."
 ENDS: Final = frozenset({"\\q", "exit", "quit"})
@@ -111,11 +111,13 @@ class _Output:
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
-    """Split text into the statements that end with a semicolon, and what follows the last of them.
+    """Split a text into the statements that end with a semicolon, and the rest after the last of them.
 
-    ``"SELECT 1; SELECT ';"`` has the statement ``SELECT 1`` and the rest ``SELECT ';``, since the second semicolon is in an open string.
+    ``"SELECT 1; SELECT ';"`` gives the statement ``SELECT 1`` and the rest ``SELECT ';``, because
+    the second semicolon is inside an open string.
     """
     statements, pending = [], ""
+    # Comments are dropped, because a semicolon in a comment does not end a statement.
     for token in TOKENS.findall(text):
         if token == ";":  # noqa: S105  no password
             statements.append(pending)
@@ -126,7 +128,7 @@ def split_statements(text: str) -> tuple[list[str], str]:
 
 
 def _converse(output: _Output) -> None:
-    """Answer the statements typed at a terminal. An error ends the statement, not the conversation."""
+    """Answer the statements typed at a terminal. An error ends only the statement."""
     from trailgate.terminal.typed_lines import typed_lines
 
     print(BANNER)

@@ -1,8 +1,15 @@
-"""SQL over trails, by DuckDB: what is named after FROM is a trail, or one of its tables."""
+"""Query trails with SQL. DuckDB runs the query.
+
+A quoted name after FROM is a trail (``'dirdat/ot'``), one table of it (``'dirdat/ot:HR.JOBS'``), or
+a table that changes were applied to (``'delta:lake/hr/jobs'``). DuckDB parses the statement first;
+the names in its syntax tree are registered as relations that produce Arrow batches, and all other
+names are left to DuckDB. Extensions are disabled, so that no query uses the network.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Event, Lock, Thread
@@ -12,16 +19,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trailgate.apply.targets.target import is_target, table_rows
-from trailgate.errors import OptionError, StorageError, TrailgateError
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import find_table
 from trailgate.storage.reading.trails import read_trail
 
-ROWS: Final = 16_384  # of a batch of the answer
-# DuckDB loads extensions when a statement needs one, for example sqlite_scanner for sqlite_scan(). It would download them, and
-# those that are installed already (httpfs) can use the network too.
+ROWS: Final = 16_384  # rows in a batch of the result
+# DuckDB loads extensions when a statement needs one, for example sqlite_scanner for sqlite_scan(). It
+# would download them, and an installed one such as httpfs can use the network too.
 CLOSED_NETWORK: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -34,19 +41,23 @@ OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table o
 
 @check_arguments
 def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchReader:
-    """Return a reader of what a SELECT statement gives.
+    """Run a SELECT statement, and return a reader of its result.
 
-    ``FROM 'dirdat/ot'`` are the operations of a trail, ``FROM 'dirdat/ot:HR.JOBS'`` those of a table in the types of its columns; a prefix may be
-    an address of a store. All else is DuckDB's: files of Parquet, CSV and JSON, its functions. A trail is read anew wherever the statement names
-    it. ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that changes were applied to. ``definitions`` are those of all trails, as ``read_trail`` takes them.
+    ``FROM 'dirdat/ot'`` selects from the operations of a trail, and ``FROM 'dirdat/ot:HR.JOBS'``
+    from those of a table, with columns in their types. A prefix may be an address in a store.
+    ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that changes
+    were applied to. Everything else is DuckDB's: its functions, and Parquet, CSV and JSON files. A
+    trail is read each time that the statement names it. ``definitions`` apply to all trails, as in
+    ``read_trail``.
 
-    Raises OptionError for a statement that is not a SELECT, or that DuckDB refuses, and TrailgateError for a trail that cannot be read.
+    Raises OptionError if the statement is not a SELECT or DuckDB refuses it, and TrailgateError if
+    a trail cannot be read.
     """
-    return answer(sql, partial(_found, definitions=definitions))
+    return answer(sql, partial(_rows_named, definitions=definitions))
 
 
 class Cancellation:
-    """Ends a query from another thread."""
+    """Cancels a query from another thread."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -54,29 +65,32 @@ class Cancellation:
         self._asked, self._ended = Event(), Event()
 
     def cancel(self, reason: str) -> None:
-        """End the query, or refuse to begin it. It raises OptionError with the reason; the first reason counts."""
+        """Cancel the query, or prevent its start.
+
+        It raises OptionError with the first reason given.
+        """
         with self._lock:
             self.reason = self.reason or reason
         self._asked.set()
 
     def check(self) -> None:
-        """Raise OptionError if the query was canceled."""
+        """Raise OptionError if the query was cancelled."""
         if self._asked.is_set():
             raise OptionError(self.reason)
 
     def watch(self, connection: Any) -> None:
-        """Interrupt what a connection runs once the query is canceled."""
+        """Interrupt a connection's statement when the query is cancelled."""
         Thread(target=self._interrupt, args=(connection,), daemon=True).start()
 
     def end(self) -> None:
-        """Stop watching. The connection can be closed after that."""
+        """Stop watching. After that the connection can be closed."""
         with self._lock:
             self._ended.set()
         self._asked.set()
 
     def _interrupt(self, connection: Any) -> None:
         self._asked.wait()
-        # Again and again: DuckDB forgets an interrupt that comes between two steps of a query.
+        # Interrupt repeatedly, because DuckDB forgets an interrupt between two steps of a query.
         while not self._ended.is_set():
             with self._lock:
                 if not self._ended.is_set():
@@ -91,9 +105,11 @@ def answer(
     closed: bool = False,
     cancellation: Cancellation | None = None,
 ) -> pa.RecordBatchReader:
-    """Return a reader of what a SELECT statement gives; ``find`` returns the rows of a name, or None where DuckDB knows it.
+    """Run a SELECT statement, and return a reader of its result.
 
-    With ``closed`` there is nothing else: no file is read. Raises as ``query`` does, and OptionError if the query is canceled.
+    ``find`` returns the rows for a name, or None for names that DuckDB knows. With ``closed``
+    DuckDB may not read any file. Raises the errors of ``query``, and OptionError if the query is
+    cancelled.
     """
     import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
 
@@ -105,15 +121,16 @@ def answer(
         cancellation = Cancellation()
     try:
         cancellation.check()
+        # DuckDB's syntax tree gives the names, so names in strings and comments do not count.
         for name in dict.fromkeys(_relations(_tree(connection, sql))):
             try:
-                found = find(name)
-            except StorageError as error:  # DuckDB may know a file of that name
+                rows = find(name)
+            except StorageError as error:  # the name may be a file that DuckDB can read
                 missing[name] = error
                 continue
-            if found is not None:
-                named.append(found)
-                connection.register(name, found)
+            if rows is not None:
+                named.append(rows)
+                connection.register(name, rows)
         if closed:
             connection.execute("SET enable_external_access = false")
         reader = connection.sql(sql).to_arrow_reader(ROWS)
@@ -133,7 +150,10 @@ def _close(connection: Any, cancellation: Cancellation) -> None:
 
 
 class Rows:
-    """Rows that DuckDB asks for wherever a statement names them, by Arrow's PyCapsule interface; ``read`` begins to read them."""
+    """Rows that DuckDB reads wherever a statement names them (Arrow's PyCapsule interface).
+
+    ``read`` is called for each reading.
+    """
 
     def __init__(self, read: Callable[[], pa.RecordBatchReader]) -> None:
         self._read = read
@@ -149,7 +169,7 @@ class Rows:
         return noted.__arrow_c_stream__(requested_schema)
 
     def _note(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Yield rows. Keep an error, because DuckDB passes on only its text."""
+        """Yield rows, and keep an error, because DuckDB passes on only its text."""
         try:
             yield from rows
         except TrailgateError as error:
@@ -158,7 +178,7 @@ class Rows:
 
 
 def _tree(connection: Any, sql: str) -> dict[str, Any]:
-    """Return the syntax tree of a SELECT statement."""
+    """Return the syntax tree of a SELECT statement, as DuckDB serializes it."""
     ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
     tree: dict[str, Any] = json.loads(text)
     if tree.get("error"):
@@ -167,12 +187,12 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
             problem = f"the statement cannot be understood: {tree.get('error_message', '')}"
         raise OptionError(problem, hint=OTHERS)
     if len(tree["statements"]) != 1:
-        raise OptionError(f"one statement is answered, and there are {len(tree['statements'])}")
+        raise OptionError(f"only one statement is run at a time, not {len(tree['statements'])}")
     return tree
 
 
 def _relations(tree: object) -> Iterator[str]:
-    """Yield the names of relations that have no schema before them."""
+    """Yield the names of relations that are not qualified by a schema."""
     if isinstance(tree, dict):
         if tree.get("type") == "BASE_TABLE" and not tree.get("schema_name"):
             yield str(tree["table_name"])
@@ -183,15 +203,19 @@ def _relations(tree: object) -> Iterator[str]:
             yield from _relations(below)
 
 
-def _found(name: str, definitions: Address | None) -> Rows | None:
-    """Return the rows of a trail, of a table of it, or of a target's table; raises StorageError if there is no such trail."""
+def _rows_named(name: str, definitions: Address | None) -> Rows | None:
+    """Return the rows for a name: a trail, a table of it, or a target's table.
+
+    Raises StorageError if there is no such trail.
+    """
     if is_target(name):
         return Rows(partial(table_rows, name))
     prefix, colon, table = name.rpartition(":")
-    named = bool(colon) and not {"/", "@"} & {*table}  # not a colon of an address
+    # The colon separates a table only if no / or @ follows it, as in an address.
+    named = bool(colon) and not {"/", "@"} & {*table}
     trail = find_trail(prefix if named else name, definitions)
     if named:
-        find_table(trail, table)  # raises for one that nothing defines
+        find_table(trail, table)  # raises DefinitionError for an unknown table
     return Rows(partial(read_trail, trail, table=table if named else None))
 
 
@@ -201,7 +225,7 @@ def _batches(
     trails: Sequence[Rows],
     cancellation: Cancellation,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the answer; the connection lives as long."""
+    """Yield the result, and keep the connection open meanwhile."""
     try:
         for batch in reader:
             cancellation.check()
@@ -212,22 +236,30 @@ def _batches(
         _close(connection, cancellation)
 
 
+NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
+
+
 def _problem(
     error: Exception,
     trails: Sequence[Rows],
     cancellation: Cancellation,
     missing: Mapping[str, TrailgateError] = NONE_MISSING,
 ) -> TrailgateError:
-    """Return the error of the trail that could not be read or found, or DuckDB's in one line."""
+    """Return the error of a trail that could not be read or found, or else DuckDB's error in one line."""
     if cancellation.reason:
         return OptionError(cancellation.reason)
-    own = next((one.error for one in trails if one.error is not None), None)
-    if own is not None:
-        return own
+    of_trail = next((one.error for one in trails if one.error is not None), None)
+    if of_trail is not None:
+        return of_trail
     line = " ".join(str(error).partition("\n")[0].split()).rstrip("!.")
-    absent = next((one for name, one in missing.items() if f" {name} " in f"{line} "), None)
-    if absent is not None and "does not exist" in line:
+    not_found = next((one for name, one in missing.items() if f" {name} " in f"{line} "), None)
+    if not_found is not None and "does not exist" in line:
         hint = f"DuckDB knows no table or file of this name either. {OTHERS}"
-        return StorageError(absent.problem, where=absent.where, hint=hint)
+        return StorageError(not_found.problem, where=not_found.where, hint=hint)
+    unmatched = NO_FILES.search(line)
+    if unmatched is not None:
+        name = unmatched[1]
+        problem = "no file matches the pattern" if set("*?[") & set(name) else "no such file"
+        return OptionError(problem, where=Where(source=name), hint=OTHERS)
     hint = OTHERS if "does not exist" in line else NO_EXTENSIONS if " extension" in line else ""
     return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

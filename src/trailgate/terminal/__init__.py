@@ -1,1 +1,1 @@
-"""What commands share: their options, their printers, and standard input."""
+"""What commands share: their options, printers and views, and the reading of standard input."""

@@ -1,9 +1,12 @@
-"""Rows shown to people and to programs, made in whole columns.
+"""Turn whole record batches into lines of a table, of JSON or of CSV.
 
-``rows`` and ``trail_output`` state what is made of one row or operation; here that is done for all rows of a batch at once. Strings, times,
-integers, and lists and maps of strings become text in whole columns, other columns value by value; JSON lines and lines of CSV are
-put together from these. A row that does not fit the common form has no text here, and is laid out by itself: one with a part that is longer than a
-line, with control characters, or with characters whose width is not known by their range.
+The result is the same as formatting row by row (``rows``, ``trail_output``), but it is built with
+Arrow's string functions on columns, which is much faster. Strings, times, integers, and lists and
+maps of strings are converted as columns; other types value by value.
+
+Some rows of a table need the slower code: those with a cell longer than a line, with control
+characters, or with characters whose width on a terminal is not known (see ``NARROW`` and
+``DOUBLE``). Their text is null here, and ``RowLayout.lines`` formats them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
 from trailgate.terminal.layout import GAP
 
-# Printable characters of one column each, beside ASCII: Latin, Greek, Cyrillic; and of two: kana, CJK, Hangul, full-width forms.
+# Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
+# those that take two: kana, CJK, Hangul, full-width forms.
 NARROW: Final = r"\x{A1}-\x{AC}\x{AE}-\x{2AF}\x{391}-\x{3A1}\x{3B1}-\x{3C9}\x{400}-\x{482}"
 DOUBLE: Final = (
     r"\x{3041}-\x{3096}\x{30A1}-\x{30FA}\x{4E00}-\x{9FA5}\x{AC00}-\x{D7A3}\x{FF01}-\x{FF5E}"
@@ -34,11 +38,18 @@ EMPTY, BESIDE, BELOW = (
     0,
     1,
     2,
-)  # what is after a head: nothing, data in its line, or in lines below it
+)  # what follows a head: nothing, data in the same line, or data in the lines below
+NULL: Final = "NULL"
+ARROW: Final = " -> "  # between the value before and the one after
+ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
+QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
 
 
 class RowParts(NamedTuple):
-    """The cells of the heads of rows, one column a cell, and their data: ``starts`` has where the parts of each row begin, and the end."""
+    """The rows of a table in columns: the cells of their heads, and the parts of their data.
+
+    ``head`` has one array per cell. The parts of row i are ``parts[starts[i]:starts[i + 1]]``.
+    """
 
     head: Sequence[pa.Array]
     parts: pa.Array
@@ -46,34 +57,41 @@ class RowParts(NamedTuple):
 
 
 def sizes_of(strings: pa.Array) -> Longs:
-    """Return how many columns of a terminal each text takes, -1 where that is not known here."""
+    """Return the width of each text in columns of a terminal, or -1 if it is not known."""
     _, bounds, data = strings.buffers()
     ends = np.frombuffer(bounds, np.int32)[strings.offset : strings.offset + len(strings) + 1]
     sizes = np.empty(len(strings), np.int64)
     if measure_ascii(octets(data or b""), ends, sizes):
+        # Measure strings that are not ASCII by regular expressions: each double character counts
+        # twice
         others = np.flatnonzero(sizes < 0)
-        found = strings.take(pa.array(others))
-        doubles = pc.count_substring_regex(found, f"[{DOUBLE}]").to_numpy()
-        known = _mask(pc.match_substring_regex(found, MEASURED))
-        sizes[others] = np.where(known, pc.utf8_length(found).to_numpy() + doubles, -1)
+        texts = strings.take(pa.array(others))
+        doubles = pc.count_substring_regex(texts, f"[{DOUBLE}]").to_numpy()
+        known = _mask(pc.match_substring_regex(texts, MEASURED))
+        sizes[others] = np.where(known, pc.utf8_length(texts).to_numpy() + doubles, -1)
     return sizes
 
 
 def laid_out(
     rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, beside: bool
 ) -> pa.Array:
-    """Return the text of each row without the last line break; null where a row must be laid out by itself.
+    """Return the text of each row without the last line break, or null if it must be formatted by itself.
 
-    ``widths`` are those of the head's columns. Data are ``beside`` the head or below it; lines after the first are indented.
+    ``widths`` are the columns of the head. The data start ``beside`` the head or in the line below
+    it, and continuation lines are indented. Without a ``width`` each row is one line.
     """
     count = len(rows.starts) - 1
     sizes, cells = sizes_of(rows.parts), [sizes_of(cell) for cell in rows.head]
+    # ``fits`` marks the rows that can be formatted here. ``before`` holds a separator for each part
+    # (an index into the list of separators below), ``ends_line`` the last parts of lines.
     fits = np.ones(count, np.uint8)
     before, ends_line = np.ones(len(sizes), np.uint8), np.zeros(len(sizes), np.uint8)
     if width is None:
+        # a row does not fit if the width of any of its parts is unknown
         fits[np.repeat(np.arange(count), np.diff(rows.starts))[sizes < 0]] = 0
     else:
         flow_strings(sizes, rows.starts, width, indent, before, ends_line, fits)
+    # ``in_columns`` marks the rows whose cells all fit their columns
     in_columns = np.ones(count, bool)
     for size, most in zip(cells, widths, strict=True):
         fits &= size >= 0
@@ -81,20 +99,24 @@ def laid_out(
     padded = zip(rows.head, cells, widths, strict=True)
     head = pc.binary_join_element_wise(*(_pad(*cell) for cell in padded), GAP)
     parts, lengths = rows.parts, np.diff(rows.starts)
+    # ``after`` is what follows the head of each row: EMPTY, BESIDE or BELOW
     after = np.where(lengths == 0, EMPTY, BELOW)
     if width is not None and beside:
-        # Blanks at the end of a row's first line are left out.
+        # Trim blanks at the ends of first lines.
         ends_line &= np.repeat(in_columns, lengths)
         parts = pc.if_else(_bools(ends_line), pc.utf8_rtrim(parts, " "), parts)
         after[in_columns & (lengths > 0)] = BESIDE
     if width is not None:
         head = pc.if_else(pa.array(after == BESIDE), head, pc.utf8_rtrim(head, " "))
         if not in_columns.all():
+            # A head with a cell wider than its column is printed without alignment, on its own
+            # line.
             bare = _without_blanks(rows.head)
             fits &= in_columns | (sizes_of(bare) <= width)
             head = pc.if_else(pa.array(in_columns), head, bare)
         between = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(after))
         head = pc.binary_join_element_wise(head, between, "")
+    # ``before`` of a part selects a separator: 0 nothing, 1 a gap, 2 a line break.
     separators = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(before))
     pieces = pc.binary_join_element_wise(separators, parts, "")
     lists = pa.ListArray.from_arrays(pa.array(rows.starts.astype(np.int32)), pieces)
@@ -105,14 +127,14 @@ def laid_out(
 
 
 def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
-    """Return the cells of each head that are not empty, without the blanks that align them in a column."""
+    """Join the non-empty cells of each head, without the blanks that align them in columns."""
     trimmed = [pc.utf8_trim(cell, " ") for cell in cells[1:]]
     some = [pc.if_else(pc.equal(cell, ""), pa.scalar(None, pa.string()), cell) for cell in trimmed]
     return pc.binary_join_element_wise(cells[0], *some, GAP, null_handling="skip")
 
 
 def _pad(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
-    """Return cells with blanks up to a width."""
+    """Pad cells with blanks up to a width."""
     if not len(cell):
         return cell
     blanks = pa.array([" " * count for count in range(most + 1)])
@@ -125,23 +147,19 @@ def _bools(values: Octets) -> pa.Array:
 
 
 def _mask(values: pa.Array) -> Mask:
-    found: Mask = values.to_numpy(zero_copy_only=False)
-    return found
-
-
-NULL: Final = "NULL"
-ARROW: Final = " -> "  # between the value before and the one after
+    mask: Mask = values.to_numpy(zero_copy_only=False)
+    return mask
 
 
 class Strings(NamedTuple):
-    """Strings, and the row of each; rows ascend."""
+    """Strings, and the row that each belongs to, in ascending order."""
 
     strings: pa.Array
     rows: Longs
 
 
 class _Entries(NamedTuple):
-    """The entries of maps: the key, the value and the row of each."""
+    """The entries of maps as columns: key, value, and the row that each belongs to."""
 
     keys: pa.Array
     values: pa.Array
@@ -149,7 +167,7 @@ class _Entries(NamedTuple):
 
 
 def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
-    """Return operations as they are shown; None where a map has a key twice."""
+    """Format operations for a table, or return None if a map has a duplicate key."""
     before, after = (_Entries(*map_entries(batch[name])) for name in ("before", "after"))
     parts = _changes(before, after, batch.num_rows)
     if parts is None:
@@ -162,6 +180,7 @@ def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
         keys = pc.binary_join_element_wise("@", tokens.keys, "")
         parts.append(Strings(_join(keys, tokens.values), tokens.rows))
     strings, rows = _in_order(parts)
+    # ``rows`` ascends, so the parts of row i start at its first occurrence.
     starts = np.searchsorted(rows, np.arange(batch.num_rows + 1)).astype(np.int64)
     return RowParts(_head(batch), strings, starts)
 
@@ -178,7 +197,8 @@ def _head(batch: pa.RecordBatch) -> list[pa.Array]:
 
 
 def short_positions(positions: pa.Array) -> pa.Array:
-    """Return positions of 20 digits as file:offset; empty for none."""
+    """Format positions of 20 digits as file:offset, and missing ones as ""."""
+    # "00000000020000000679" → "2" and "679"
     parts = (
         pc.utf8_ltrim(pc.utf8_slice_codeunits(positions, *bounds), "0")
         for bounds in ((0, DIGITS), (DIGITS, 2 * DIGITS))
@@ -189,7 +209,7 @@ def short_positions(positions: pa.Array) -> pa.Array:
 
 
 def short_times(times: pa.Array) -> pa.Array:
-    """Return times without a zone, and without a fraction that is zero; empty for none."""
+    """Format times without a zone, and without a zero fraction; missing ones are ""."""
     # The cast through integers keeps the instant and needs no time zone database.
     text = times.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     whole = pc.ends_with(text, ".000000")
@@ -197,17 +217,22 @@ def short_times(times: pa.Array) -> pa.Array:
 
 
 def _changes(before: _Entries, after: _Entries, count: int) -> list[Strings] | None:
-    """Return columns as ``NAME=value``, as ``NAME=old -> new`` if both are known, and those that are not after; None where a key comes twice."""
+    """Format columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them.
+
+    Columns that only the before image has come second. Returns None if a row has a duplicate key.
+    """
+    # Keys get numbers, and each row has one slot per key: slot row * names + code holds the index
+    # of the entry, or -1. So looking up the same column in the other image is one array access.
     codes, names = _codes(pa.concat_arrays([after.keys, before.keys]))
-    own, others = codes[: len(after.keys)], codes[len(after.keys) :]
-    places, old_places = (
-        _found(after.rows, count, own, names),
-        _found(before.rows, count, others, names),
+    after_codes, before_codes = codes[: len(after.keys)], codes[len(after.keys) :]
+    after_slots, before_slots = (
+        _entry_slots(after.rows, count, after_codes, names),
+        _entry_slots(before.rows, count, before_codes, names),
     )
-    if places is None or old_places is None:
+    if after_slots is None or before_slots is None:
         return None
     strings = _join(after.keys, after.values)
-    old = old_places[after.rows * names + own]
+    old = before_slots[after.rows * names + after_codes]
     both = np.flatnonzero(old >= 0)
     pairs = after.values.take(pa.array(both)), before.values.take(pa.array(old[both]))
     changed = both[~_same(*pairs)]
@@ -218,34 +243,39 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[Strings] | N
         mask[changed] = True
         made = pc.binary_join_element_wise(was, values.fill_null(NULL), ARROW)
         strings = pc.replace_with_mask(strings, pa.array(mask), made)
-    left = np.flatnonzero(places[before.rows * names + others] < 0)
-    rows = before.rows[left]
-    gone = _join(before.keys.take(pa.array(left)), before.values.take(pa.array(left)))
+    # the entries of the before image whose column is missing in the after image
+    missing = np.flatnonzero(after_slots[before.rows * names + before_codes] < 0)
+    rows = before.rows[missing]
+    only_before = _join(before.keys.take(pa.array(missing)), before.values.take(pa.array(missing)))
     logged = np.bincount(after.rows, minlength=count)[rows] > 0
     ends = pa.array(["", f"{ARROW}not logged"]).take(pa.array(logged.astype(np.int8)))
     return [
         Strings(strings, after.rows),
-        Strings(pc.binary_join_element_wise(gone, ends, ""), rows),
+        Strings(pc.binary_join_element_wise(only_before, ends, ""), rows),
     ]
 
 
 def distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
-    """Return whether no row of ``count`` has a key twice."""
-    return _found(rows, count, *_codes(keys)) is not None
+    """Return whether no row has a duplicate key."""
+    return _entry_slots(rows, count, *_codes(keys)) is not None
 
 
 def _codes(keys: pa.Array) -> tuple[Longs, int]:
-    """Return a number for each key, and how many there are."""
-    found = keys.dictionary_encode()
-    return found.indices.to_numpy().astype(np.int64), max(1, len(found.dictionary))
+    """Assign a number to each distinct key.
+
+    Returns the number of each key, and how many are distinct.
+    """
+    coded = keys.dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), max(1, len(coded.dictionary))
 
 
-def _found(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
-    """Return where the entry of each row and key is, -1 where there is none; None where a key comes twice in a row."""
-    found = np.full(count * names, -1, np.int64)
+def _entry_slots(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
+    """Return the index of the entry for each row and key (-1 if missing), or None if a key is duplicate."""
+    entries = np.full(count * names, -1, np.int64)
+    # A duplicate overwrites the slot of the first entry, so not all entries find their own number.
     slots, numbers = rows * names + codes, np.arange(len(codes))
-    found[slots] = numbers
-    return found if (found[slots] == numbers).all() else None
+    entries[slots] = numbers
+    return entries if (entries[slots] == numbers).all() else None
 
 
 def _same(one: pa.Array, other: pa.Array) -> Mask:
@@ -261,13 +291,13 @@ def _join(names: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _name(name: str, values: pa.Array) -> Strings:
-    """Return the strings of a column that are not empty, with its name."""
+    """Format the non-empty strings of a column as ``name=value``."""
     rows = np.flatnonzero(pc.not_equal(values, "").fill_null(fill_value=False))
     return Strings(pc.binary_join_element_wise(name, values.take(pa.array(rows)), "="), rows)
 
 
 def _in_order(parts: list[Strings]) -> Strings:
-    """Return all strings row by row, those of a row in the order of the lists."""
+    """Merge lists of strings by row. Within a row, the order of the lists is kept."""
     some = [part for part in parts if len(part.rows)] or parts[:1]
     if len(some) == 1:
         return some[0]
@@ -278,12 +308,10 @@ def _in_order(parts: list[Strings]) -> Strings:
     )
 
 
-ESCAPED: Final = r'["\\\x00-\x1f]'  # what a text of JSON has only in escapes
-QUOTED: Final = r'[",\r\n]'  # what a cell of CSV has only in quotes, as an empty text is
-
-
 def json_lines(batch: pa.RecordBatch) -> list[str]:
-    """Return a JSON object for each row; its keys are the names of the columns."""
+    """Format each row as a JSON object whose keys are the names of the columns."""
+    # The pieces alternate: '{"A": ', the values of A, ', "B": ', the values of B. One join of all
+    # pieces and '}\n' gives all lines.
     pieces: list[pa.Array | str] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         pieces += [f"{', ' if pieces else '{'}{json_text(name)}: ", json_values(column)]
@@ -292,7 +320,7 @@ def json_lines(batch: pa.RecordBatch) -> list[str]:
 
 
 def csv_lines(batch: pa.RecordBatch) -> list[str]:
-    """Return a line of CSV for each row."""
+    """Format each row as a line of CSV."""
     if not batch.num_columns:
         return []
     *first, last = map(csv_cells, batch.columns)
@@ -302,21 +330,24 @@ def csv_lines(batch: pa.RecordBatch) -> list[str]:
 
 
 def json_values(column: pa.Array) -> pa.Array:
-    """Return the values of a column as JSON."""
+    """Format the values of a column as JSON."""
     strings = strings_of(column)
     if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
-        found = column.cast(pa.string())
+        texts = column.cast(pa.string())
     elif strings is not None:
-        found = _quote(strings)
+        texts = _quote(strings)
     else:
-        found = _format_nested(column)
-    if found is None:
+        texts = _format_nested(column)
+    if texts is None:
         return pa.array(map(json_text, values_of(column)), pa.string())
-    return found.fill_null("null")
+    return texts.fill_null("null")
 
 
 def csv_cells(column: pa.Array) -> pa.Array:
-    """Return the values of a column as cells of CSV: NULL is empty, maps and lists are JSON, and an empty text is in quotes."""
+    """Format the values of a column as CSV cells.
+
+    NULL is an empty cell, an empty text is ``""``, and maps and lists are JSON.
+    """
     if pa.types.is_integer(column.type):
         return column.cast(pa.string()).fill_null("")
     strings = strings_of(column)
@@ -331,7 +362,7 @@ def csv_cells(column: pa.Array) -> pa.Array:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Return the values of a column: times in ISO form, maps as dictionaries, bytes in hex."""
+    """Convert a column to Python values: times in ISO form, maps as dictionaries, bytes in hex."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         return list(iso(column).to_pylist())
@@ -346,7 +377,7 @@ def values_of(column: pa.Array) -> list[Any]:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON; numbers without a JSON form are text, bytes are in hex."""
+    """Format a value as JSON. Numbers without a JSON form become text, and bytes hex."""
     return json.dumps(
         value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
     )
@@ -359,14 +390,14 @@ def _plain(value: Any) -> str | None:
 
 
 def strings_of(column: pa.Array) -> pa.Array | None:
-    """Return strings as they are, and times in ISO form; None for other columns."""
+    """Return string columns unchanged and times in ISO form, or None for other types."""
     if pa.types.is_string(column.type):
         return column
     return iso(column) if pa.types.is_timestamp(column.type) else None
 
 
 def iso(column: pa.Array) -> pa.Array:
-    """Return times in ISO form."""
+    """Format times in ISO form."""
     # The cast through integers keeps the instant and needs no time zone database.
     text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
@@ -374,10 +405,15 @@ def iso(column: pa.Array) -> pa.Array:
 
 
 def _format_nested(column: pa.Array) -> pa.Array | None:
-    """Return lists and maps of strings as JSON; None for other columns, and where a map has a key twice."""
+    """Format lists and maps of strings as JSON.
+
+    Returns None for other columns, and if a map has a duplicate key.
+    """
     kind = column.type
     if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
         items = _quote(column.flatten()).fill_null("null")
+        # the running sum of the lengths gives the offsets of the lists; null lists have the length
+        # 0
         sizes = pc.list_value_length(column).fill_null(0).to_numpy()
         return _joined_strings(items, np.append(0, np.cumsum(sizes)), "[]", column)
     if not (
@@ -396,19 +432,20 @@ def _format_nested(column: pa.Array) -> pa.Array | None:
 
 
 def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
-    """Return the entries of each row in brackets, null where the column is."""
+    """Join the entries of each row in brackets; null if the column's value is null."""
     lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
+    # binary_join joins the entries of each list with ", "
     inside = pc.binary_join(lists, ", ")
-    found = pc.binary_join_element_wise(brackets[0], inside, brackets[1], "")
-    return pc.if_else(column.is_valid(), found, pa.scalar(None, pa.string()))
+    joined = pc.binary_join_element_wise(brackets[0], inside, brackets[1], "")
+    return pc.if_else(column.is_valid(), joined, pa.scalar(None, pa.string()))
 
 
 def _quote(strings: pa.Array) -> pa.Array:
-    """Return strings as JSON; a text that needs escapes is written by itself."""
-    found = pc.binary_join_element_wise('"', strings, '"', "")
+    """Format strings as JSON. Only those that need escapes are formatted one by one."""
+    quoted = pc.binary_join_element_wise('"', strings, '"', "")
     special = pc.match_substring_regex(strings, ESCAPED).fill_null(fill_value=False)
     if pc.any(special).as_py():
         odd: Sequence[str] = strings.filter(special).to_pylist()
         escaped = pa.array(map(json_text, odd), pa.string())
-        found = pc.replace_with_mask(found, special, escaped)
-    return found
+        quoted = pc.replace_with_mask(quoted, special, escaped)
+    return quoted

@@ -1,4 +1,4 @@
-"""Counts and ages in words, and the table of operations that several commands print."""
+"""Format counts, ages, and the table of operations by table and type that several commands print."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS: Final = {
 def counts_table(
     operations: Mapping[str, Mapping[str, int]],
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return operations by table and kind: the headings, and a row a table."""
+    """Arrange operation counts by table and type: the headings, and one row per table."""
     present = {kind for counts in operations.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
     rows = [
@@ -28,7 +28,7 @@ def counts_table(
 
 
 def age_text(seconds: float) -> str:
-    """Return how old something is, in the largest unit that it has two of."""
+    """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
     for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{int(seconds / size):,} {name}"
@@ -36,5 +36,5 @@ def age_text(seconds: float) -> str:
 
 
 def many(count: int, name: str, plural: str = "") -> str:
-    """Return a count with its noun, whose plural has an s unless it is stated."""
+    """Return a count with its noun, which gets an s in the plural unless ``plural`` is set."""
     return f"{count:,} {name if count == 1 else plural or f'{name}s'}"

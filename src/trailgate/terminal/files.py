@@ -1,4 +1,4 @@
-"""Rows written to a new file: Parquet, CSV or JSON lines, by the ending of its name."""
+"""Write rows to a new file. Its ending chooses Parquet, CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -26,24 +26,26 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def check_target(address: str, format: Format) -> None:  # noqa: A002  as the option is named
-    """Raise OptionError for a file that cannot be written, or a format of printing beside it."""
+    """Raise OptionError if the file cannot be written, or if ``--format`` is set as well."""
     ending_of(address)
     if format is not Format.TABLE:
-        raise OptionError("--format is for printing", hint="The ending of --to is the format")
+        raise OptionError(
+            "--format applies only to printing", hint="The ending of --to chooses the format"
+        )
 
 
 def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
-    """Write rows to a new file, and print how many; raises as ``write_rows`` does."""
+    """Write rows to a new file and print their number. Raises the errors of ``write_rows``."""
     count = write_rows(address, rows, rows.schema, limit)
     with done_already():
         print(f"{count:,} rows: {mask_logins(address)}")
 
 
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
-    """Write rows, at most ``limit`` of them, to a new file, and return how many.
+    """Write at most ``limit`` rows to a new file, and return their number.
 
-    Raises OptionError for an ending that is not known, and StorageError where a file is there already. Where reading or
-    writing fails there is no file.
+    Raises OptionError for an unknown ending, and StorageError if the file exists. If reading or
+    writing fails, no file is left.
     """
     write = WRITERS[ending_of(address)]
     check_names(schema.names)
@@ -60,26 +62,28 @@ def _path(address: str) -> Path:
 
 
 def there_already(address: str) -> StorageError:
-    """Return the error of a file that would be overwritten."""
+    """Build the error for a file that already exists."""
     hint = "Name another one: no file is overwritten"
-    return StorageError("the file is there already", where=Where(source=address), hint=hint)
+    return StorageError("the file exists already", where=Where(source=address), hint=hint)
 
 
 def ending_of(address: str) -> str:
-    """Return the ending of a file that can be written; raises OptionError for another one, or a store that is not written to."""
-    place = address
+    """Return the file's ending. Raises OptionError if it is unknown, or the store is read-only."""
+    path = address
     if is_stored(address):
-        place = writable_store(address, "a file of rows")[1]
-    ending = Path(place).suffix.lower()
+        path = writable_store(address, "a file of rows")[1]
+    ending = Path(path).suffix.lower()
     if ending not in WRITERS:
         known = ", ".join(WRITERS)
-        raise OptionError(f"{address} has none of the endings {known}", hint="As orders.parquet")
+        raise OptionError(
+            f"{address} has none of the endings {known}", hint="For example orders.parquet"
+        )
     return ending
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which becomes the file where nothing raises."""
+    """Yield a path to write to, which is renamed to the file if nothing fails."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with writing(path):
@@ -93,7 +97,7 @@ def _whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _upload(address: str) -> Iterator[Path]:
-    """Give a temporary file to write to, which becomes an object where nothing raises."""
+    """Yield a temporary file to write to, which is uploaded if nothing fails."""
     store, key = writable_store(address, "a file of rows")
     with TemporaryDirectory(prefix="trailgate-") as folder:
         path = Path(folder) / "rows"
@@ -113,14 +117,15 @@ def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
     with writing(path):
         file = path.open("wb")
     with file, pq.ParquetWriter(file, schema) as writer:
-        held: list[pa.RecordBatch] = []
+        # Batches may be small, so collect them until they fill a row group.
+        buffered: list[pa.RecordBatch] = []
         for batch in batches:
-            held.append(batch)
-            if sum(part.nbytes for part in held) >= GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(held, schema))
-                held = []
-        if held:
-            writer.write_table(pa.Table.from_batches(held, schema))
+            buffered.append(batch)
+            if sum(part.nbytes for part in buffered) >= GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(buffered, schema))
+                buffered = []
+        if buffered:
+            writer.write_table(pa.Table.from_batches(buffered, schema))
 
 
 def _csv(path: Path, batches: Batches, schema: pa.Schema) -> None:

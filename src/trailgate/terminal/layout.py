@@ -1,6 +1,15 @@
-"""Rows laid out for a terminal: the head of a row is in columns, and its data follow it or are on the lines below.
+"""Lay out rows for a terminal: the head of a row in columns, its data beside or below it.
 
-Nothing is cut off: what does not fit in a line continues in the next one. This loads neither pyarrow nor numpy until whole columns are laid out.
+The head is a few short cells, such as position and table; the data is a list of parts such as
+``NAME=value``. Nothing is cut off: what does not fit in a line continues in the next. For example,
+with data beside the head::
+
+    position  table      op  columns
+    0:1234    HR.EMP     U   ID=7  NAME=Ann -> Anne
+                             SALARY=100
+
+``RowLayout`` decides about the layout from the first rows. Neither pyarrow nor numpy is loaded
+until whole columns are laid out.
 """
 
 from __future__ import annotations
@@ -18,29 +27,30 @@ if TYPE_CHECKING:
 
 GAP: Final = "  "  # between two cells, or two parts of data
 INDENT: Final = "    "  # of the lines that continue a row
-BESIDE: Final = 48  # columns that data need beside the head; with fewer they are below it
-LINES: Final = 3  # that data may take beside the head; longer ones are below it, in the whole width
+BESIDE: Final = 48  # if fewer columns are free beside the head, data goes below it
+LINES: Final = 3  # if data needs more lines beside the head, it goes below it, in the full width
 
 
 class Part(NamedTuple):
-    """A text as it is measured, and as it is printed: with codes of colours, where there are any."""
+    """A text without colours, which is measured, and with the codes of colours, which is printed."""
 
     text: str
     painted: str
 
 
 class Shown(NamedTuple):
-    """A row to be shown: the cells of its head, and its data in parts that stay together where they fit."""
+    """A row to print: the cells of its head, and its data in parts that are not split if they fit."""
 
     head: Sequence[Part]
     data: Sequence[Part] = ()
 
 
 class RowLayout:
-    """Lays out rows at a width; None: each row is one line, however long it is.
+    """Lay out rows at a width, or with None each row as one line, however long.
 
-    ``headings`` name the cells of the head, ``data`` the rest; without a name of it, rows have only cells, which are
-    shown by name where their columns together are wider than the width. Columns of ``numbers`` end below each other.
+    ``headings`` name the cells of the head, ``data`` the rest. If ``data`` is "", rows have only
+    cells; if their columns together are wider than the width, they are printed as ``NAME=value``
+    instead. ``numbers`` are the indexes of right-aligned columns.
     """
 
     def __init__(
@@ -56,7 +66,7 @@ class RowLayout:
         self._beside = False
 
     def begin(self, rows: Sequence[Shown]) -> list[str]:
-        """Decide by the first rows how all are laid out, and return the lines of the heading."""
+        """Choose the layout from the first rows, and return the lines of the heading."""
         columns = (
             zip(*(row.head for row in rows), strict=True) if rows else [()] * len(self._headings)
         )
@@ -64,6 +74,7 @@ class RowLayout:
             max([len(name), *(width_of(part.text) for part in column)])
             for name, column in zip(self._headings, columns, strict=True)
         ]
+        # The columns together are too wide: no columns.
         if self._width is not None and self._head_width > self._width:
             self._widths = []
         self._beside = self._width is None or (
@@ -89,18 +100,19 @@ class RowLayout:
             yield from flow(row.data, self._width, INDENT)
 
     def strings(self, rows: RowParts) -> pa.Array:
-        """Return the lines of each row without the last line break; null where ``lines`` must make them."""
+        """Return the lines of each row as one text, or null if ``lines`` must format it."""
         import pyarrow as pa  # noqa: PLC0415  not for a few rows
 
         from trailgate.terminal.columns import laid_out  # noqa: PLC0415  as above
 
+        # without columns, each row is printed as names with values
         if not self._widths:
             return pa.nulls(len(rows.starts) - 1, pa.string())
         indent = self._head_width + len(GAP) if self._beside else len(INDENT)
         return laid_out(rows, self._widths, self._width, indent, beside=self._beside)
 
     def _fits_beside(self, rows: Sequence[Shown], width: int) -> bool:
-        """Return whether the data of rows have a few lines at most beside their heads."""
+        """Return whether the data of all rows take only a few lines beside their heads."""
         room = width - self._head_width - len(GAP)
         sizes = (sum(width_of(part.text) + len(GAP) for part in row.data) for row in rows)
         return room >= BESIDE and max(sizes, default=0) <= LINES * room
@@ -110,7 +122,7 @@ class RowLayout:
         return sum(self._widths) + len(GAP) * (len(self._widths) - 1)
 
     def _head(self, parts: Sequence[Part]) -> list[str]:
-        """Return the cells of a head in columns, or over several lines where these are too wide."""
+        """Return the cells of a head in columns, or over several lines if they do not fit."""
         if self._fits(parts):
             return [self._pad(parts).rstrip()]
         first, *rest = parts
@@ -133,6 +145,7 @@ class RowLayout:
         indent = " " * (self._head_width + len(GAP))
         rest = flow(row.data, width, indent)
         if self._fits(row.head):
+            # The first line of data starts with the indent, in whose place the head is printed.
             yield f"{self._pad(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
         else:
             yield from self._head(row.head)
@@ -146,15 +159,18 @@ class RowLayout:
 
 
 def _remove_padding(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts that are not empty, without the blanks that align them in a column."""
+    """Return the non-empty parts without the blanks that align them in a column."""
     return [Part(p.text.strip(), p.painted.strip()) for p in parts if p.text.strip()]
 
 
 def flow(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
-    """Yield lines of parts; a part longer than a line is cut, all lines but the first are indented."""
+    """Fill lines with parts, and yield them. A part longer than a line is split.
+
+    All lines but the first are indented.
+    """
     line, used = indent, len(indent)
     later = indent or INDENT  # of the lines after the first
-    begun = False  # whether the line has a part
+    begun = False  # whether the line contains a part already
     for part in parts:
         size = width_of(part.text)
         if begun and used + len(GAP) + size > width:
@@ -165,7 +181,7 @@ def flow(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
         if used + size <= width:
             line, used = line + part.painted, used + size
         else:
-            # A line holds something, however narrow it is.
+            # Use at least 8 columns, however narrow the terminal is, so that the loop advances.
             first = _cut(part.text, max(width - used, 8))[0]
             line += first
             for piece in _cut(part.text[len(first) :], max(width - len(later), 8)):
@@ -184,7 +200,7 @@ def _cut(text: str, width: int) -> list[str]:
 
 
 def width_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415  only output for people needs it
@@ -193,7 +209,7 @@ def width_of(text: str) -> int:
 
 
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a few rows under their headings, laid out for the terminal; the last cell may be data, in parts."""
+    """Print a few rows with headings. A last cell that is a list is data, in parts."""
     heading, lines = row_lines(headings, rows)
     paint = painter()
     sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in heading)
@@ -203,8 +219,9 @@ def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def row_lines(
     headings: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return the lines of the heading and of a few rows as ``print_rows`` prints them."""
+    """Return the lines that ``print_rows`` prints: the heading's lines, and the rows' lines."""
     numbers = {at for row in rows for at, cell in enumerate(row) if isinstance(cell, int)}
+    # The last column is data if its cells are lists.
     data = headings[-1] if any(not isinstance(row[-1], str | int) for row in rows) else ""
     size = len(headings) - bool(data)
     shown = [

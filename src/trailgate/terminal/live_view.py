@@ -1,6 +1,6 @@
-"""A view of a run that is drawn on a terminal again and again, and what such a run needs: notes of logs, and an end on request.
+"""Draw a view of a run on the terminal, show log messages in it, and stop the run on a signal.
 
-SIGTERM and SIGINT end a run after the batch that it works on.
+SIGTERM and SIGINT end a run after its current batch.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any, Final
 from trailgate.terminal.layout import row_lines
 from trailgate.terminal.output import console, printable, terminal_width
 
-DRAWS: Final = 4  # a second
-RATE_SECONDS: Final = 5.0  # that the present rate is of
-LINES: Final = 15  # of the view without the rows of tables, where nothing is folded
+DRAWS: Final = 4  # per second
+RATE_SECONDS: Final = 5.0  # the period of the current rate
+LINES: Final = 15  # lines of the view besides the rows of its table, if nothing is folded
 WARNING: Final = "yellow"
 ERROR: Final = "red"
 
 
 class LiveView(ABC):
-    """What is drawn of a run: figures by name, and a table; a log's notes reach it by ``note``."""
+    """A view of a run on the terminal: named figures, a table, and the last log message."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -39,18 +39,18 @@ class LiveView(ABC):
 
     @abstractmethod
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the figures after the seconds since the begin."""
+        """Return the named figures. ``seconds`` is the time since the start."""
 
     @abstractmethod
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the headings and rows of the table, as many rows as there is room for, and how many more there are."""
+        """Return headings and at most ``room`` rows of the table, and how many more rows there are."""
 
     def note(self, text: str, style: str) -> None:
-        """Note what was reported last."""
+        """Set the message in the last line."""
         self._note = (f"{time.strftime('%H:%M:%S')} {text}", style)
 
     def drawn(self) -> Any:
-        """Return the view as it is now."""
+        """Render the view in its present state."""
         from rich.console import Group  # noqa: PLC0415  only a terminal needs it
         from rich.text import Text  # noqa: PLC0415  as above
 
@@ -69,9 +69,11 @@ class LiveView(ABC):
         return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
 
     def rate(self, count: int, seconds: float) -> str:
-        """Return a count, how many that is a second of the last seconds, and of all seconds."""
+        """Format a count with its current rate (over the last seconds) and its average rate."""
         now, seen = time.monotonic(), self._seen
         seen.append((now, count))
+        # Keep one sample that is older than RATE_SECONDS, so that the rate covers at least that
+        # time.
         while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
             seen.popleft()
         (begun, before), _ = seen[0], seen[-1]
@@ -80,15 +82,16 @@ class LiveView(ABC):
 
 
 class _Stderr(logging.Handler):
-    """Prints a log's records to stderr as it is then."""
+    """Log handler that prints to the present ``sys.stderr``, even if it is replaced later."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # closed or full
+            # A StreamHandler would keep the stream that was current when it was created.
             print(self.format(record), file=sys.stderr, flush=True)
 
 
 class _Notes(logging.Handler):
-    """Gives a log's records to a view."""
+    """Log handler that shows the last message in a view."""
 
     def __init__(self, view: LiveView) -> None:
         super().__init__()
@@ -103,7 +106,7 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
-    """Draw a view on the terminal until the end; it gets what is logged meanwhile."""
+    """Draw a view on the terminal until the block ends, and redirect the logs to it."""
     from rich.live import Live  # noqa: PLC0415  only a terminal needs it
 
     screen = console()
@@ -112,6 +115,7 @@ def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
         screen.width = terminal_width()  # the terminal's size may have changed
         return view.drawn()
 
+    # The view owns the terminal, so log messages are shown in it instead of printed.
     handler, before = _Notes(view), [log.handlers[:] for log in logs]
     for log in logs:
         log.handlers[:] = [handler]
@@ -126,7 +130,7 @@ def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as hours, minutes and seconds."""
+    """Format a duration as hours, minutes and seconds: 3700 → "1:01:40"."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
@@ -139,13 +143,17 @@ def is_terminal() -> bool:
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
-    """Yield whether to stop: SIGTERM and SIGINT ask for it, after the batch that is worked on. A second SIGINT interrupts."""
+    """Yield a function that returns whether SIGTERM or SIGINT has asked to stop.
+
+    The run stops after the current batch. A second SIGINT interrupts it at once.
+    """
     asked = False
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def ask(number: int, _: FrameType | None) -> None:
         nonlocal asked
         asked = True
+        # The next Ctrl-C interrupts as usual, in case the run does not come to a batch's end.
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, before[signal.SIGINT])
 
@@ -159,7 +167,7 @@ def stoppable() -> Iterator[Callable[[], bool]]:
 
 
 def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
-    """Let a log, such as that of connections made and lost, reach stderr."""
+    """Print a log to stderr, for example that of connections opened and lost."""
     if not log.handlers:
         log.setLevel(level)
         log.addHandler(_Stderr())

@@ -1,7 +1,9 @@
-"""The arguments and options of commands, and how a command is made from what declares them.
+"""The arguments and options that commands share, and the decorator that turns declarations into flags.
 
-An option is ``Annotated[type, Flag(...), "What it means."]``: the annotation of a parameter of a command, of a field of the dataclass that a
-command takes, or a name below that several commands share. ``takes`` makes the flags of a command from these.
+An option is declared as ``Annotated[type, Flag(...), "What it means."]``: for a parameter of a
+command, for a field of the dataclass that a command takes, or once below under a name if several
+commands share it. ``takes`` reads these annotations and gives the command the signature that typer
+expects.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ OFFSET: Final = re.compile(r"[0-9]+|0x[0-9a-fA-F]+")
 
 
 class Format(StrEnum):
-    """The form in which rows are printed."""
+    """How rows are printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -79,23 +81,27 @@ JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line
 
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
-    """Return options that are written NAME=VALUE; raises OptionError."""
-    found = {}
+    """Parse options written as NAME=VALUE. Raises OptionError."""
+    values = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise OptionError(f"expected NAME=VALUE, found {text!r}")
-        found[name.strip()] = value
-    return found
+        values[name.strip()] = value
+    return values
 
 
 def flag_of(name: str) -> str:
-    """Return a name as the command line spells it."""
+    """Return the flag of an option: ``to_position`` → ``--to-position``."""
     return f"--{name.replace('_', '-')}"
 
 
 def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
-    """Return a position as file:offset; a number alone, with 0x in hex, is a byte offset in the only file."""
+    """Return a position as file:offset.
+
+    A number alone, decimal or hex with 0x, is a byte offset if the trail has only one file. Raises
+    OptionError if it has several.
+    """
     if text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
         return text
     first, last = files[0].number, files[-1].number
@@ -106,7 +112,7 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
 
 
 def named_fields(given: Any, *others: str) -> dict[str, Any]:
-    """Return what a command was given by name, but for the others: what a function of the same keywords takes."""
+    """Return the fields of a command's options as keyword arguments, except for ``others``."""
     return {
         field.name: getattr(given, field.name)
         for field in fields(given)
@@ -115,9 +121,9 @@ def named_fields(given: Any, *others: str) -> dict[str, Any]:
 
 
 def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) -> Command:
-    """Return a command whose flags are those that its parameters, and the fields of dataclasses among them, declare.
+    """Give a command the flags that its parameters and their dataclasses declare.
 
-    ``panels`` are the parts of its help after the first one: each has a title and the names of its options.
+    ``panels`` maps further sections of the help to the names of the options in them.
     """
     plain = signature(function, eval_str=True)
     own: list[Parameter] = []
@@ -126,12 +132,14 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
     for one in plain.parameters.values():
         if is_dataclass(one.annotation):
             hints = get_type_hints(one.annotation, include_extras=True)
+            # A dataclass becomes one flag per field. The wrapper below builds it again from the
+            # flags.
             grouped[one.name] = one.annotation, [field.name for field in fields(one.annotation)]
             flags += [_of_field(field, hints[field.name]) for field in fields(one.annotation)]
         else:
             own.append(one.replace(annotation=_typer_option(one.name, one.annotation)))
 
-    flags.sort(key=lambda one: one.default is not Parameter.empty)  # what is required is first
+    flags.sort(key=lambda one: one.default is not Parameter.empty)  # required flags first
     by_name = {one.name: get_args(one.annotation)[1] for one in flags}
     for title, names in (panels or {}).items():
         for name in names:
@@ -151,7 +159,7 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
 
 
 def _of_field(field: Field[Any], annotation: Any) -> Parameter:
-    """Return the parameter of a command that a field is."""
+    """Return a command's parameter for a field of a dataclass."""
     default = field.default if field.default is not MISSING else Parameter.empty
     if field.default_factory is not MISSING:
         default = field.default_factory()
@@ -160,14 +168,16 @@ def _of_field(field: Field[Any], annotation: Any) -> Parameter:
 
 
 def _typer_option(name: str, annotation: Any) -> Any:
-    """Return an annotation as typer reads it."""
+    """Translate our annotation of an option to typer's."""
     hint, *given, meaning = get_args(annotation)
+    # the annotation is typer's own already, such as that of an argument
     if not isinstance(meaning, str):
         return annotation
     flag = next((one for one in given if isinstance(one, Flag)), Flag())
+    # typer would print the choices of a Literal as the metavar, so they are moved to the help text
     metavar, choices = flag.metavar, _choices(hint)
     if choices:
-        # Words with bars between them would be wider than the column for metavars.
+        # typer would show table|json|csv, which is wider than the help's column for metavars.
         metavar = metavar or name.rpartition("_")[2].upper()
         meaning = f"{meaning} Values: {', '.join(choices)}."
     return Annotated[
@@ -183,7 +193,7 @@ def _typer_option(name: str, annotation: Any) -> Any:
 
 
 def _choices(hint: Any) -> list[str]:
-    """Return the values that a type allows, if it is a Literal or an enumeration of strings, or a list of these."""
+    """Return the values of a Literal, an enumeration of strings, or a list of either; else an empty list."""
     if get_origin(hint) is Literal:
         return [str(one) for one in get_args(hint)]
     if isinstance(hint, type) and issubclass(hint, Enum):

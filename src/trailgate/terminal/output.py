@@ -1,4 +1,4 @@
-"""The standard output: pipes that close early, colours, tables that fit the terminal, the pager that PAGER names, and a bar for work that takes a while."""
+"""Print to a terminal or a pipe: colours, folded lines, a pager, a progress bar, and pipes that close early."""
 
 from __future__ import annotations
 
@@ -18,24 +18,30 @@ from typing import IO, Any, Final
 from trailgate.errors import WriteError
 
 WIDTH: Final = 140  # of a table if there is no terminal
+
 # Parameters of the sequences that colour a terminal (ECMA-48 §8.3.117, SGR).
 STYLES: Final[Mapping[str, str]] = MappingProxyType(
     {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 )
 
+# The options that git sets too: exit at once if everything fits on one screen (F), show colours (R),
+# and leave the text on the screen (X).
+LESS: Final = "FRX"
+DEFAULT: Final = "less"
+
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """Let a reader of the output, such as ``head``, stop early without an error.
+    """End silently if the reader of the output, such as ``head``, stops early.
 
-    Raises WriteError where the output cannot be written for another reason.
+    Raises WriteError if the output cannot be written for another reason.
     """
     try:
         yield
         sys.stdout.flush()
     except OSError as error:
         if error.filename is not None or error.errno is None:
-            raise  # about a file, or of a store: what the system refuses has a number
+            raise  # not an error of the output: it names a file, or comes from a store
         # Python flushes again at exit: give it somewhere to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
@@ -44,13 +50,16 @@ def quiet_pipe() -> Iterator[None]:
 
 @contextmanager
 def done_already() -> Iterator[None]:
-    """Print what was done: where that fails, it is a note on stderr, since the work itself is done."""
+    """Print the result of finished work.
+
+    If that fails, print a note on stderr instead of an error.
+    """
     try:
         with quiet_pipe():
             yield
     except WriteError as error:
         with suppress(OSError):
-            print(f"note: all is done, but {error}", file=sys.stderr)
+            print(f"note: everything is done, but {error}", file=sys.stderr)
 
 
 def terminal_width() -> int:
@@ -59,29 +68,37 @@ def terminal_width() -> int:
 
 
 def in_colours(stream: IO[str] | None = None) -> bool:
-    """Return whether the output is a terminal that shows colours (https://no-color.org)."""
+    """Return whether the output is a terminal that may show colours (https://no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return (stream or sys.stdout).isatty() and not plain
 
 
 def painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
-    """Return a function that gives a text a style; on an output without colours it does nothing."""
+    """Return a function that colours a text, or leaves it unchanged if the output has no colours."""
     if not in_colours(stream):
         return lambda text, _: text
     return lambda text, style: f"\x1b[{STYLES[style]}m{text}\x1b[0m" if text else text
 
 
 def say(text: str, style: str = "", *, indent: str = "", stderr: bool = False) -> None:
-    """Print a sentence; on a terminal it is folded between words, and lines after the first are indented."""
+    """Print a sentence.
+
+    On a terminal it is folded between words, and continuation lines are indented.
+    """
     stream = sys.stderr if stderr else sys.stdout
     for line in fold(text, indent, stream):
         print(painter(stream)(line, style) if style else line, file=stream)
 
 
 def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str]:
-    """Return the lines of a text: on a terminal none is wider, and those after the first are indented."""
+    """Split a text into lines that fit the terminal, or return it as one line if there is no terminal.
+
+    Lines after the first are indented.
+    """
     if not (stream or sys.stdout).isatty():
         return [text]
+    # On a narrow terminal a deep indent would leave no room for words, so it is at most half the
+    # width.
     width = terminal_width()
     lines = textwrap.wrap(
         text, width, subsequent_indent=indent[: width // 2], break_on_hyphens=False
@@ -90,7 +107,7 @@ def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str
 
 
 def console(**options: Any) -> Any:
-    """Return a console as wide as the terminal."""
+    """Return a rich console that is as wide as the terminal."""
     from rich.console import Console  # noqa: PLC0415  only output for people needs it
 
     class Plain(Console):
@@ -102,19 +119,14 @@ def console(**options: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters escaped."""
+    """Escape the control characters of a text."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-# As git sets them: end at once where all fits one screen, show colours, leave the text on the screen.
-LESS: Final = "FRX"
-DEFAULT: Final = "less"
-
-
 class _Page(io.TextIOWrapper):
-    """The pager's input, which is a terminal to whatever asks."""
+    """The pager's input. It claims to be a terminal, so that colours and widths are kept."""
 
     def isatty(self) -> bool:
         return True
@@ -122,9 +134,9 @@ class _Page(io.TextIOWrapper):
 
 @contextmanager
 def show_in_pager() -> Iterator[None]:
-    """Show what is printed in the pager, if the output is a terminal and there is a pager.
+    """Show printed text in the pager, if the output is a terminal and a pager exists.
 
-    What goes to stderr on a terminal is shown there too, since the pager would overwrite it.
+    Text on stderr is shown in it too if stderr is a terminal, because the pager would overwrite it.
     """
     pager = _pager()
     if pager is None:
@@ -149,9 +161,10 @@ def show_in_pager() -> Iterator[None]:
 
 
 def _finish(page: IO[str], process: subprocess.Popen[bytes]) -> None:
-    """Close the pager's input and wait until it is left."""
+    """Close the pager's input, and wait until the user leaves the pager."""
     with suppress(BrokenPipeError):
         page.close()
+    # Ctrl-C must not end this process while the pager is still open.
     earlier = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process.wait()
@@ -160,7 +173,7 @@ def _finish(page: IO[str], process: subprocess.Popen[bytes]) -> None:
 
 
 def _pager() -> list[str] | None:
-    """Return the pager's command; None where nobody could read it, or there is none."""
+    """Return the pager's command, or None without a terminal or a pager."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     try:
@@ -176,7 +189,10 @@ def _pager() -> list[str] | None:
 def progress_bar(
     doing: str, *, unit: str = "", show: bool = True
 ) -> Iterator[Callable[..., None] | None]:
-    """Yield a function that shows how much is done, of a total or in units; None if there is no terminal to show it."""
+    """Yield a function that updates a progress bar, or None if there is no terminal to show it.
+
+    The function takes the amount done and, if it is known, the total.
+    """
     if not show or not sys.stderr.isatty():
         yield None
         return

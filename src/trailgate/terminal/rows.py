@@ -1,4 +1,9 @@
-"""Record batches printed as a table, as JSON lines or as CSV; ``layout`` has how a row of a table is laid out."""
+"""Print record batches as a table, as JSON lines or as CSV.
+
+Batches are cut into pieces of a few rows and printed as they arrive, so that the first rows appear
+at once. Tables are formatted in whole columns if possible (``columns``), and row by row by
+``layout`` if not; JSON and CSV always in columns.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,7 @@ from trailgate.terminal.output import (
     terminal_width,
 )
 
-ROWS: Final = 1024  # that are turned into Python values at once
+ROWS: Final = 1024  # the most rows formatted at once
 
 Row = dict[str, Any]
 Paint = Callable[[str, str], str]  # a text and a style to the text as it is printed
@@ -41,11 +46,11 @@ Paint = Callable[[str, str], str]  # a text and a style to the text as it is pri
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """How rows are shown to people: headings, and the parts of a row in an order of their own.
+    """How rows are shown as a table: the headings, and a function that formats one row.
 
-    ``data`` is the heading of what follows the head; without it a row has only the cells of its head. ``rows`` are shown by
-    default; ``hidden`` states what ``--wide`` would show too. ``columns`` makes the parts of all rows of a batch, as they are without colours; None
-    where it cannot.
+    ``data`` is the heading of the data after the head, or "" if rows have only a head. ``rows`` is
+    the default limit. ``hidden`` is a note about what only ``--wide`` shows. ``columns`` formats a
+    whole batch without colours, or returns None if it cannot.
     """
 
     headings: Sequence[str]
@@ -57,7 +62,7 @@ class RowForm:
 
     @classmethod
     def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
-        """Return the form in which each column is shown as it is."""
+        """Return the form that shows each column as it is."""
 
         def parts(row: Row, _: Paint) -> Shown:
             strings = map(cell_text, row.values())
@@ -75,9 +80,11 @@ def print_batches(
     limit: int | None = None,
     wide: bool = False,
 ) -> int:
-    """Print rows, at most ``limit`` of them, and return how many; a reader that stops early is not an error.
+    """Print at most ``limit`` rows, and return their number.
 
-    Raises OptionError where two columns have one name.
+    A reader that stops early is not an error.
+
+    Raises OptionError if two columns have the same name.
     """
     check_names(names)
     counted = Counted()
@@ -94,28 +101,29 @@ def print_batches(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise OptionError where two columns have one name, which rows with named values cannot have."""
+    """Raise OptionError if two columns have the same name, because JSON and CSV need distinct names."""
     for name, count in Counter(names).items():
         if count > 1:
-            raise OptionError(f"{count} columns are named {name}", hint="Name them by AS")
+            raise OptionError(f"{count} columns are named {name}", hint="Rename them with AS")
 
 
 class Counted:
-    """Counts the rows of batches as they are taken."""
+    """Counts the rows of batches that pass through."""
 
     def __init__(self) -> None:
         self.rows = 0
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches."""
+        """Yield the batches, and count their rows."""
         for batch in batches:
             self.rows += batch.num_rows
             yield batch
 
 
 def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield small batches of at most ``limit`` rows together; the rest is not read."""
+    """Yield pieces of batches with at most ``limit`` rows in all, and stop reading after them."""
     left = limit
+    # Before anything is read from the source.
     if left == 0:
         return
     for batch in batches:
@@ -136,13 +144,16 @@ def rows(batch: pa.RecordBatch) -> list[Row]:
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
-    """Print one JSON object a line; its keys are the names of the columns."""
+    """Print one JSON object per line, whose keys are the names of the columns."""
     for batch in batches:
         sys.stdout.writelines(json_lines(batch))
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
-    """Print a header and one line a row: maps are JSON text, NULL is empty, and an empty text is in quotes."""
+    """Print a header and one line per row.
+
+    NULL is empty, an empty text is ``""``, and maps are JSON.
+    """
     print(",".join(csv_cells(pa.array(names, pa.string())).to_pylist()))
     for batch in batches:
         sys.stdout.writelines(csv_lines(batch))
@@ -151,27 +162,30 @@ def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
 def print_table(
     batches: Iterable[pa.RecordBatch], limit: int, form: RowForm, *, wide: bool = False
 ) -> None:
-    """Print rows as they come, laid out for the terminal, with a note if there are more than ``limit``.
+    """Print at most ``limit`` rows as a table, and a note if there are more.
 
-    ``wide``: one line a row, however long.
+    With ``wide`` each row is one line, however long.
     """
     paint = painter()
     layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
-    printed, more, begun = 0, False, False
+    printed, more, started = 0, False, False
+    # Read one row more than is shown, to know whether there are more.
     for batch in _until_shown(limit_rows(batches, limit + 1), limit):
         if batch is None:
             more = True
             break
+        # Without the extra row.
         part = batch.slice(0, limit - printed)
         more = batch.num_rows > part.num_rows
-        if not begun:
-            begun = True
+        if not started:
+            started = True
+            # The first rows decide about the layout.
             shown = [form.parts(row, paint) for row in rows(part)]
             sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
         for text in _strings(part, form, layout, paint):
             print(text)
         printed += part.num_rows
-    if not begun:
+    if not started:
         sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
     if more:
         these = "this one" if limit == 1 else f"these {limit}"
@@ -181,7 +195,11 @@ def print_table(
 
 
 def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch | None]:
-    """Yield batches; None for an error after ``limit`` rows, of which only is asked whether there are more."""
+    """Yield batches. After ``limit`` rows an error only yields None.
+
+    The rows after the limit are read only to see whether there are more, so their errors do not
+    matter.
+    """
     taken = 0
     try:
         for batch in batches:
@@ -196,11 +214,12 @@ def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.R
 def _strings(
     batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint
 ) -> Iterator[str]:
-    """Yield the lines of rows: those of as many rows as can be made in whole columns, or of a row."""
+    """Yield the lines of rows: one text for each run of rows formatted in columns, else line by line."""
     if not batch.num_rows:
         return
     made = None if in_colours() or form.columns is None else form.columns(batch)
     strings = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.strings(made)
+    # The ends of runs of rows that were (or were not) formatted in columns, by validity.
     ends = np.flatnonzero(np.diff(np.asarray(strings.is_null()))) + 1
     for start, end in pairwise([0, *ends.tolist(), batch.num_rows]):
         if strings[start].is_valid:
@@ -211,17 +230,17 @@ def _strings(
 
 
 def short_time(text: str | None) -> str:
-    """Return a time in ISO form without its zone, and without a fraction that is zero."""
+    """Format a time in ISO form without its zone, and without a zero fraction."""
     return (text or "").replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
 def value_text(value: str | None) -> str:
-    """Return a column's value for a table: NULL by name, control characters escaped."""
+    """Format a value for a table: NULL for None, control characters escaped."""
     return "NULL" if value is None else printable(value)
 
 
 def cell_text(value: Any) -> str:
-    """Return a value for a cell of a table."""
+    """Format a value for a cell of a table."""
     if isinstance(value, (dict, list)):
         return json_text(value)
     return value_text(value if value is None else str(value))

@@ -1,4 +1,4 @@
-"""Standard input and pipes as files: kept while a command runs, since input is read more than once."""
+"""Copy standard input and pipes to temporary files, because commands read their input more than once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ NAME: Final = "standard-input"
 
 @contextmanager
 def kept_input(addresses: Sequence[str]) -> Iterator[list[str]]:
-    """Give addresses in which standard input (``-``) and pipes are files that hold what these gave.
+    """Yield the addresses with standard input (``-``) and pipes replaced by temporary files.
 
-    ``-`` may have an ending, as ``-.jsonl.gz``: the input is read as a file with that ending. A file is named by its
-    content, so that the same input is recognised again. Raises StorageError where a pipe cannot be read.
+    ``-`` may have an ending, such as ``-.jsonl.gz``: the input is read as a file with that ending.
+    The file's name contains a hash of its content, so that the same input is recognised in the next
+    run. Raises StorageError if a pipe cannot be read.
     """
     if not any(map(is_stream, addresses)):
         yield list(addresses)
@@ -35,7 +36,7 @@ def kept_input(addresses: Sequence[str]) -> Iterator[list[str]]:
 
 
 def is_stream(address: str) -> bool:
-    """Return whether an address is standard input, or a pipe."""
+    """Return whether an address is standard input or a pipe."""
     if address == STANDARD or address.startswith("-."):
         return True
     try:
@@ -56,17 +57,17 @@ def _kept(address: str, folder: Path) -> str:
             with Path(address).open("rb") as stream:
                 _copy(stream, path)
     except OSError as error:
-        problem = f"it cannot be read: {error.strerror or error}"
+        problem = f"the input cannot be read: {error.strerror or error}"
         raise StorageError(problem, where=Where(source=address)) from error
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
     kept = path.rename(folder / f"{NAME}-{digest}{address[1:] if standard else ''}")
-    os.utime(kept, (0, 0))  # input is not recognised by its time
+    os.utime(kept, (0, 0))  # equal input should look equal, also by its time
     return str(kept)
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input; raises StorageError where it is closed."""
+    """Return standard input. Raises StorageError if it is closed."""
     if sys.stdin is None:
         raise StorageError("standard input is closed", where=Where(source=STANDARD))
     return sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""Lines that a user types at a prompt, with history and completion (prompt_toolkit)."""
+"""Read lines at a prompt, with history and completion (prompt_toolkit)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def typed_lines(
     default: Callable[[], str] = str,
     completer: Completer | None = None,
 ) -> Iterator[str]:
-    """Yield lines up to the end of input. Ctrl-C drops the line, Ctrl-D ends.
+    """Yield lines until the input ends. Ctrl-C drops the line, Ctrl-D ends the input.
 
-    ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default``, a line to edit, are asked before each line.
+    ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default`` (a text to
+    edit) are called before each line.
     """
     from prompt_toolkit import PromptSession  # noqa: PLC0415  only a terminal needs it
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415

@@ -438,11 +438,11 @@ def test_names_have_the_characters_that_expat_allows() -> None:
 
 
 COLUMN = "c{0}.type=col\nc{0}.match=./{1}\nc{0}.name=@n\nc{0}.value=text()\n"
-MANY_NAMES = 3000 if WHOLE else 700
+MOST_NAMES = 3000 if WHOLE else 700
 MANY = {
     "names": (
-        [f"n{number}" for number in range(MANY_NAMES)],
-        f"<n7 n='a'>x</n7><n{MANY_NAMES - 1} n='b'>y</n{MANY_NAMES - 1}>",
+        [f"n{number}" for number in range(MOST_NAMES)],
+        f"<n7 n='a'>x</n7><n{MOST_NAMES - 1} n='b'>y</n{MOST_NAMES - 1}>",
     ),
     "attributes": (
         [f"*[@n='{number}']" for number in range(400)],

@@ -70,7 +70,7 @@ def test_files_are_joined_with_trails(tmp_path: Path) -> None:
         ("SELEC 1", "the statement cannot be understood: syntax error"),
         ("SELECT nope FROM 'ot'", 'DuckDB refuses the statement: Binder Error: .*"nope"'),
         ("SELECT * FROM read_csv('no+s3://KEY:SECRET@b/x')", r"s3://\*\*\*@b/x"),
-        ("SELECT 1; SELECT 2", "one statement is answered, and there are 2"),
+        ("SELECT 1; SELECT 2", "only one statement is run at a time, not 2"),
     ],
 )
 def test_a_statement_that_cannot_be_answered_is_one_error(sql: str, problem: str) -> None:
@@ -114,7 +114,7 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(["sql", "DELETE FROM x"]) == 2
 
     assert run(["sql", "SELECT 1 AS a, 2 AS a", "--format", "json"]) == 2
-    assert "2 columns are named a. Name them by AS" in capsys.readouterr().err
+    assert "2 columns are named a. Rename them with AS" in capsys.readouterr().err
     assert printed.splitlines()[:2] == ["ID  NAME", "1   name 1"]
     assert json.loads(lines[2]) == {"ID": "3", "NAME": "name 3"}
     assert pq.read_table(tmp_path / "rows.parquet")["NAME"].to_pylist()[0] == "name 1"
@@ -125,7 +125,9 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("no:MY.ORDERS", r"no trail files here \(no\)"),
         ("dirdat/zz", r"no trail files here \(dirdat/zz\)"),
-        ("missing.parquet", r"No files found.*missing.parquet"),
+        ("missing.parquet", r"no such file \(missing.parquet\)"),
+        ("many-*.csv", r"no file matches the pattern \(many-"),
+        ("b.duckdb", r"no such file \(b.duckdb\)"),
         ("duckdb:b.duckdb/hr/jobs", r"b\.duckdb"),
         ("delta:lake/hr/jobs", r"lake/hr/jobs"),
     ],

@@ -88,4 +88,4 @@ def test_an_id_that_is_wrong_stops_after_those_before_it(
         store(tmp_path, [[(1, "a"), (1, "a"), (2, "b"), (1, "c"), (3, "d")]])
 
     assert bodies(tmp_path) == ["a", "b"]
-    assert "their ids (jms.id) came before: 1" in caplog.text
+    assert "whose ids (jms.id) were seen before: 1" in caplog.text

@@ -89,7 +89,7 @@ def test_reports_are_as_the_properties_ask(
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        (TIME, "30", "an interval, as 30sec, 45min or 8hr"),
+        (TIME, "30", "an interval such as 30sec, 45min or 8hr"),
         (TIME, "0sec", "an interval"),
         (TIME, "3days", "an interval"),
         (RECORDS, "0", "a number of messages"),
@@ -188,7 +188,7 @@ def test_a_port_gives_the_metrics_of_the_moment_and_nothing_else() -> None:
         assert asked(port, "/metrics?x=1") == as_text(total, "dirdat/ot")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             asked(port, "/etc/passwd")
-        with pytest.raises(OptionError, match="cannot be given"), metrics_output(f":{port}", "o"):
+        with pytest.raises(OptionError, match="cannot be served"), metrics_output(f":{port}", "o"):
             pass
     with pytest.raises(urllib.error.URLError):
         asked(port)

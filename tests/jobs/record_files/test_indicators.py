@@ -74,7 +74,7 @@ def test_what_is_not_an_indicator_is_an_error(tmp_path: Path) -> None:
     assert [error["field"] for error in row["_errors"]] == ["PAY-NULL"]
     with pytest.raises(OptionError, match=r"no item PAY-NUL in .*PAY-NULL"):
         rows(path, UNLOADED, indicators="PAY=PAY-NUL")
-    with pytest.raises(OptionError, match="indicators is for reading"):
+    with pytest.raises(OptionError, match="indicators is an option for reading"):
         write_records([], tmp_path / "new", copybook_text=UNLOADED, indicators=NAMES)
 
 

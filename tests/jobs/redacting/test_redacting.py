@@ -126,7 +126,7 @@ def test_at_most_so_many_records_are_written(trail: str) -> None:
 def test_a_file_that_is_there_stays(trail: str) -> None:
     before = Path("dirdat/ot000000000").read_bytes()
 
-    with pytest.raises(StorageError, match="the file is there already"):
+    with pytest.raises(StorageError, match="the file exists already"):
         redact_trail(trail, trail)
     assert Path("dirdat/ot000000000").read_bytes() == before
 

@@ -81,4 +81,4 @@ def test_the_command_line_shows_all_digits(
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["AT"] for line in lines] == [COARSE, FINE]
     assert run(["show", str(stamps), "--format", "json", "--times", "text"]) == 2
-    assert "name one by --table" in capsys.readouterr().err
+    assert "name it with --table" in capsys.readouterr().err

@@ -1,4 +1,8 @@
-"""``trailgate apply``: the operations of a trail land in tables."""
+"""``trailgate apply``: apply the operations of a trail to tables.
+
+The command is one of several ways to run: apply once (the default), ``--follow``, ``--status``,
+``--verify``, or ``--from`` with the repaired operations of a discard file.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,11 @@ if TYPE_CHECKING:
     from trailgate.apply.jobs.tables import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport
 
-NOT_ALL: Final = 4  # the exit code of a run that applied everything but what it names
+NOT_ALL: Final = 4  # the exit code of a run that applied only a part, and listed the rest
 EXIT_CODES: Final = (
     "0 everything is applied, or --verify found no difference",
     "1 something is wrong, or --verify found differences",
-    "2 wrong use",
+    "2 wrong usage",
     "3 a file cannot be written, or the target's disk is full",
     "4 applied, but some operations were discarded or ignored, or the trail lacks some",
     "5 the target cannot be reached, is locked or conflicts with another writer",
@@ -57,7 +61,7 @@ PANELS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyArguments(ApplyOptions):
-    """What ``trailgate apply`` is given: the options of apply, and how the command runs."""
+    """The arguments of ``trailgate apply``: the options of apply, and how the command runs."""
 
     target: Annotated[
         str,
@@ -105,7 +109,8 @@ class ApplyArguments(ApplyOptions):
 
     @property
     def options(self) -> ApplyOptions:
-        """Return the options of apply alone."""
+        """The options of apply, without those of the command."""
+        # This class inherits the fields of ApplyOptions; copy only these.
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 
 
@@ -122,17 +127,18 @@ TrailToApply = Annotated[
 @partial(takes, panels=PANELS)
 def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
     """Apply the operations of a trail to tables."""
+    # The ways to run exclude each other.
     ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}
     ways["from"] = given.repaired is not None
     chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
-        raise OptionError(f"{' and '.join(chosen)} are given together")
+        raise OptionError(f"{' and '.join(chosen)} exclude each other")
     if given.batch_seconds is not None and not given.follow:
-        raise OptionError("--batch-seconds is about --follow", hint="Add --follow")
+        raise OptionError("--batch-seconds needs --follow", hint="Add --follow")
     if given.metrics is not None and not given.follow:
-        raise OptionError("--metrics is about --follow", hint="Add --follow")
+        raise OptionError("--metrics needs --follow", hint="Add --follow")
     if given.force and given.repaired is None:
-        raise OptionError("--force is about --from", hint="Name a file of discards")
+        raise OptionError("--force needs --from", hint="Name a file of discards")
     if given.status:
         from trailgate.apply.commands.status import show_status
 
@@ -158,7 +164,7 @@ def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
 
 
 def apply(given: ApplyArguments, trail: str) -> None:
-    """Apply a trail, and print what was done. Raises Exit if something of the trail was not applied."""
+    """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import retries_of
     from trailgate.apply.commands.output import as_values, print_report
     from trailgate.apply.jobs.retries import LOG
@@ -174,6 +180,7 @@ def apply(given: ApplyArguments, trail: str) -> None:
                 if progress is not None:
                     progress(done.operations)
         done += ApplyReport(notices=run.notices)
+    # From here on the tables are changed: a closed pipe must not turn that into a failure.
     with done_already():
         if given.as_json:
             print(json.dumps(as_values(done, run.retries.faults), ensure_ascii=False))
@@ -184,7 +191,7 @@ def apply(given: ApplyArguments, trail: str) -> None:
 
 
 def _follow(given: ApplyArguments, trail: str) -> None:
-    """Apply what a trail grows by, and print what was done. Raises Exit if something of the trail was not applied."""
+    """Follow a trail, and print the totals. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import Following, labels_of, print_followed
     from trailgate.apply.jobs.parameters import mapped_options
 
@@ -197,7 +204,7 @@ def _follow(given: ApplyArguments, trail: str) -> None:
 
 
 def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
-    """Return a run that applies a trail."""
+    """Open a run that applies a trail, and report parameters without effect."""
     from trailgate.apply.jobs.apply import ApplyRun, Reading
 
     run = ApplyRun(
@@ -216,7 +223,7 @@ def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
 
 
 def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
-    """Raise Exit if operations could not be applied, or the trail lacks some."""
+    """Raise Exit if operations could not be applied, or are missing in the trail."""
     from trailgate.apply.commands.output import discarded
 
     if discarded(report) or lacks_operations:
@@ -224,7 +231,7 @@ def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
 
 
 def _repair(given: ApplyArguments, trail: str, file: str) -> None:
-    """Apply repaired operations, and print what was done. Raises Exit if some could not be applied."""
+    """Apply repaired operations, and print the result. Raises Exit if some could not be applied."""
     from trailgate.apply.commands.output import as_values, print_tables
     from trailgate.apply.jobs.repaired import apply_repaired
 
@@ -248,7 +255,10 @@ def _repair(given: ApplyArguments, trail: str, file: str) -> None:
 
 
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
-    """Apply what was captured into a trail, and print what was done. If no message was good, there is no trail."""
+    """Apply what was captured into a trail, and print the result.
+
+    Does nothing if there is no trail, because no message was good.
+    """
     from trailgate.storage.files.trail_files import find_begun_trail
 
     if find_begun_trail(trail) is None:
@@ -257,7 +267,7 @@ def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
 
 
 def _verify(given: ApplyArguments, trail: str) -> None:
-    """Print how the tables compare; exits with 1 where rows differ."""
+    """Compare the tables with the trail, and print the result. Exits with 1 if rows differ."""
     from trailgate.apply.jobs.verify import verify_tables
 
     options = asdict(given.options)
@@ -270,7 +280,7 @@ def _verify(given: ApplyArguments, trail: str) -> None:
             if progress is not None:
                 progress(done)
 
-        found = verify_tables(
+        comparison = verify_tables(
             trail,
             given.target,
             definitions=given.definitions,
@@ -280,28 +290,29 @@ def _verify(given: ApplyArguments, trail: str) -> None:
         )
     with done_already():
         if given.as_json:
-            print(json.dumps(_compared(found), ensure_ascii=False, default=str))
+            print(json.dumps(_compared(comparison), ensure_ascii=False, default=str))
         else:
-            _print_comparison(found, given.target)
-    if not found.is_equal:
+            _print_comparison(comparison, given.target)
+    if not comparison.is_equal:
         raise typer.Exit(1)
 
 
-def _compared(found: VerifyReport) -> dict[str, Any]:
+def _compared(report: VerifyReport) -> dict[str, Any]:
     return {
-        "equal": found.is_equal,
-        "position": found.position.position,
-        "notices": list(found.notices),
-        "tables": {name: asdict(one) for name, one in found.tables.items()},
+        "equal": report.is_equal,
+        "position": report.position.position,
+        "notices": list(report.notices),
+        "tables": {name: asdict(one) for name, one in report.tables.items()},
     }
 
 
-def _print_comparison(found: VerifyReport, target: str) -> None:
+def _print_comparison(report: VerifyReport, target: str) -> None:
     from trailgate.apply.commands.output import print_notices
     from trailgate.columnar.digits import short_position
 
-    rows = found.tables.items()
+    rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)
+    # Most comparisons have no untouched rows, so their column appears only if there are some.
     kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
     print_rows(
         ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
@@ -316,7 +327,7 @@ def _print_comparison(found: VerifyReport, target: str) -> None:
             if row.kind == "different":
                 for column, (expected, actual) in row.columns.items():
                     print(f"  {column}: {expected!r} in the trail, {actual!r} in the table")
-    print_notices(found.notices)
-    at = short_position(found.position.position)
-    verdict = "as the trail makes them" if found.is_equal else "not as the trail makes them"
+    print_notices(report.notices)
+    at = short_position(report.position.position)
+    verdict = "as the trail makes them" if report.is_equal else "not as the trail makes them"
     say(f"{target} up to position {at}: the rows are {verdict}")

@@ -1,7 +1,9 @@
-"""How ``trailgate apply --follow`` runs: what it prints and measures, and what it does while the target does not work.
+"""Run ``trailgate apply --follow``: apply what is new in the trail, wait, and look again.
 
-A run prints a line a batch, as JSON or in words, or, on a terminal, a view that is drawn again and again. Between two looks at the trail it lets others use the target. SIGTERM and SIGINT end it after the batch
-that is worked on, or while it waits for the target.
+``Following`` runs the loop: apply all complete transactions, release the target so that others can
+use it, wait, and look at the trail again. Each batch is printed as a line or as JSON, or shown in a
+view on a terminal, and counted in the metrics. SIGTERM and SIGINT end the run after the current
+batch, or while it waits for the target.
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ from trailgate.terminal.live_view import (
 )
 from trailgate.terminal.output import quiet_pipe
 
-PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
-REST_LOOK: Final = 10.0  # seconds between looks at what is not applied of the trail's end
-MEASURED: Final = 5.0  # seconds between looks at how much of the trail is not applied
-REST_WAITS: Final = 30.0  # seconds after which bytes that do not change are named
+PAUSE: Final = 1.0  # seconds between checks of a trail that does not grow
+REST_LOOK: Final = 10.0  # seconds between checks of the unapplied bytes at the trail's end
+MEASURED: Final = 5.0  # seconds between measurements of the lag in bytes
+REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are reported
 COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
 
 
 class ApplyView(LiveView):
-    """The view of a run that follows a trail: ``show`` gives it what each batch did."""
+    """The terminal view of a run that follows a trail. ``show`` adds the result of each batch."""
 
     def __init__(self, trail: str, target: str) -> None:
         super().__init__(f"{trail} to {target}")
@@ -49,13 +51,13 @@ class ApplyView(LiveView):
         self._notices: tuple[str, ...] = ()
 
     def show(self, report: ApplyReport) -> None:
-        """Note what a batch did."""
+        """Add the result of a batch."""
         self._done += report
         if report.notices:
             self._notices = report.notices
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return operations and what became of them, the lag, and the place in the trail."""
+        """Return the rows of the view: counts of operations, lag, and position in the trail."""
         done, at = self._done, self._done.position
         rows = [
             ("running", duration(seconds)),
@@ -68,7 +70,7 @@ class ApplyView(LiveView):
             if (count := sum(getattr(one, name) for one in done.tables.values()))
         ]
         if left_out:
-            rows.append(("left out", ", ".join(left_out)))
+            rows.append(("skipped", ", ".join(left_out)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
             age = age_of(at)
@@ -78,8 +80,9 @@ class ApplyView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return what was done to each target table, those with the most operations first."""
+        """Return the counts of each target table, ordered by the number of operations."""
         tables = self._done.tables
+        # The most operations first; equal counts in the order of names.
         ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
         rows = [
             (name, *(getattr(tables[name], column) for column in COLUMNS)) for name in ranked[:room]
@@ -88,7 +91,11 @@ class ApplyView(LiveView):
 
 
 class RestWatch:
-    """Names what a run that follows a trail does not apply: missing first files at once, and bytes at the end if they do not change for some time."""
+    """Collect notices about operations that a run cannot apply.
+
+    Missing first files are reported at once; bytes at the end of the trail only if they do not
+    change for some time, because a writer may be about to complete them.
+    """
 
     def __init__(self, run: ApplyRun) -> None:
         self._run, self._next = run, time.monotonic()
@@ -96,17 +103,17 @@ class RestWatch:
         self._patience = Patience(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
-        """Return the notices that are due, each once."""
-        found, self._first = self._first, ()
+        """Return the notices that are due; each is returned once."""
+        notices, self._first = self._first, ()
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + REST_LOOK
             rest = self._run.rest
-            found += () if rest is None else self._patience.due(rest)
-        return found
+            notices += () if rest is None else self._patience.due(rest)
+        return notices
 
 
 class ApplyWatch:
-    """Passes on what the batches of a run did: to the output, the metrics and the view."""
+    """Pass the results of batches to the output, the metrics and the view."""
 
     def __init__(
         self,
@@ -119,19 +126,24 @@ class ApplyWatch:
         self._measured = 0.0
 
     def batch(self, report: ApplyReport) -> None:
-        """Pass on what a batch did, or the notices of a report without one."""
+        """Report the result of a batch, or the notices of a report without one."""
         if report.batches:
             self.statistics = self.statistics.with_batch(report)
         self._show(report, self.statistics)
         self.tick(measure=True)
 
     def tick(self, *, measure: bool = False) -> None:
-        """Pass on how the target and the trail are now. What is not applied is measured if asked for, and else every few seconds."""
+        """Update the metrics with the state of the target and the lag.
+
+        The lag is measured if ``measure`` is set, if the target went up or down, and else every few
+        seconds.
+        """
         if self._metrics is None:
             return
         if self.run is not None:
             was_up = self.statistics.up
             self.statistics = self.statistics.with_target(self.run.retries)
+            # A target that went up or down is reported at once.
             measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
                 self.statistics = self.statistics.with_lag(lag_bytes(self.run), self.run.position)
@@ -139,14 +151,14 @@ class ApplyWatch:
         self._metrics.show(self.statistics)
 
     def failed(self) -> None:
-        """State in the metrics that the run ended with an error."""
+        """Record in the metrics that the run ended with an error."""
         self.statistics = self.statistics.failed()
         if self._metrics is not None:
             self._metrics.show(self.statistics)
 
 
 def lag_bytes(run: ApplyRun) -> int | None:
-    """Return the number of bytes of the trail that are not applied, or None if the trail cannot be read now."""
+    """Return the number of unapplied bytes of the trail, or None if the trail cannot be read now."""
     try:
         return run.lag_bytes()
     except (TrailgateError, OSError):
@@ -154,12 +166,15 @@ def lag_bytes(run: ApplyRun) -> int | None:
 
 
 def labels_of(trail: str, target: str, group: str) -> dict[str, str]:
-    """Return the labels of metrics."""
+    """Return the labels of the metrics."""
     return {"trail": trail, "target": mask_logins(target), "group": group}
 
 
 class Following:
-    """A run that follows a trail: ``opened`` is called with how faults are waited for, and returns it."""
+    """A run that follows a trail.
+
+    ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
+    """
 
     def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
         self._as_json, self._metrics_at = as_json, metrics
@@ -171,26 +186,31 @@ class Following:
         labels: dict[str, str],
         patience: float | None,
     ) -> tuple[ApplyStatistics, bool]:
-        """Apply what a trail grows by until SIGTERM or SIGINT; return what was done, and whether the trail lacks something."""
+        """Apply new operations of a trail until SIGTERM or SIGINT.
+
+        Returns the statistics, and whether operations are missing because files of the trail are.
+        """
         log_to_stderr(LOG)
-        with ExitStack() as held:
-            is_asked = held.enter_context(stoppable())
+        with ExitStack() as stack:
+            is_asked = stack.enter_context(stoppable())
             metrics = None
             if self._metrics_at is not None:
                 text = partial(as_text, labels=labels)
-                metrics = held.enter_context(
+                metrics = stack.enter_context(
                     metrics_output(self._metrics_at, text, ApplyStatistics())
                 )
-            watch = ApplyWatch(self._shown(held, labels), metrics)
+            watch = ApplyWatch(self._shown(stack, labels), metrics)
 
+            # Retries call this while they wait for the target, which keeps the metrics up to date.
             def stopped() -> bool:
                 watch.tick()
                 return is_asked()
 
             retries = retries_of(patience, lasting=True, stopped=stopped)
             try:
-                run = watch.run = held.enter_context(opened(retries))
+                run = watch.run = stack.enter_context(opened(retries))
                 self._follow(run, watch, stopped)
+                # Measure once more, so that the final metrics are those of the end.
                 watch.tick(measure=True)
                 lacks_operations = run.lacks_operations
             except BaseException:
@@ -199,17 +219,20 @@ class Following:
             return watch.statistics.with_target(run.retries), lacks_operations
 
     def _shown(
-        self, held: ExitStack, labels: dict[str, str]
+        self, stack: ExitStack, labels: dict[str, str]
     ) -> Callable[[ApplyReport, ApplyStatistics], None]:
-        """Return what shows a batch."""
+        """Return the function that shows a batch: as JSON, as a line, or in a view on a terminal."""
         if self._as_json or not is_terminal():
             return lambda report, done: print_batch(report, done.faults, as_json=self._as_json)
         drawn = ApplyView(labels["trail"], labels["target"])
-        held.enter_context(drawn_view(drawn, LOG))
+        stack.enter_context(drawn_view(drawn, LOG))
         return lambda report, _: drawn.show(report)
 
     def _follow(self, run: ApplyRun, watch: ApplyWatch, stopped: Callable[[], bool]) -> None:
-        """Look for what the trail has grown by, ``seconds`` after the last look or as soon as its batches are applied."""
+        """Apply new batches in a loop that checks the trail every ``seconds``.
+
+        If applying takes longer, the next check follows at once.
+        """
         rest = RestWatch(run)
         while not stopped():
             due = time.monotonic() + self._seconds
@@ -219,6 +242,7 @@ class Following:
                     return
             if notices := rest.due():
                 watch.batch(ApplyReport(notices=notices))
+            # Close the target until the next check: an open DuckDB file, for example, is locked.
             run.release()
             watch.tick(measure=True)
             while not stopped() and (left := due - time.monotonic()) > 0:
@@ -226,7 +250,7 @@ class Following:
 
 
 def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
-    """Print what a run that followed a trail did in all."""
+    """Print the totals of a run that followed a trail."""
     with quiet_pipe():
         if as_json:
             total = as_values(statistics.done, statistics.faults)
@@ -241,7 +265,7 @@ def retries_of(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return how faults of the target are waited for: without end in a ``lasting`` run whose ``patience`` is not stated."""
+    """Return the retry policy for a target: without a ``patience``, a ``lasting`` run retries without end."""
     if patience is None:
         return Retries(lasting=lasting, stopped=stopped)
     return Retries(patience, stopped=stopped)

@@ -1,4 +1,4 @@
-"""What ``trailgate apply`` prints of what it did: rows by table, what it did not apply and why, and the same as JSON."""
+"""Print the results of ``trailgate apply``: counts per table, discarded operations and why, or all as JSON."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ COLUMNS: Final = (
     "ignored",
     "discarded",
 )
-RANKED: Final = 10  # reasons that are shown
-SELDOM: Final = ("ignored", "discarded")  # shown if there are any
+RANKED: Final = 10  # the most reasons shown
+SELDOM: Final = ("ignored", "discarded")  # columns that are shown only if one is not 0
 
 
 def discarded(report: ApplyReport) -> int:
@@ -34,7 +34,7 @@ def discarded(report: ApplyReport) -> int:
 
 
 def as_values(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
-    """Return a report as JSON has it; ``faults`` are those of the target, by reason."""
+    """Return a report as JSON values. ``faults`` counts the target's failures by reason."""
     return {
         "operations": report.operations,
         "batches": report.batches,
@@ -49,7 +49,7 @@ def as_values(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
 
 
 def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool) -> None:
-    """Print what a batch did as a line, with the age of its last operation."""
+    """Print the result of a batch as one line, with the age of its last operation."""
     with quiet_pipe():
         if as_json:
             line = {**as_values(report, faults), "lag_seconds": age_of(report.position)}
@@ -63,20 +63,20 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
 def _sentence(report: ApplyReport) -> str:
     rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
     at = "" if report.position is None else short_position(report.position.position)
-    lag, gone = age_of(report.position), discarded(report)
+    lag, discards = age_of(report.position), discarded(report)
     old = "" if lag is None else f", {age_text(lag)} old"
-    more = f"; {gone:,} discarded" if gone else ""
+    more = f"; {discards:,} discarded" if discards else ""
     return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}{more}"
 
 
 def print_total(report: ApplyReport, faults: Mapping[str, int], target: str) -> None:
-    """Print what a run that followed a trail did."""
+    """Print the totals of a run that followed a trail."""
     _print_faults(faults)
     if report.position is None:
         say(f"nothing was applied to {target}")
         return
-    at, gone = short_position(report.position.position), discarded(report)
-    more = f"; {gone:,} discarded" if gone else ""
+    at, discards = short_position(report.position.position), discarded(report)
+    more = f"; {discards:,} discarded" if discards else ""
     batches = many(report.batches, "batch", "batches")
     say(
         f"{many(report.operations, 'operation')} in {batches} applied up to position {at}: {target}{more}"
@@ -89,18 +89,18 @@ def print_report(
     faults: Mapping[str, int],
     target: str,
 ) -> None:
-    """Print what a run did."""
+    """Print the result of a run: tables, notices, discarded operations and the position."""
     print_tables(report)
     print_notices(report.notices)
     _print_faults(faults)
     if report.position is None:
-        chosen = f" of what {options.params} maps" if options.params else ""
+        chosen = f" in the mappings of {options.params}" if options.params else ""
         say(f"nothing new{chosen} for {target}")
         return
-    if gone := discarded(report):
+    if discards := discarded(report):
         file = options.discards or f"{options.group}.discards.jsonl"
         where = "ignored" if options.on_error == "ignore" else file
-        say(f"{many(gone, 'operation')} could not be applied: {where}")
+        say(f"{many(discards, 'operation')} could not be applied: {where}")
         ranked = sorted(report.reasons.items(), key=lambda one: (-one[1], one[0]))
         for reason, count in ranked[:RANKED]:
             say(f"  {count:,}: {reason}")
@@ -110,7 +110,7 @@ def print_report(
 
 
 def print_tables(report: ApplyReport) -> None:
-    """Print what was done to each table."""
+    """Print the counts of each table."""
     shown = [
         name
         for name in COLUMNS
@@ -123,7 +123,7 @@ def print_tables(report: ApplyReport) -> None:
 
 
 def print_notices(notices: Sequence[str]) -> None:
-    """Print what was not applied."""
+    """Print notices, such as operations that were not applied."""
     for notice in notices:
         say(f"note: {notice}")
 
@@ -131,4 +131,4 @@ def print_notices(notices: Sequence[str]) -> None:
 def _print_faults(faults: Mapping[str, int]) -> None:
     if faults:
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()))
-        say(f"note: {many(sum(faults.values()), 'fault')} of the target, tried again: {by_reason}")
+        say(f"note: {many(sum(faults.values()), 'fault')} of the target, retried: {by_reason}")

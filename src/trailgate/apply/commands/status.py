@@ -1,4 +1,4 @@
-"""What ``trailgate apply --status`` prints: how far each group has applied its trail to a target, and how much of the trail is left."""
+"""Print ``trailgate apply --status``: each group's position in its trail, and how much is left to apply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """How far a group is: its positions, what its trail has after them, and why the trail cannot be continued, if it cannot."""
+    """The position of a group in its trail, the lag after it, and notices.
+
+    ``problem`` is the error if the trail cannot be continued at that position.
+    """
 
     at: GroupPosition
     lag: Lag | None = None
@@ -38,11 +41,11 @@ class GroupStatus:
     problem: TrailgateError | None = None
 
     def values(self) -> dict[str, Any]:
-        """Return the status as JSON has it."""
-        whole, lag = self.at.position, self.lag
+        """Return the status as JSON values."""
+        position, lag = self.at.position, self.lag
         return {
             "group": self.at.group,
-            "position": None if whole is None else asdict(whole),
+            "position": None if position is None else asdict(position),
             "tables": [one._asdict() for one in self.at.tables],
             "lag_bytes": None if lag is None else lag.bytes,
             "lag_seconds": None if lag is None else lag.seconds,
@@ -59,18 +62,20 @@ def show_status(
     *,
     as_json: bool,
 ) -> None:
-    """Print how far the tables of a target are: of all groups, unless options name one. With a trail also how much of it is left.
+    """Print the positions of a target's tables for all groups, or for the group that the options name.
 
-    Raises the error of a trail that cannot be continued at its position, after that is printed.
+    With a trail, also print how much of it is left. Raises the error of a trail that cannot be
+    continued at its position, after everything is printed.
     """
     log_to_stderr(LOG)
     group = mapped_options(options).options.group
-    found = retried(partial(group_positions, target), retries_of(patience))
+    positions = retried(partial(group_positions, target), retries_of(patience))
     if group != GROUP:
-        found = [one for one in found if one.group == group]
-    groups = [_status(one, trail, definitions) for one in found]
-    own = next((one for one in groups if one.at.group == group), None)
-    first = own or (groups[0] if groups else GroupStatus(GroupPosition(group, None, [])))
+        positions = [one for one in positions if one.group == group]
+    groups = [_status(one, trail, definitions) for one in positions]
+    # JSON has one group at the top level (the named one, or the first), and all in a list.
+    named = next((one for one in groups if one.at.group == group), None)
+    first = named or (groups[0] if groups else GroupStatus(GroupPosition(group, None, [])))
     with done_already():
         if as_json:
             print(json.dumps({**first.values(), "groups": [one.values() for one in groups]}))
@@ -85,25 +90,29 @@ def show_status(
 
 
 def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> GroupStatus:
-    """Return how far a group is, and how much of a trail is left if that is its own."""
-    whole = at.position
-    if trail is None or whole is None:
+    """Return a group's status.
+
+    The lag is included if ``trail`` is the trail that the group applies.
+    """
+    position = at.position
+    if trail is None or position is None:
         return GroupStatus(at)
-    applied = whole.trail.partition("?")[0]
+    # the trail's name in a checkpoint may have its tables after a ?
+    applied = position.trail.partition("?")[0]
     try:
         files = find_trail(trail, definitions)
         if files.prefix != applied and absolute(trail) != applied:
-            notice = f"these are positions in {applied}, and not in {trail}"
+            notice = f"these positions are for {applied}, not for {trail}"
             return GroupStatus(at, notices=(notice,))
-        notices = position_notices(trail, whole, definitions)
-        lag = Lag.of(bytes_after(files, place_after(files, whole)), whole)
+        notices = position_notices(trail, position, definitions)
+        lag = Lag.of(bytes_after(files, place_after(files, position)), position)
     except TrailgateError as error:
         return GroupStatus(at, problem=error)
     return GroupStatus(at, lag, notices)
 
 
 def _print(status: GroupStatus, *, several: bool) -> None:
-    group, whole, tables = status.at
+    group, position, tables = status.at
     if several:
         say(f"group {group}")
     columns = ["table", "position"]
@@ -119,14 +128,14 @@ def _print(status: GroupStatus, *, several: bool) -> None:
             rows = [[*row, value or ""] for row, value in zip(rows, values, strict=True)]
     if tables:
         print_rows(tuple(columns), [tuple(row) for row in rows])
-    if whole is None:
+    if position is None:
         say(f"group {group} has not committed a batch yet")
         return
-    csn = "" if whole.csn is None else f", CSN {whole.csn}"
-    time = "" if whole.op_ts is None else f", committed {_time(whole.op_ts)} UTC"
-    source = name_of(whole.trail).replace("?tables=", ": ")
+    csn = "" if position.csn is None else f", CSN {position.csn}"
+    time = "" if position.op_ts is None else f", committed {_time(position.op_ts)} UTC"
+    source = name_of(position.trail).replace("?tables=", ": ")
     say(
-        f"{source} is applied up to position {short_position(whole.position)}{csn}{time}{_lag(status.lag)}"
+        f"{source} is applied up to position {short_position(position.position)}{csn}{time}{_lag(status.lag)}"
     )
     print_notices(status.notices)
 

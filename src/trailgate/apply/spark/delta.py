@@ -1,7 +1,9 @@
-"""Delta tables into which the session of Spark merges: for those too large for the driver's process.
+"""Delta tables that the Spark session merges into, for tables that are too large for the driver's process.
 
-Folders, the application transaction and its version are those of ``apply/targets/delta.py``, so a run by either library continues what the other one applied. delta-rs reads the log, creates tables, adds
-columns, overwrites and appends; effects by key are one MERGE of the session, in which Delta leaves out a version that is committed already.
+Folders, the application transaction and its version are the same as in ``apply/targets/delta.py``, so a
+run with either library continues what the other one applied. delta-rs reads the log, creates
+tables, adds columns, overwrites and appends. Changes by key are one MERGE of the session; Delta
+skips it if its version is committed already.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ NO_DELTA: Final = (
 
 
 class SessionTarget(TableTarget):
-    """Delta tables below a folder that the process and the session know by one address."""
+    """Delta tables below a folder whose address is valid for both the process and the session."""
 
     def __init__(self, root: str, group: str, spark: SparkSession) -> None:
         super().__init__(root, group)
@@ -51,6 +53,7 @@ class SessionTarget(TableTarget):
                 done = merge(self._spark, target, effects, _has_exact_statistics)
         except ERRORS as error:
             raise _refusal(error, path) from None
+        # Delta skips the MERGE if the transaction's version is committed, and returns no counts.
         if not done:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=path)
@@ -58,12 +61,12 @@ class SessionTarget(TableTarget):
 
 
 def _has_exact_statistics(kind: pa.DataType) -> bool:
-    """Return whether the statistics of a type are exact: delta-rs may have written those of a file."""
+    """Return whether a type's statistics are exact, even if delta-rs wrote them."""
     return not has_rounded_statistics(kind)
 
 
 def _refusal(error: Exception, path: str) -> TrailgateError:
-    """Return the error of a MERGE that Spark refuses."""
+    """Build the error for a MERGE that Spark refuses."""
     text = str(error)
     if "[DELTA_CONCURRENT" in text:
         return StorageError(

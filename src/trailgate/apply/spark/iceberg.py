@@ -1,7 +1,9 @@
-"""Tables of an Iceberg catalog of the session: the session reads and writes them, in its tasks.
+"""Tables in an Iceberg catalog of the session, which reads and writes them in its tasks.
 
-``iceberg:CATALOG`` has the table HR.JOBS as ``CATALOG.hr.jobs``, and ``iceberg:CATALOG.NAMESPACE`` as ``CATALOG.NAMESPACE.hr.jobs``. The position of each is a property of the snapshot that has its
-rows. How far all tables are is a row of the table ``_trailgate.GROUP``, which is written when the tables of a batch are committed, as in ``apply/targets/delta.py``.
+``iceberg:CATALOG`` has the table HR.JOBS as ``CATALOG.hr.jobs``, and ``iceberg:CATALOG.NAMESPACE``
+as ``CATALOG.NAMESPACE.hr.jobs``. The position of a table is a property of the snapshot that
+contains its rows. The position of all tables together is a row of the table ``_trailgate.GROUP``,
+which is written after the tables of a batch are committed, as in ``apply/targets/delta.py``.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class SessionTarget:
     commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
+        # The group becomes a part of a property's and a table's name.
         if not re.fullmatch(r"[\w-]+", group):
             raise OptionError(
                 f"{group!r} cannot be the name of a group in an Iceberg catalog",
@@ -71,12 +74,13 @@ class SessionTarget:
         self._spark, self._root, self._group = spark, tuple(address.split(".")), group
         self._property = PROPERTY.format(group)
         with _refusing(address):
+            # Raises now if the session has no such catalog.
             spark.sql(f"SHOW NAMESPACES IN {quoted(self._root[0])}").collect()
         self._checkpoint = self._checkpoint_row()
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were."""
+        """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             row = self._checkpoint
             if row is None:
@@ -87,15 +91,18 @@ class SessionTarget:
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
                 return None
-        found = self._last(name)[0]
-        if found is None:
+        last = self._last(name)[0]
+        if last is None:
             return None
-        self._names.add("/".join(table.name))  # a run that was killed has not listed it
-        return Position("", found)
+        # a run that was killed has not listed the table
+        self._names.add("/".join(table.name))
+        return Position("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
-        """Return the last position that a snapshot of the table's history has, and the current snapshot."""
+        """Return the last position in the snapshots of the table's history, and the current snapshot."""
         with _refusing(name):
+            # The latest snapshot need not have a position: another writer may have added it. So
+            # take the highest position of the table's history.
             (row,) = self._spark.sql(
                 f"SELECT max(s.summary['{self._property}']) AS position, max_by(h.snapshot_id, h.made_current_at) AS version "
                 f"FROM {name}.history AS h JOIN {name}.snapshots AS s ON s.snapshot_id = h.snapshot_id "
@@ -109,20 +116,20 @@ class SessionTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
             (row,) = self._spark.table(name).collect()
-        found: dict[str, Any] = row.asDict()
-        return found
+        values: dict[str, Any] = row.asDict()
+        return values
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied, and its snapshot."""
-        found = []
+        """Return the position and the snapshot of each table."""
+        applied = []
         for name in sorted(self._names):
             position, version = self._last(self._name(name.split("/")))
             if position is not None:
-                found.append(TablePosition(name.replace("/", "."), position, version))
-        return found
+                applied.append(TablePosition(name.replace("/", "."), position, version))
+        return applied
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as it is in the catalog; None where there is none."""
+        """Return the table as the catalog defines it, or None if it does not exist."""
         name = self._name(table.name)
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
@@ -130,11 +137,11 @@ class SessionTarget:
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created: its types keep all that Arrow's do."""
+        """Return a table to create, unchanged, because Iceberg can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table, and its namespace."""
+        """Create a table and its namespace."""
         name = self._name(table.name)
         with _refusing(name):
             self._create_namespace(table.name[:-1])
@@ -143,17 +150,18 @@ class SessionTarget:
             ).collect()
 
     def _create_namespace(self, parts: Sequence[str]) -> None:
+        # Parents first: CREATE NAMESPACE does not create them.
         for end in range(1, len(parts) + 1):
             namespace = self._name(parts[:end])
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}").collect()
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns of a table, NULL in all rows."""
+        """Add columns to a table, NULL in all rows."""
         added = pa.schema([table.schema.field(name) for name in names])
         self._alter(table, f"ADD COLUMNS ({_columns(added)})")
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Give columns of integers eight bytes."""
+        """Widen integer columns to eight bytes."""
         for name in names:
             self._alter(table, f"ALTER COLUMN {quoted(name)} TYPE bigint")
 
@@ -163,16 +171,16 @@ class SessionTarget:
             self._spark.sql(f"ALTER TABLE {name} {change}").collect()
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        """Return the rows with any of the keys: all columns, or only those of the key."""
         names = list(table.key_names) if keys_alone else [one.name for one in table.columns]
         wanted = ", ".join(f"t.{quoted(one)}" for one in names)
-        own = [keys[one].combine_chunks() for one in table.key_names]
+        key_values = [keys[one].combine_chunks() for one in table.key_names]
         name = self._name(table.name)
         with _refusing(name), staged(self._spark, sql.key_columns(table, keys)) as view:
-            found = self._spark.sql(
-                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {match(table, own)}"
+            result = self._spark.sql(
+                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {match(table, key_values)}"
             ).toArrow()
-        return found.cast(pa.schema([table.schema.field(one) for one in names]))
+        return result.cast(pa.schema([table.schema.field(one) for one in names]))
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
@@ -181,19 +189,22 @@ class SessionTarget:
             return self._spark.table(name).toArrow().to_reader()
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the effects on one table, and commit them with the position."""
+        """Write the changes of one table, and commit them together with the position."""
         table = effects.nets.table
+        # read from the table's snapshots, so it includes what another process committed
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=name)
             )
+        # The setting adds the position to the properties of the snapshot that the write commits.
         with _refusing(name), settings_of(self._spark, {SETTING + self._property: at.position}):
             self._write(name, effects)
         self._names.add("/".join(table.name))
 
     def _write(self, name: str, effects: Effects) -> None:
         nets = effects.nets
+        # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
             inserted = nets.where(nets.effect != Effect.DELETE)
             columns = [one.values for one in whole_rows(inserted)]
@@ -208,7 +219,7 @@ class SessionTarget:
             merge(self._spark, name, effects)
 
     def commit(self, at: Position) -> None:
-        """Note that all tables are applied up to the position."""
+        """Record that all tables are applied up to the position."""
         row = {**asdict(at), "tables": sorted(self._names)}
         named = pa.Table.from_pylist([row], CHECKPOINT)
         name = self._name((STATE, self._group))
@@ -217,31 +228,32 @@ class SessionTarget:
             frame_of(self._spark, named).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
-        """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
 
     def release(self) -> None:
         """Do nothing: nothing is open between batches."""
 
     def close(self) -> None:
-        """Let go of nothing: the session is the caller's."""
+        """Do nothing: the caller owns the session."""
 
     def _name(self, parts: Sequence[str]) -> str:
         return quoted(*self._root, *parts)
 
 
 def _columns(schema: pa.Schema) -> str:
-    """Return columns as CREATE TABLE has them."""
+    """Format columns for CREATE TABLE."""
     return ", ".join(
         f"{quoted(field.name)} {field.dataType.simpleString()}" for field in spark_schema(schema)
     )
 
 
 def _closing(name: str, closing: Closing) -> str:
-    """Return the statement that gives values to the rows that a step closes."""
+    """Return the UPDATE that sets the end columns of the rows that are still open."""
     values = ", ".join(
         f"{quoted(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
         for column, one in closing.values.items()
     )
+    # IS NOT TRUE is also true for NULL.
     is_open = f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
     return f"UPDATE {name} SET {values} WHERE {is_open}"
 
@@ -252,7 +264,7 @@ def _type(kind: pa.DataType) -> str:
 
 @contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Make errors of Spark's errors of ours."""
+    """Convert errors of Spark to our errors."""
     try:
         yield
     except ERRORS as error:

@@ -1,6 +1,8 @@
-"""The MERGE of a session of Spark: effects by key as its statement over staged rows, for every table format that has one.
+"""Build and run the MERGE of a Spark session: changes by key over staged rows, for all table formats.
 
-Staged rows are a DataFrame of Arrow's columns, so a session over Spark Connect will do.
+Changes are staged as a temporary view over a DataFrame of Arrow columns, so it also works over
+Spark Connect. A staged row has the key and values ``c0``, ``c1`` ..., the flags ``m0``, ``m1`` ...
+of values to keep, and the effect ``e`` (delete, patch or insert).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from trailgate.spark.sources import spark_schema
 
 try:
     from py4j.protocol import Py4JError
-except ImportError:  # the client of Spark Connect alone
+except ImportError:  # only the client of Spark Connect is installed
     Py4JError = PySparkException
 
 CAUSE: Final = "Caused by: "
@@ -33,34 +35,37 @@ RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
 
 
 def line_of(error: Exception) -> str:
-    """Return the line of an error of Spark's that states its cause, else the first one."""
+    """Return the line of a Spark error that names its cause, or else the first line."""
     java = getattr(error, "java_exception", None)
     lines = (str(error) if java is None else str(java.toString())).splitlines()
     causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]
-    found = [line.removeprefix(CAUSE).strip() for line in (*causes[-1:], *lines) if line.strip()]
-    return found[0] if found else type(error).__name__
+    candidates = [
+        line.removeprefix(CAUSE).strip() for line in (*causes[-1:], *lines) if line.strip()
+    ]
+    return candidates[0] if candidates else type(error).__name__
 
 
 def quoted(*parts: str) -> str:
-    """Return a name of parts as Spark's SQL has it."""
+    """Quote the parts of a name for Spark's SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def merge(
     spark: SparkSession, target: str, effects: Effects, is_ranged: IsRanged = lambda _: True
 ) -> list[Row]:
-    """Merge effects by key into a table; return what Spark states was changed, nothing where it leaves the statement out.
+    """Merge changes by key into a table, and return Spark's counts (no rows if it skips the statement).
 
-    Files are skipped by the range of keys whose type ``is_ranged``: their statistics are exact.
+    Files are skipped by the range of keys of the types for which ``is_ranged`` holds, because their
+    statistics are exact.
     """
     with staged(spark, sql.staging_rows(effects)) as rows:
-        found: list[Row] = spark.sql(statement(effects, target, rows, is_ranged)).collect()
-    return found
+        counts: list[Row] = spark.sql(statement(effects, target, rows, is_ranged)).collect()
+    return counts
 
 
 @contextmanager
 def staged(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
-    """Give the name of a view that has rows."""
+    """Yield the name of a temporary view with these rows."""
     name = f"trailgate_{uuid4().hex}"
     frame_of(spark, rows).createOrReplaceTempView(name)
     try:
@@ -70,16 +75,17 @@ def staged(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
 
 
 def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return rows as a DataFrame."""
+    """Convert rows to a DataFrame."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
 def statement(
     effects: Effects, target: str, rows: str, is_ranged: IsRanged = lambda _: True
 ) -> str:
-    """Return the MERGE of staging rows into a table."""
+    """Return the MERGE of staged rows into a table."""
     table, key = effects.nets.table, effects.nets.key
-    # Without a value a column that the source lacks gets its default, and a computed one is computed.
+    # Leave out columns that the source does not have, so that they get their defaults, and computed
+    # columns, which the table computes.
     written = {
         at: quoted(column.name)
         for at, column in enumerate(table.columns)
@@ -91,6 +97,7 @@ def statement(
         if at not in table.key
     )
     inserted = ", ".join(f"s.c{at}" for at in written)
+    # t is the table, s the staged rows
     parts = [
         f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key, is_ranged)}",
         f"WHEN MATCHED AND s.e = {Effect.DELETE:d} THEN DELETE",
@@ -101,28 +108,29 @@ def statement(
 
 
 def match(table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True) -> str:
-    """Return the condition that a row has the key of a staged one, and one within the bounds of all keys: files without such rows are not read."""
+    """Return the join condition: equal keys, and the range of all keys, with which Spark skips files."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-    found = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
+    conditions = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
     for at, values in zip(table.key, key, strict=True):
+        # A range on the key lets Spark skip the data files whose statistics lie outside of it.
         ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)
         if len(values) and not values.null_count and ranged:
             bounds = pc.min_max(values)
             low, high = (_literal(bounds[one]) for one in ("min", "max"))
-            found.append(f"t.{quoted(table.columns[at].name)} BETWEEN {low} AND {high}")
-    return " AND ".join(found)
+            conditions.append(f"t.{quoted(table.columns[at].name)} BETWEEN {low} AND {high}")
+    return " AND ".join(conditions)
 
 
 def _literal(value: pa.Scalar) -> str:
-    found = value.as_py()
+    plain = value.as_py()
     if pa.types.is_date(value.type):
-        return f"DATE '{found}'"
-    return f"{found:f}" if pa.types.is_decimal(value.type) else str(found)
+        return f"DATE '{plain}'"
+    return f"{plain:f}" if pa.types.is_decimal(value.type) else str(plain)
 
 
 @contextmanager
 def settings_of(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Give a session settings while a statement runs, and then those that it had."""
+    """Change settings of a session within the block, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in values}
     try:
         for name, value in values.items():

@@ -1,7 +1,9 @@
-"""A trail applied to tables by Spark: tasks read the splits of a batch and fold their operations, the driver joins these and commits.
+"""Apply a trail to tables with Spark: tasks read and fold the trail, the driver merges and commits.
 
-What tasks send is at most three operations a key and split, in Arrow's columns, and not rows of Spark's. The target needs nothing of the session. Only the DataFrame API is used, so a session
-over Spark Connect will do; the target is written where the call is made.
+A batch of the trail is cut into splits. Each task reads one and folds its operations to at most
+three per key, which it returns as Arrow columns (not as Spark rows). The driver joins these and
+writes the target. The session needs no support for the target, except with ``merge="session"``.
+Only the DataFrame API is used, so it also works over Spark Connect.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from trailgate.storage.reading.splits import TrailSplit
 SPLIT_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 30
 Merge = Literal["library", "session"]
-# Modules of targets that a session writes, each with a class ``SessionTarget`` of an address, a group and a session.
+# Modules with a class ``SessionTarget(address, group, session)``, for targets that a session writes.
 SESSION_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "delta": "trailgate.apply.spark.delta",
@@ -53,12 +55,16 @@ def apply(
     merge: Merge = "library",
     **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
-    """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
+    """Apply a trail, up to its last complete transaction, to the tables of a target, and return a report.
 
-    The options, the errors and what is promised are those of ``trailgate.apply_trail``, and either continues where the other one ended. A batch is 1 GiB of the trail unless ``batch_bytes`` states it.
+    The options, errors and guarantees are those of ``trailgate.apply_trail``, and either can
+    continue what the other one began. A batch is 1 GiB of the trail unless ``batch_bytes`` is set.
 
-    With ``merge="session"`` the session, which needs Delta for this, merges rows into Delta tables, and not this process: for tables too large for it. While it merges, settings of the session name
-    Delta's application transaction, so nothing else may write Delta tables by it meanwhile. Raises ApplyError where it cannot merge. ``to`` may also be ``iceberg:CATALOG``, a catalog of the session.
+    With ``merge="session"`` the session merges rows into Delta tables instead of this process, for
+    tables that are too large for one process. The session needs Delta for that. While it merges,
+    settings of the session name Delta's application transaction, so nothing else may write Delta
+    tables with this session. Raises ApplyError if the session cannot merge. ``to`` may also be
+    ``iceberg:CATALOG``, a catalog of the session.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     with (
@@ -76,14 +82,16 @@ def apply(
 
 
 def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -> Target | None:
-    """Return the target where the session merges; None where the target's own library does."""
+    """Return the target that the session writes, or None if the target's own library writes it."""
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
-        raise OptionError(f"merge is 'library' or 'session', and not {merge!r}")
+        raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
     if merge == "library" and scheme != "iceberg":
         return None
     if scheme not in SESSION_TARGETS or not rest:
-        raise OptionError(f"merge='session' is about Delta tables, as delta:lake/, and not {to}")
+        raise OptionError(
+            f"merge='session' supports only Delta tables such as delta:lake/, not {to}"
+        )
     given = mapped_options(options).options
     check_mode(to, given.mode)
     try:
@@ -97,7 +105,7 @@ def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReading(Reading):
-    """Splits read by tasks, one each, which fold what they read."""
+    """Read splits in tasks, one each, which also fold the operations."""
 
     spark: SparkSession
     split_bytes: int = SPLIT_BYTES
@@ -105,22 +113,27 @@ class TaskReading(Reading):
     batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
-        """Yield what each split has; raises the error of the earliest one that has any."""
+        """Yield the result of each split. Raises the error of the earliest split that failed."""
         parts = [
             (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
             for split in splits
         ]
+        # the definitions are sent once, with the task; the files come with each part
         bare = replace(work, trail=replace(work.trail, files=()))
         return _raising(run_numbered(self.spark, parts, _Task(bare)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What a task does: the files that it needs come with its part, the definitions with all."""
+    """The work of a task.
+
+    Each part has the files that it needs; the definitions are sent once, with the task.
+    """
 
     work: SplitWork
 
     def __call__(self, _: int, part: tuple[TrailFiles, TrailSplit]) -> SplitRead | TrailgateError:
+        # Errors are returned, because Spark would retry a task that raises.
         files, split = part
         trail = replace(files, definitions=self.work.trail.definitions)
         try:

@@ -1,7 +1,8 @@
-"""Writing the format ``trailgate_apply``: operations of a frame or a stream land in tables, as ``trailgate apply`` puts them there.
+"""Write the format ``trailgate_apply``: apply the operations of a DataFrame or a stream to tables.
 
-Tasks convert the rows to columns of their tables' types, and the commit puts them in the order of their positions and applies them: the target is written by the driver's
-process, and needs nothing of the session.
+Tasks convert rows to columns in the types of their tables. The commit sorts them by position and
+applies them in the driver's process, like ``trailgate apply``; the session itself needs no support
+for the target.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ from trailgate.storage.writing.table_writing import check_columns, to_changes
 WRITING: Final = Options(
     "trailgate_apply",
     (
-        Option("to", TEXT, "the tables, as delta:lake/, duckdb:FILE or postgresql://..."),
+        Option("to", TEXT, "the tables, such as delta:lake/, duckdb:FILE or postgresql://..."),
         Option(
             "trail",
             PATH,
-            "the trail that the operations are of: its definitions are used, and positions are its own",
+            "the trail of the operations, with its definitions and positions",
         ),
-        Option("definitions", PATH, "the definitions file of the tables, where there is no trail"),
+        Option("definitions", PATH, "the definitions file of the tables, if there is no trail"),
         Option(
             "skip_applied",
             FLAG,
-            "a stream leaves out operations that the tables have; without it a batch before these is an error",
+            "a stream skips operations that are applied already; without it such a batch is an error",
             False,
         ),
         *(row for row in OPTIONS if row.name != "batch_bytes"),
@@ -55,22 +56,20 @@ WRITING: Final = Options(
     ),
 )
 LOG: Final = logging.getLogger(__name__)
-OF_SPARK: Final = (
-    "checkpointlocation",
-    "queryname",
-)  # options that every sink is given too
+# Options that Spark passes to every sink.
+OF_SPARK: Final = ("checkpointlocation", "queryname")
 
 
 @dataclass
 class Converted(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """What a task has converted."""
+    """The operations that a task has converted."""
 
     batches: list[ChangeBatch]
 
 
 @with_brief_errors
 class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Applies the operations of a frame."""
+    """Apply the operations of a DataFrame."""
 
     def __init__(self, work: FrameOperations, tables: TrailFiles) -> None:
         self._work, self._tables = work, tables
@@ -82,29 +81,29 @@ class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
         return Converted(list(to_changes(definitions, filter(len, iterator))))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Apply what the tasks have converted."""
+        """Apply the operations that the tasks have converted."""
         self._work.apply([one for m in messages if isinstance(m, Converted) for one in m.batches])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Do nothing: nothing was written."""
+        """Do nothing, because tasks write nothing."""
 
 
 @with_brief_errors
 class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Applies the batches of a stream; one that was applied before a restart is left out."""
+    """Apply the batches of a stream. A batch that was applied before a restart is skipped."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
         """Apply a batch."""
-        del batchId  # positions tell what is applied
+        del batchId  # the positions of the operations show whether they are applied already
         ApplyWriter.commit(self, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Do nothing: nothing was written."""
+        """Do nothing, because tasks write nothing."""
 
 
 @with_brief_errors
 class ApplySink(Format):
-    """The format ``trailgate_apply``, which is written only."""
+    """The format ``trailgate_apply``, which can only be written."""
 
     format = "trailgate_apply"
     does = "It is written, as a batch and as a stream"
@@ -132,14 +131,19 @@ class ApplySink(Format):
 def plan(
     given: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
 ) -> tuple[FrameOperations, TrailFiles]:
-    """Return how the operations are applied, and the trail that defines their tables; raises OptionError."""
-    own = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
-    if "path" in map(str.casefold, own):
+    """Read the options, and return the apply job and the trail that defines the tables.
+
+    Raises OptionError.
+    """
+    named = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
+    if "path" in map(str.casefold, named):
         problem = "the format trailgate_apply takes no path"
         raise OptionError(problem, hint="Name the tables by the option to, as delta:lake/")
-    values = WRITING.read(own)
+    values = WRITING.read(named)
     if not streams:
-        refuse_misplaced(own, WRITING, ["skip_applied"], "is about streams, and this is a batch")
+        refuse_misplaced(
+            named, WRITING, ["skip_applied"], "applies only to streams, and this is a batch"
+        )
     check_columns(schema.names)
     if "position" not in schema.names:
         hint = "Apply frames of the format trail, or write the operations to a trail first"
@@ -155,21 +159,21 @@ def plan(
     for name in ("discards", "params"):
         values[name] = absolute_value(values[name], base)
     options = ApplyOptions(**values)
-    where = absolute(trail or definitions, base)
+    source = absolute(trail or definitions, base)
     if trail is None:
-        tables = TrailFiles(where, (), read_definitions(where))
+        tables = TrailFiles(source, (), read_definitions(source))
     else:
         given_file = None if definitions is None else absolute(definitions, base)
-        tables = find_trail(where, given_file)
+        tables = find_trail(source, given_file)
     files = tables if tables.files else None
-    work = FrameOperations(_absolute(to, base), options, where, not streams or skip, files)
+    work = FrameOperations(_absolute(to, base), options, source, not streams or skip, files)
     for notice in work.check(tables):
-        LOG.warning("%s", mask_logins(f"{where}: {notice}"))
+        LOG.warning("%s", mask_logins(f"{source}: {notice}"))
     return work, tables
 
 
 def _absolute(address: str, base: str) -> str:
-    """Return the address of a target that means the same in every process."""
+    """Make the path in a target's address absolute, so that it means the same in every process."""
     scheme, _, path = address.partition(":")
     if scheme not in TARGETS or not TARGETS[scheme].is_path or not path:
         return address

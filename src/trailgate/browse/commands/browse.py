@@ -1,4 +1,4 @@
-"""``trailgate browse``: a trail as pages in a browser."""
+"""``trailgate browse``: show a trail, or the workbench for properties, in a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.options import Flag
 from trailgate.terminal.options import DefinitionsFile, takes
 
-AFTER: float = 0.5  # seconds until the browser is opened, which the server answers by then
+AFTER: float = 0.5  # seconds after which the browser is opened; the server is ready by then
 
 EXAMPLES: Final = (
     "trailgate browse dirdat/ot",
@@ -24,7 +24,7 @@ EXAMPLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BrowseArguments:
-    """What is shown, and where."""
+    """The arguments of ``trailgate browse``."""
 
     definitions: DefinitionsFile = None
     properties: Annotated[
@@ -55,7 +55,7 @@ def command(
     *,
     given: BrowseArguments,
 ) -> None:
-    """Show a trail, or the workbench of properties, in a browser, until Ctrl-C."""
+    """Show a trail or the workbench in a browser, until Ctrl-C."""
     benched = (given.properties, given.messages, given.save_to)
     if path is None and not any(benched):
         hint = "Name a trail; --properties or --messages opens the workbench"

@@ -1,4 +1,4 @@
-"""``trailgate report``: what a trail holds, as one file to be sent."""
+"""``trailgate report``: write an overview of a trail as one HTML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def command(
     to: Annotated[Path, Flag("FILE"), "The HTML file to write, such as ot.html."],
     definitions: DefinitionsFile = None,
 ) -> None:
-    """Write what a trail holds, and what is wrong with it, as one HTML file."""
+    """Write an overview of a trail, including its damage, as one HTML file."""
     from trailgate.storage.files.durable import write_whole
 
     try:
@@ -29,7 +29,7 @@ def command(
         raise MissingDependencyError.of_extra(problem, "browse") from None
     if to.exists():
         raise StorageError(
-            "the file is there already",
+            "the file exists already",
             where=Where(source=str(to)),
             hint="Name another one, or remove it",
         )

@@ -1,1 +1,1 @@
-"""One command a file; a command is the function ``command`` of its module."""
+"""The commands, one module each. A module's function ``command`` is the command."""

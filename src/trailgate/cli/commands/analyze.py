@@ -1,4 +1,4 @@
-"""``trailgate analyze``: every byte of trail files with its meaning, in TrailAnalyzer's form."""
+"""``trailgate analyze``: show every byte of trail files with its meaning, in TrailAnalyzer's format."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ def command(
             with TrailFileReader(file) as reader:
                 for found in analyze(reader.read, file.size, start):
                     kind = getattr(found, "path", ())
+                    # the file header does not count as a record
                     if (left == 0 and kind == (RECORD,)) or (
                         end and (file.number, found.offset) > end
                     ):
@@ -82,17 +83,20 @@ def command(
 def _starts(
     files: Sequence[TrailFile], begin: tuple[int, int] | None
 ) -> Iterator[tuple[TrailFile, int]]:
-    """Yield the files from a position on, and where in each to begin; raises OptionError where the trail does not have it."""
+    """Yield the files from a position on, each with the offset to start at.
+
+    Raises OptionError if the trail does not have the position.
+    """
     number, offset = begin or (files[0].number, 0)
-    own = next((file for file in files if file.number == number), None)
-    if own is None:
+    first = next((file for file in files if file.number == number), None)
+    if first is None:
         raise OptionError(f"the trail has no file {number}", where=Where(source=files[0].path))
-    if offset >= own.size > 0:
-        problem = f"the offset {offset} is not in the file, which has {own.size} bytes"
-        raise OptionError(problem, where=Where(source=own.path))
+    if offset >= first.size > 0:
+        problem = f"the offset {offset} is not in the file, which has {first.size} bytes"
+        raise OptionError(problem, where=Where(source=first.path))
     for file in files:
         if file.number >= number:
-            yield file, offset if file is own else 0
+            yield file, offset if file is first else 0
 
 
 def _json_line(found: Element | Damage, file: str) -> None:
@@ -103,7 +107,10 @@ def _json_line(found: Element | Damage, file: str) -> None:
 
 
 def _listing() -> Callable[[Element | Damage, str], None]:
-    """Return a function that prints lines; on a terminal in colours, and what is too wide for one on several."""
+    """Return a function that prints the lines of an element.
+
+    On a terminal they are coloured and folded.
+    """
     from trailgate.trail.annotation.elements import lines
 
     paint, width = output.painter(), output.terminal_width()

@@ -1,4 +1,4 @@
-"""``trailgate assumptions``: what is assumed about formats, with the reason, the place in the code and the tests."""
+"""``trailgate assumptions``: list what is assumed about formats, why, where in the code, and the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS: Final = ("name", "assumption", "why", "source", "where", "tests")
 
 
 class Assumption(NamedTuple):
-    """One assumption: a row of ``reference/assumptions.toml``, which explains its fields."""
+    """One assumption: a row of ``reference/assumptions.toml``, where the fields are explained."""
 
     name: str
     area: str
@@ -35,7 +35,7 @@ class Assumption(NamedTuple):
 
 
 def read_assumptions() -> tuple[Assumption, ...]:
-    """Return all assumptions, in the order of the page."""
+    """Read all assumptions, in the order of the page."""
     text = resources.files("trailgate").joinpath("reference/assumptions.toml").read_text("utf-8")
     return tuple(
         Assumption(
@@ -51,9 +51,9 @@ def command(
     as_json: JsonLines = False,
     markdown: Annotated[bool, "Print the page docs/assumptions.md."] = False,
 ) -> None:
-    """List what is assumed about formats."""
+    """List the assumptions about formats."""
     if as_json and markdown:
-        raise OptionError("--json and --markdown are two forms: choose one")
+        raise OptionError("--json and --markdown exclude each other")
     with output.quiet_pipe():
         if as_json:
             for row in read_assumptions():

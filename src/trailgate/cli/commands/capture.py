@@ -1,4 +1,4 @@
-"""``trailgate capture``: message files, or a broker's messages, into a trail."""
+"""``trailgate capture``: capture files of messages, or the messages of a broker, into a trail."""
 
 from __future__ import annotations
 
@@ -73,11 +73,13 @@ def command(given: CaptureArguments) -> None:
     if address is not None:
         from trailgate.live.jobs.metrics import USED as REPORTED
 
+        # These properties do have an effect if messages come from a broker.
         used = USED | REPORTED
         loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
     print_ignored(loaded)
     if not given.as_json:
         print_notes(loaded)
+    # EXTTRAIL in the parameter file may name the trail
     if given.target is None and loaded.extract is not None:
         given = replace(given, target=loaded.extract.trail)
     if given.target is None:
@@ -92,24 +94,27 @@ def command(given: CaptureArguments) -> None:
 
 
 def _capture(loaded: Loaded, given: CaptureArguments) -> None:
-    """Capture files into a trail, or, repaired messages, into that of a live capture; raises Exit where most messages are bad."""
+    """Capture files into a trail. Raises Exit if most messages are bad.
+
+    If the trail belongs to a live capture, the messages are added to it as repaired ones.
+    """
     from trailgate.jobs.capture.job import capture_loaded
     from trailgate.storage.files.manifest import is_live
     from trailgate.storage.writing.target import location_of
 
     if name := _given(given, OF_BROKERS):
-        raise OptionError(f"{name} is about brokers", hint=FROM_BROKER)
+        raise OptionError(f"{name} applies only to brokers", hint=FROM_BROKER)
     assert given.target is not None
     location = location_of(given.target)
     if is_live(location.prefix):
         _repair(loaded, given, location.prefix)
         return
-    # A dry run lists all bad messages.
+    # A dry run lists all bad messages instead of stopping at the first.
     running = replace(given, on_error="quarantine") if given.dry_run else given
     show = given.master is None and not given.as_json
-    with kept_input(given.source) as kept, progress_bar("capturing", show=show) as progress:
+    with kept_input(given.source) as sources, progress_bar("capturing", show=show) as progress:
         runner = runner_of(given.master, progress, given.threads)
-        summary = capture_loaded(loaded, running, kept, location, runner)
+        summary = capture_loaded(loaded, running, sources, location, runner)
     with quiet_pipe() if given.dry_run else done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
@@ -132,7 +137,7 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
     name = _given(given, ("dry_run", "again", "master", "on_error"))
     if name is not None:
         shown = f"{name} quarantine" if name == "--on-error" else name
-        problem = f"{shown} does not go with the trail of a live capture"
+        problem = f"{shown} cannot be used with the trail of a live capture"
         raise OptionError(problem, hint="Repaired messages are added to it, all or none")
     appending = AppendOptions(**loaded.writing(given))
     repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
@@ -144,7 +149,10 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
 
 
 def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) -> None:
-    """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
+    """Receive from a broker until there is a reason to stop.
+
+    Raises Exit if most messages are bad.
+    """
     from trailgate.live.commands.output import LiveOutput, print_live
     from trailgate.live.files.journal import JournalOptions
     from trailgate.live.jobs.metrics import read_reports
@@ -156,7 +164,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
     if given.follow and given.until_empty:
         raise OptionError("--follow and --until-empty exclude each other")
     if name := _given(given, OF_FILES):
-        raise OptionError(f"{name} is about files, and messages come from a broker")
+        raise OptionError(f"{name} applies only to files, and the messages come from a broker")
     options = ReceiveOptions(
         given.on_error,
         until_empty=not given.follow,
@@ -181,19 +189,21 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
 
             with applied_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)
+    # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
 
 
 def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:
-    """Return the flag of the first of these options that is given, None where none is."""
+    """Return the flag of the first of these options that is set, or None."""
+    # An option counts as set if its value differs from the default.
     plain = CaptureArguments()
-    found = (name for name in names if getattr(given, name) != getattr(plain, name))
-    return next((flag_of(name) for name in found), None)
+    changed = (name for name in names if getattr(given, name) != getattr(plain, name))
+    return next((flag_of(name) for name in changed), None)
 
 
 def with_rules(loaded: Loaded, given: CaptureArguments) -> Loaded:
-    """Return the capture with the switches of the command line, which override the parameter file."""
+    """Apply the switches of the command line, which override the parameter file, to the capture's rules."""
     rules = loaded.capture.rules
     rules = replace(
         rules,
@@ -205,13 +215,16 @@ def with_rules(loaded: Loaded, given: CaptureArguments) -> Loaded:
 
 
 def runner_of(master: Any, progress: Progress | None = None, threads: int | None = None) -> Runner:
-    """Return what runs a job: in this process, or on Spark if a master or a session is given."""
+    """Return the function that runs a job: in this process, or on Spark if there is a master."""
     from trailgate.jobs.capture.job import run_local
 
     if master is None:
         return partial(run_local, progress=progress, threads=threads)
     if threads is not None:
-        raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
+        raise OptionError(
+            "--threads applies only to a run in this process",
+            hint="For Spark, use a master such as local[2]",
+        )
     from trailgate.spark import capture_runner
 
     return capture_runner(master)

@@ -1,4 +1,7 @@
-"""``trailgate check``: whether a trail is whole, on one screen; ``--salvage`` saves the whole part."""
+"""``trailgate check``: check whether a trail is complete and undamaged.
+
+``--salvage`` copies the good part.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,13 @@ if TYPE_CHECKING:
     from trailgate.jobs.checking import Report
     from trailgate.jobs.salvage import Salvaged
 
-SHOWN: Final = 20  # files and findings on one screen
+SHOWN: Final = 20  # the most files and findings printed
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
 EXAMPLES: Final = (
     "trailgate check dirdat/ot",
     "trailgate check dirdat/ot --salvage repaired/ot",
 )
+STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 @takes
@@ -36,7 +40,7 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a trail is whole; the exit code is 1 if it is not."""
+    """Check a trail. The exit code is 1 if it is damaged."""
     from trailgate.jobs.checking import check_trail
     from trailgate.jobs.salvage import salvage
 
@@ -104,11 +108,8 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
         say(
             f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
             f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
-            f"left out, listed in {salvaged.listed}"
+            f"skipped, listed in {salvaged.listed}"
         )
-
-
-STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 def _print_findings(report: Report) -> None:

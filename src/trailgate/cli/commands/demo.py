@@ -1,4 +1,4 @@
-"""``trailgate demo``: capture, show and read the sample messages, each step with its command."""
+"""``trailgate demo``: capture, show and query the sample messages, and print the command of each step."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from trailgate.terminal.output import progress_bar, say
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
 TRAIL = "dirdat/ot"
-ON_SPARK = "dirdat/sp"  # the trail that is captured on Spark
+ON_SPARK = "dirdat/sp"  # the trail captured on Spark
 CAPTURE = f"trailgate capture --properties {PROPERTIES} --from {{}} --update-befores"
-FIRST = f"{MESSAGES}/000[1-3]*"  # the messages of the first batch that is applied
+FIRST = f"{MESSAGES}/000[1-3]*"  # the messages captured and applied first
 APPLIED, APPLIED_ON_SPARK = "dirdat/rt", "dirdat/sr"  # the trails that grow by two batches
 LAKE, DATABASE = "delta:lake/", "duckdb:shop.duckdb"
 STATEMENT = "SELECT CUST_CODE, NAME, CITY FROM 'dirdat/ot:GG.JMSCAP_TCUSTMER' WHERE _op_type = 'I'"
-ROWS = 13  # of the trail that the demo shows
-MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
+ROWS = 13  # the operations shown of the trail
+MARK = ".trailgate-demo"  # this file marks a folder that the next demo may replace
 
 
 @takes
@@ -78,7 +78,7 @@ def _run_in_process() -> None:
 
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
-    """Capture the first messages and apply them to tables, and then the others; query a table after each."""
+    """Capture and apply the first messages, then the others, and query a table after each step."""
     from trailgate.apply.commands.apply import apply_captured
 
     on_spark = f" --master '{master}'" if master else ""
@@ -136,13 +136,16 @@ def _read_back(session: Any) -> None:
         f'spark.read.format("trail").load("{ON_SPARK}")'
         '.groupBy("table", "op_type").count().orderBy("table", "op_type").show()'
     )
-    # Spark may run in another folder: it needs the whole path.
+    # Spark may run in another folder, so it needs the absolute path.
     frame = session.read.format("trail").load(str(Path(ON_SPARK).absolute()))
     frame.groupBy("table", "op_type").count().orderBy("table", "op_type").show(truncate=False)
 
 
 def unpack(folder: Path) -> None:
-    """Copy the sample into a folder; the folder of an earlier demo is replaced, others are refused."""
+    """Copy the sample into a folder.
+
+    Replaces the folder of an earlier demo, and refuses any other.
+    """
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
             raise OptionError(f"{folder} is not empty", hint="Name another folder: --dir FOLDER")

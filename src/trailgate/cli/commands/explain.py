@@ -1,4 +1,4 @@
-"""``trailgate explain``: what the rules of XML messages find in one message."""
+"""``trailgate explain``: show what the rules for XML messages match in one message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(
     properties: Properties,
     as_json: JsonLines = False,
 ) -> None:
-    """Show which rules match in an XML message, and what they give."""
+    """Show which rules match in an XML message, and the values that they find."""
     from trailgate.formats.xml.coverage import explain
     from trailgate.formats.xml.options import XmlOptions
     from trailgate.jobs.capture.loading import load, messages_from
@@ -40,7 +40,7 @@ def command(
     capture = load(properties).capture
     if not isinstance(capture.options, XmlOptions):
         hint = "trailgate capture --dry-run checks messages of the other parsers"
-        raise OptionError("only messages of parser.type=xml are found by rules", hint=hint)
+        raise OptionError("rules exist only for parser.type=xml", hint=hint)
     body = _read(message)
     try:
         explanation = explain(capture.options, body)

@@ -1,4 +1,4 @@
-"""``trailgate gendef``: the definitions file of a capture's tables."""
+"""``trailgate gendef``: write the definitions file of a capture's tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def command(
 
 def _write(path: Path, text: bytes, *, force: bool) -> None:
     if path.exists() and not force:
-        hint = "Give --force to write over it"
+        hint = "Use --force to overwrite it"
         raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``trailgate init``: properties for a first capture, proposed from messages."""
+"""``trailgate init``: propose properties for a first capture from sample messages."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 PROPERTIES: Final = "dirprm"
 TRAIL: Final = "dirdat/ot"
-UNNAMED: Final = "capture"  # the properties of messages from standard input
+UNNAMED: Final = "capture"  # the name of the properties if messages come from standard input
 EXIT_CODES: Final = (
     "0 the properties capture the messages as they are",
     "1 something has to be filled in first, or nothing is recognized",
-    "2 wrong use, or the file exists already",
+    "2 wrong usage, or the file exists already",
     "3 a file cannot be written",
 )
 EXAMPLES: Final = (
@@ -60,13 +60,13 @@ def command(
 
     if broker_address(source, {}) is not None:
         hint = "Save some messages of the broker as files, and name their folder"
-        raise OptionError("init reads files, and not a broker", hint=hint)
+        raise OptionError("init reads files, not brokers", hint=hint)
     path = (to or Path()) / PROPERTIES / f"{_name(source)}.properties"
     if to is not None and path.exists():
         hint = "Name another folder, or move the file away"
         raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
-    with kept_input(source) as kept:
-        sample = read_sample(kept, per_line=message_per == "line")
+    with kept_input(source) as sources:
+        sample = read_sample(sources, per_line=message_per == "line")
     proposal = sample.propose()
     if to is None:
         with quiet_pipe():
@@ -80,14 +80,14 @@ def command(
     trying += ["--message-per", "line"] if message_per == "line" else []
     with done_already():
         _print_state(proposal, path, to_file=to is not None, cut=sample.cut)
-        # It is not folded, so that it can be copied.
+        # The command is printed on one line, so that it can be copied.
         print(f"  trailgate capture {shlex.join(trying)}", file=sys.stderr if to is None else None)
     if proposal.error is not None:
         raise typer.Exit(1)
 
 
 def _name(source: Sequence[str]) -> str:
-    """Return the name of properties for messages at these addresses: that of the first folder or file."""
+    """Return a name for the properties: that of the first folder or file of messages."""
     if is_stream(source[0]):
         return UNNAMED
     plain = Path(source[0].rpartition("://")[2])
@@ -96,17 +96,20 @@ def _name(source: Sequence[str]) -> str:
 
 
 def _between(source: Sequence[str]) -> list[str]:
-    """Return addresses as they follow ``--from``."""
+    """Repeat ``--from`` before each address but the first."""
     return [word for one in source for word in ("--from", one)][1:]
 
 
 def _print_state(proposal: Proposal, path: Path, *, to_file: bool, cut: bool) -> None:
-    """Print what has to be filled in, and what comes next; on stderr where the properties are on stdout."""
-    aside = not to_file
+    """Print what the user has to fill in, and the next step.
+
+    Goes to stderr if the properties themselves are printed to stdout.
+    """
+    to_stderr = not to_file
     if to_file:
         say(f"properties: {path}")
     if cut:
-        say("only the first megabytes of the messages were looked at", stderr=aside)
+        say("only the first megabytes of the messages were looked at", stderr=to_stderr)
     for sentence in proposal.open:
-        say(f"to fill in: {sentence}", stderr=aside)
-    say("Try it:" if to_file else f"Save it as {path}, and try it:", stderr=aside)
+        say(f"to fill in: {sentence}", stderr=to_stderr)
+    say("Try it:" if to_file else f"Save it as {path}, and try it:", stderr=to_stderr)

@@ -1,4 +1,4 @@
-"""``trailgate redact``: a trail without its data, to be shown to somebody."""
+"""``trailgate redact``: write a copy of a trail with other values, which may be shared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trailgate.terminal.output import done_already, say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedactArguments:
-    """How a trail is redacted: each field is a flag of ``trailgate redact``, in the order of its help."""
+    """The arguments of ``trailgate redact``: each field is a flag, in the order of the help."""
 
     target: Annotated[str, Flag("PREFIX", "--to"), "The trail to write, such as sample/ot."]
     names: Annotated[bool, "Also replace the names of tables and columns."] = False
@@ -30,7 +30,7 @@ class RedactArguments:
 
 @takes
 def command(trail: TrailPath, given: RedactArguments) -> None:
-    """Write a trail with other values, of the same lengths and forms."""
+    """Write a copy of a trail whose values are replaced by others of the same length and format."""
     from trailgate.jobs.redacting import redact_trail
 
     summary = redact_trail(trail, given.target, **named_fields(given, "target", "as_json"))
@@ -40,7 +40,7 @@ def command(trail: TrailPath, given: RedactArguments) -> None:
             return
         say(f"{many(summary.records, 'record')} with other values: {', '.join(summary.files)}")
         for reason, count in summary.left_out.items():
-            say(f"left out: {many(count, 'record')}, {reason}")
+            say(f"skipped: {many(count, 'record')}, {reason}")
         for name, count in summary.zeros.items():
-            say(f"zeros in place of what is not understood: {count:,} x {name}")
+            say(f"replaced by zeros, because not understood: {count:,} x {name}")
         say("Look before you send it: trailgate show, trailgate analyze")

@@ -1,4 +1,4 @@
-"""``trailgate show``: the operations or the records of a trail as a table, JSON lines or CSV."""
+"""``trailgate show``: show the operations or the records of a trail as a table, JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from trailgate.storage.reading.options import ReadOptions
 
 
-NAMED: Final = 8  # tables in a note
+NAMED: Final = 8  # the most tables named in a note
 POSITIONS: Final = ("after", "from_position", "to_position")
-# Options of reading that are passed on as they are given.
+# Options of reading that are passed through unchanged.
 NAMED_OPTIONS: Final = ("records", "charset", "from_csn", "to_csn", "undo", "open_transactions")
 EXAMPLES: Final = (
     "trailgate show dirdat/ot --limit 3",
@@ -58,7 +58,7 @@ PANELS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowArguments:
-    """What is shown: each field is a flag of ``trailgate show``, in the order of its help."""
+    """The arguments of ``trailgate show``: each field is a flag, in the order of the help."""
 
     table: Annotated[
         list[str],
@@ -106,13 +106,14 @@ def command(path: TrailPath, given: ShowArguments) -> None:
     from trailgate.terminal.rows import print_batches
 
     trail = find_trail(path, given.definitions)
-    places = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}
+    positions = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}
     named = {name: getattr(given, name) for name in NAMED_OPTIONS}
     for_people = given.format is Format.TABLE and given.to is None
-    options = _with_tables(ReadOptions.of(named | places), trail, given, typed=not for_people)
+    # A table for people has the same columns for all tables, so values stay text.
+    options = _with_tables(ReadOptions.of(named | positions), trail, given, typed=not for_people)
     threads = given.threads
     if for_people or given.limit is not None:
-        threads = threads or 1  # few rows are printed: nothing is read ahead
+        threads = threads or 1  # few rows are printed, so do not read ahead
     if given.to is not None:
         check_target(given.to, given.format)  # before anything is read
     rows = read_chosen(trail, options, threads=threads)
@@ -136,22 +137,26 @@ def command(path: TrailPath, given: ShowArguments) -> None:
 def _with_tables(
     options: ReadOptions, trail: TrailFiles, given: ShowArguments, *, typed: bool
 ) -> ReadOptions:
-    """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
+    """Add the chosen tables to the options.
+
+    With ``typed``, a single table is read with its own columns in their types.
+    """
     from trailgate.storage.reading.options import AS_TEXT
     from trailgate.storage.reading.trail_file import find_table
 
     table, tables, text_times = given.table, given.tables, given.times == AS_TEXT
     if typed and len(table) == 1 and not tables and options.records is None:
+        # Fail before anything is read, with a hint for trails without definitions.
         try:
             find_table(trail, table[0])
         except DefinitionError as error:
-            more = f"--tables {table[0]} gives operations without definitions"
+            more = f"--tables {table[0]} shows its operations without definitions"
             error.hint = f"{error.hint}. {more}" if error.hint else more
             raise
         return replace(options, table=table[0], times=given.times if text_times else None)
     if text_times and typed:
         raise OptionError(
-            "--times text is about the columns of a table: name one by --table",
+            "--times text applies only to a single table: name it with --table",
             hint="Other shapes have date times as text with all their digits",
         )
     patterns = [_name(trail, name) for name in table]
@@ -161,7 +166,7 @@ def _with_tables(
 
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
-    """Return a note on what was not found."""
+    """Return a note that nothing was found, with the tables that the trail defines."""
     from trailgate.storage.reading.trail_file import defined_tables
 
     what = "records" if options.records else "operations"
@@ -176,7 +181,7 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 
 def _name(trail: TrailFiles, table: str) -> str:
-    """Return the name of a table; without definitions any name may be in the trail."""
+    """Return the full name of a table. If the trail has no definitions, any name is accepted."""
     from trailgate.storage.reading.trail_file import find_table
 
     try:

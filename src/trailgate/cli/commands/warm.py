@@ -1,4 +1,4 @@
-"""``trailgate warm``: compile all loops ahead, so that no later command or job waits for it."""
+"""``trailgate warm``: compile all kernels in advance, so that no later command or job waits for it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from trailgate.terminal.output import progress_bar
 if TYPE_CHECKING:
     from trailgate.columnar.kernels.compiled import Cached, Kernel
 
-FEW: Final = 8  # loops that one process compiles sooner than several start
+FEW: Final = 8  # a process is worth its start if it compiles at least this many kernels
 
 
 def command() -> None:
-    """Compile all loops for this machine, and print where they are kept."""
+    """Compile all kernels for this machine, and print the folder of the cache."""
     begin = perf_counter()
     states = _compile([(kernel.function.__module__, kernel.__name__) for kernel in kernels()])
     seconds = perf_counter() - begin
@@ -38,7 +38,7 @@ def command() -> None:
 
 
 def kernels() -> Iterator[Kernel]:
-    """Yield every kernel: they are in modules named ``kernels`` or ``..._kernels``, or in ``columnar.kernels``."""
+    """Yield every kernel."""
     from trailgate.columnar.kernels.compiled import Kernel
 
     for name in kernel_modules():
@@ -48,7 +48,10 @@ def kernels() -> Iterator[Kernel]:
 
 
 def kernel_modules() -> list[str]:
-    """Return the names of the modules that have kernels, by their names."""
+    """Return the names of the modules that contain kernels.
+
+    Their names are ``kernels`` or end with ``_kernels``, or they are in ``columnar.kernels``.
+    """
     every = pkgutil.walk_packages(trailgate.__path__, "trailgate.")
     return [
         module.name
@@ -58,12 +61,15 @@ def kernel_modules() -> list[str]:
 
 
 def _compile(names: Sequence[tuple[str, str]]) -> list[Cached]:
-    """Return where the kernels of modules are kept; a process for each processor compiles them."""
+    """Compile kernels, or find them in the cache, with one process per core.
+
+    Returns where each is cached.
+    """
     processes = min(os.cpu_count() or 1, len(names) // FEW)
     if processes < 2:
         return [_kept(*name) for name in names]
     states = []
-    context = get_context("spawn")  # a fork would share the threads that libraries have begun
+    context = get_context("spawn")  # fork is unsafe after libraries have started threads
     with (
         ProcessPoolExecutor(processes, context) as pool,
         progress_bar("compiling loops") as progress,

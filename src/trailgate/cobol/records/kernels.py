@@ -281,7 +281,7 @@ def computed_records(
     return count, offset, FINE, 0
 
 
-@kernel(writes=("found",))
+@kernel(writes=("padded",))
 def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
     """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes. Returns how many.
 

@@ -1,7 +1,9 @@
-"""Addresses of queues and topics: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``.
+"""Parse broker addresses: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``.
 
-Protocols and options are rows of two tables, which the documentation lists. An address is checked when it is parsed, without a connection; the files of certificates that it
-names are looked at when a receiver is made. As text it has no password.
+For example ``amqps://app:secret@mq1:5671/queue/orders?prefetch=500``. Protocols and options are
+rows of two tables, which the documentation lists. An address is checked without a connection when
+it is parsed; its certificate files are checked when a receiver is created. The text of an address
+in logs and errors never contains the password.
 """
 
 from __future__ import annotations
@@ -16,9 +18,15 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from trailgate.errors import OptionError, Where, did_you_mean
 
+QUEUE: Final = "queue"
+TOPIC: Final = "topic"
+KINDS: Final = (QUEUE, TOPIC)
+_FORM: Final = "Write an address as stomp://host:61613/queue/orders"
+FILES: Final = ("ca", "cert", "key")
+
 
 class Family(Enum):
-    """The protocols that are one but for their encryption."""
+    """A protocol, with or without encryption."""
 
     STOMP = "stomp"
     AMQP = "amqp"
@@ -26,7 +34,7 @@ class Family(Enum):
 
 
 class Protocol(NamedTuple):
-    """One way of speaking with brokers: its family, its usual port, and whether it is TLS."""
+    """A scheme of addresses: its protocol family, its default port, and whether it is encrypted."""
 
     family: Family
     port: int
@@ -44,13 +52,12 @@ PROTOCOLS: Final[Mapping[str, Protocol]] = MappingProxyType(
     }
 )
 
-QUEUE: Final = "queue"
-TOPIC: Final = "topic"
-KINDS: Final = (QUEUE, TOPIC)
-
 
 class AddressOption(NamedTuple):
-    """One option of an address, which docs/live.md explains: the protocols that have it, and the lowest number that it may be."""
+    """An option of an address (docs/live.md): the protocols that support it, and its smallest number.
+
+    ``lowest`` is None if the value is not a number.
+    """
 
     families: tuple[Family, ...]
     lowest: int | None = None
@@ -82,7 +89,10 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """Where messages come from. ``kind`` is queue or topic; ``options`` are those of ``OPTIONS``."""
+    """The address of a queue or topic.
+
+    ``kind`` is "queue" or "topic"; ``options`` are keys of ``OPTIONS``.
+    """
 
     protocol: str
     host: str
@@ -94,34 +104,35 @@ class BrokerAddress:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the address without the password, as logs and errors have it."""
+        """Return the address without login and options, for logs and errors."""
         kind = "" if self.kind == QUEUE else f"{self.kind}/"
         return f"{self.protocol}://{self.host}:{self.port}/{kind}{self.destination}"
 
     @property
     def family(self) -> Family:
-        """Return which protocol is spoken."""
+        """The protocol family."""
         return PROTOCOLS[self.protocol].family
 
     @property
     def tls(self) -> bool:
-        """Return whether the connection is encrypted."""
+        """Whether the connection is encrypted."""
         return PROTOCOLS[self.protocol].tls
 
     def number(self, name: str, default: int) -> int:
-        """Return an option that is a number."""
+        """Return a numeric option, or the default if it is not set."""
         return int(self.options.get(name, default))
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is the address of a broker: of one that we know, or of a scheme that messages cannot lie in."""
+    """Return whether a text has the scheme of a broker's address, such as ``amqp://``."""
     return text.partition("://")[0].casefold() in PROTOCOLS
 
 
 def parse_address(text: str, user: str | None = None, password: str | None = None) -> BrokerAddress:
-    """Return an address; ``user`` and ``password`` count where it has none. Raises OptionError."""
+    """Parse an address. ``user`` and ``password`` apply if it contains none. Raises OptionError."""
     try:
         parts = urlsplit(text)
+        # `port` is parsed only here, and raises ValueError for a wrong one.
         port = parts.port
     except ValueError as error:
         raise OptionError(f"{_shown(text)} is not an address: {error}") from None
@@ -133,8 +144,10 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
         raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
     options = _options(text, parts)
+    # The broker keeps a durable subscription under the client id and the name, also while nobody is
+    # connected.
     if "durable" in options and (kind != TOPIC or "client-id" not in options):
-        problem = f"{_shown(text)}: a durable subscription is one to a topic, by a client id"
+        problem = f"{_shown(text)}: a durable subscription needs a topic and a client-id"
         hint = f"{scheme}://host/topic/NAME?durable=NAME&client-id=ID"
         raise OptionError(problem, hint=hint)
     return BrokerAddress(
@@ -150,25 +163,23 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
 
 
 def unknown_protocol(text: str) -> OptionError:
-    """Return the error of an address whose protocol cannot be spoken."""
+    """Build the error for an address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
     problem = f"messages cannot be received from {_shown(text) or 'an empty address'}"
-    return OptionError(problem, hint=f"The protocols that can be spoken are {names}")
-
-
-_FORM: Final = "Write an address as stomp://host:61613/queue/orders"
+    return OptionError(problem, hint=f"Supported protocols: {names}")
 
 
 def _shown(text: str) -> str:
     """Return an address without its password."""
     scheme, slashes, rest = text.partition("://")
+    # The last @ ends the login, because a password may contain others.
     login, at, place = rest.rpartition("@")
     user, colon, _ = login.partition(":")
     return f"{scheme}{slashes}{user}:...@{place}" if at and colon else text
 
 
 def _destination(text: str, path: str) -> tuple[str, str]:
-    """Return kind and name: ``queue/x``, ``topic/x``, or a queue ``x``."""
+    """Split a path into kind and name: ``queue/x``, ``topic/x``, or ``x`` for a queue."""
     kind, slash, name = path.partition("/")
     if not slash or kind not in KINDS:
         kind, name = QUEUE, path
@@ -180,24 +191,23 @@ def _destination(text: str, path: str) -> tuple[str, str]:
 def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
     family = PROTOCOLS[parts.scheme.casefold()].family
     known = {name: row for name, row in OPTIONS.items() if family in row.families}
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known:
             hint = did_you_mean(name, known) or f"The options are {', '.join(known)}"
-            problem = f"{_shown(text)} has an option that {family.value} does not have: {name}"
+            problem = f"{_shown(text)} has the option {name}, which {family.value} does not support"
             raise OptionError(problem, hint=hint)
         lowest = known[name].lowest
         if lowest is not None and not (value.isdecimal() and int(value) >= lowest):
-            raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number from {lowest} on")
-        found[name] = value
-    return found
-
-
-FILES: Final = ("ca", "cert", "key")
+            raise OptionError(
+                f"{_shown(text)}: {name} is {value!r}, not a number of {lowest} or more"
+            )
+        options[name] = value
+    return options
 
 
 def check_tls_files(address: BrokerAddress) -> None:
-    """Raise OptionError for a file that cannot be opened, or that is for an encrypted connection, which this is not."""
+    """Raise OptionError if a certificate file cannot be opened, or if one is named without encryption."""
     for name in FILES:
         path = address.options.get(name)
         if path is None:

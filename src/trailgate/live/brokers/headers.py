@@ -1,7 +1,9 @@
-"""JMS headers by what each protocol calls them: one table, which every receiver obeys (docs/brokers.md).
+"""JMS headers, and the names that each protocol has for them: one table for all receivers.
 
-The headers of a window's messages are one Arrow array of maps, put together from columns; strings are read whether or not a broker wrote them in
-UTF-8.
+The headers of a window's messages are built as columns (``HeaderLines``: message number, name,
+value) and become one Arrow array of maps, with one map per message. Header text need not be UTF-8:
+other bytes are kept as escapes, and the message gets a fault. docs/brokers.md describes the
+headers.
 """
 
 from __future__ import annotations
@@ -17,9 +19,32 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather, take_text
 from trailgate.errors import DecodeError
 
+BAD_HEADER: Final = "a header of the message is not UTF-8"
+PERSISTENT: Final = "2"  # javax.jms.DeliveryMode
+NON_PERSISTENT: Final = "1"
+MESSAGE_ID: Final = "JMSMessageID"  # its field depends on the broker: see each receiver
+DELIVERY_COUNT: Final = "JMSXDeliveryCount"
+
+# Fields of protocols and brokers that a JMS client does not expose.
+HIDDEN: Final = frozenset(
+    {
+        "ack",
+        "content-length",
+        "content-type",
+        "destination-type",
+        "message-id",
+        "receipt",  # of the sender's SEND
+        "subscription",
+    }
+)
+HIDDEN_PREFIXES: Final = ("__AMQ_CID", "__HDR_", "JMS_AMQP_", "_AMQ_")
+
 
 class HeaderLines(NamedTuple):
-    """Headers, each with the number of its message, its name and its value: strings, coded by a dictionary or not."""
+    """Headers as three parallel columns: the number of the message, the name and the value.
+
+    Names and values are Arrow strings, dictionary-encoded or not.
+    """
 
     messages: Longs
     names: Any
@@ -27,14 +52,18 @@ class HeaderLines(NamedTuple):
 
 
 def repeat(name: str, messages: Longs, values: Any) -> HeaderLines:
-    """Return one header of some messages; ``values`` are theirs, or a text that all of them have."""
+    """Return one header of several messages. ``values`` is an array, or a text for all of them."""
     if isinstance(values, str):
         values = pa.repeat(values, len(messages))
     return HeaderLines(messages, pa.repeat(name, len(messages)), values)
 
 
 def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
-    """Return the map of each of ``count`` messages, with its headers in the order of ``lines``."""
+    """Group headers by message into one map for each of ``count`` messages.
+
+    Within a map, headers keep the order of ``lines``.
+    """
+    # map arrays need at least one part even if no message has a header
     lines = [part for part in lines if len(part.messages)] or lines[:1]
     messages = np.concatenate([part.messages for part in lines])
     order = np.argsort(messages, kind="stable")
@@ -46,35 +75,34 @@ def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
 
 
 def value_of_each(messages: Longs, values: pa.Array, count: int) -> pa.Array:
-    """Return the value of each of ``count`` messages, null where it has none."""
-    places = np.full(count, -1)
-    places[messages] = np.arange(len(messages))
-    return values.take(pa.array(places, mask=places < 0))
+    """Spread values over ``count`` messages: message ``messages[i]`` gets ``values[i]``, others null."""
+    rows = np.full(count, -1)
+    rows[messages] = np.arange(len(messages))
+    return values.take(pa.array(rows, mask=rows < 0))
 
 
 def message_ids(ids: pa.Array) -> HeaderLines:
-    """Return the JMS message ids of the messages that have one."""
+    """Return the JMSMessageID header of the messages whose id is not null."""
     rows = np.flatnonzero(np.asarray(ids.is_valid()))
     return repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
 def last_of_each(lines: Sequence[HeaderLines]) -> HeaderLines:
-    """Return all lines, of a header that a message has repeatedly the last one."""
+    """Merge headers; if a message has the same header several times, keep only the last."""
     messages = np.concatenate([part.messages for part in lines])
     names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines])
     values = pa.concat_arrays([part.values.cast(pa.string()) for part in lines])
     coded = names.dictionary_encode()
+    # One number per message and name. np.unique returns the first position of each number, so the
+    # numbers are reversed to get the last, and the position is counted back from the end.
     pairs = messages * len(coded.dictionary) + np.asarray(coded.indices)
     _, last = np.unique(pairs[::-1], return_index=True)
     kept = np.sort(len(pairs) - 1 - last)
     return HeaderLines(messages[kept], take_text(names, kept), take_text(values, kept))
 
 
-BAD_HEADER: Final = "a header of the message is not UTF-8"
-
-
 def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Return strings of headers, and which of them are not UTF-8: those are shown with escapes."""
+    """Decode header bytes, and return a mask of those that are not UTF-8 (they are shown with escapes)."""
     try:
         return gather(data, starts, ends, text=True), np.zeros(len(starts), bool)
     except DecodeError:
@@ -88,7 +116,11 @@ def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, 
 
 
 def joined_surrogates(raw: bytes) -> bytes | None:
-    """Return UTF-8 of UTF-8 or of CESU-8, in which some brokers write characters beyond the 16-bit ones; None for other bytes."""
+    """Convert UTF-8 or CESU-8 to UTF-8, or return None for other bytes.
+
+    In CESU-8, which some brokers write, a character above U+FFFF is a surrogate pair of three bytes
+    each, instead of one sequence of four bytes.
+    """
     try:
         return (
             raw.decode("utf-8", "surrogatepass")
@@ -100,12 +132,11 @@ def joined_surrogates(raw: bytes) -> bytes | None:
         return None
 
 
-PERSISTENT: Final = "2"  # javax.jms.DeliveryMode
-NON_PERSISTENT: Final = "1"
-
-
 class JmsHeader(NamedTuple):
-    """One JMS header: its field in STOMP, that in AMQP 1.0, and its value where a message has no such field."""
+    """A JMS header: its name in STOMP and in AMQP 1.0, and its value if a message does not have it.
+
+    ``kind`` selects a conversion of the value ("flag" or "mode"); "text" leaves it as it is.
+    """
 
     name: str
     stomp: str
@@ -114,7 +145,10 @@ class JmsHeader(NamedTuple):
     kind: str = "text"
 
     def lacking(self, messages: Longs, count: int) -> HeaderLines:
-        """Return what those of ``count`` messages have for it that are not among ``messages``: nothing where there is no such value."""
+        """Return the header's default for those of ``count`` messages that are not in ``messages``.
+
+        Returns no headers if there is no default.
+        """
         is_there = np.full(count, self.absent is None)
         is_there[messages] = True
         return repeat(self.name, np.flatnonzero(~is_there), self.absent or "")
@@ -128,7 +162,7 @@ def _mode(text: str) -> str:
     return PERSISTENT if text.casefold() == "true" else NON_PERSISTENT
 
 
-# What a field's text is in JMS, by the kind of the header, where that is not the same text.
+# How a STOMP header's text becomes JMS's text, by the kind of the header.
 CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {"flag": _flag, "mode": _mode}
 )
@@ -146,19 +180,3 @@ JMS_HEADERS: Final = (
     JmsHeader("JMSXGroupID", "_AMQ_GROUP_ID", "group-id"),
     JmsHeader("JMSXGroupSeq", "_AMQ_GROUP_SEQUENCE", "group-sequence"),
 )
-MESSAGE_ID: Final = "JMSMessageID"  # which field it is differs by broker: see each receiver
-DELIVERY_COUNT: Final = "JMSXDeliveryCount"
-
-# Fields of protocols and brokers that a JMS client does not see.
-HIDDEN: Final = frozenset(
-    {
-        "ack",
-        "content-length",
-        "content-type",
-        "destination-type",
-        "message-id",
-        "receipt",  # of the sender's SEND
-        "subscription",
-    }
-)
-HIDDEN_PREFIXES: Final = ("__AMQ_CID", "__HDR_", "JMS_AMQP_", "_AMQ_")

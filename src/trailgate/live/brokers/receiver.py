@@ -1,8 +1,12 @@
-"""What every receiver does: it yields windows of messages, and acknowledges them when that is asked for.
+"""What all receivers share: receive windows of messages, acknowledge them, and reconnect.
 
-``Reconnecting`` is the loop of receivers that acknowledge: receive, and connect again where the connection is lost, after waits that grow (``backoff.py``).
-``Connection`` is the socket that they have, which is encrypted where the broker's address asks for that. A protocol adds how it logs in, subscribes,
-receives and acknowledges.
+``Receiver`` is the interface that a live capture uses. ``Reconnecting`` is the loop of the
+protocols that acknowledge messages (STOMP and AMQP): receive, and if the connection is lost,
+connect again after pauses that grow (``backoff.py``). ``Connection`` is their non-blocking socket,
+encrypted if the address asks for TLS. A protocol adds the login, the subscription, and how messages
+are received and acknowledged.
+
+Kafka's library reconnects by itself, so its receiver does not use the loop.
 """
 
 from __future__ import annotations
@@ -23,67 +27,75 @@ from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.backoff import PATIENCE, Backoff
 from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
 
+CONNECT_SECONDS: Final = 10.0
+WINDOW: Final = 4096  # the most messages that are acknowledged at once
+
+# OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
+_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
+_NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
+WAITING: Final = "{} does not answer properly: retrying"
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Messages that arrived together (``messages/received.py``), and what acknowledging them needs."""
+    """Messages that arrived together (rows of ``RECEIVED``), and the token that acknowledges them."""
 
     messages: pa.RecordBatch
     token: Any = None
 
 
 class Receiver(Protocol):
-    """A connection to one queue or topic; it is made when it is first used, and again after it is lost."""
+    """A connection to one queue or topic. It connects on first use, and again after it is lost."""
 
     @property
     def is_connected(self) -> bool:
-        """Return whether there is a connection: only then does nothing coming mean that there is nothing."""
+        """Whether there is a connection.
+
+        Only then does an empty result mean that no message is waiting.
+        """
         ...
 
     @property
     def connections(self) -> int:
-        """Return how many connections were made."""
+        """The number of connections made so far."""
         ...
 
     def receive(self, seconds: float) -> Window | None:
-        """Return what has arrived, after waiting so long for a first message at most; None where nothing came.
+        """Wait up to ``seconds`` for a first message, and return all that have arrived, or None.
 
-        A connection that is lost is made again meanwhile. Raises BrokerRefusedError where that is in vain, and
-        BrokerError where nothing was ever reached, or, unless the receiver is lasting, nothing for as long as the address states.
+        A lost connection is reopened meanwhile. Raises BrokerRefusedError if another attempt cannot
+        succeed. Raises BrokerError if the broker was never reached, or, unless the receiver is
+        lasting, if it has not answered for as long as the address allows.
         """
         ...
 
     def acknowledge(self, window: Window) -> None:
-        """Ask the broker to forget a window and all before it; ``settle`` returns when it has.
+        """Ask the broker to remove a window's messages and all before them; ``settle`` waits for that.
 
-        A window of a connection that is lost is not acknowledged: the broker gives its messages again.
+        Does nothing if the window's connection is lost: the broker redelivers its messages.
         """
         ...
 
     def settle(self, seconds: float) -> bool:
-        """Return whether the broker has confirmed every acknowledgement, waiting so long at most."""
+        """Wait until the broker has confirmed every acknowledgement, and return whether it has."""
         ...
 
     def close(self) -> None:
-        """Let go of the broker; what was not acknowledged it gives to somebody again."""
+        """Disconnect. The broker redelivers unacknowledged messages to the next consumer."""
         ...
 
 
-CONNECT_SECONDS: Final = 10.0
-WINDOW: Final = 4096  # messages that are acknowledged at once, at most
-_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
-_NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
-WAITING: Final = "{} does not answer as it should: it is tried again"
-_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_LOG: Final = logging.getLogger("trailgate.brokers")
-
-
 class Connection(ABC):
-    """A socket to a broker, which does not block. All errors are BrokerErrors; after one it is of no more use."""
+    """A non-blocking socket to a broker.
+
+    Every failure is a BrokerError, and ends the connection's use.
+    """
 
     def __init__(self, address: BrokerAddress) -> None:
         self._address, self._where = address, Where(source=str(address))
-        self._is_ended = False  # the broker has closed it
+        self._is_ended = False  # True once the broker has closed the connection
         self._socket = _connect(address)
         try:
             self._log_in()
@@ -94,27 +106,38 @@ class Connection(ABC):
     @property
     @abstractmethod
     def product(self) -> str:
-        """Return the name that the broker gives itself."""
+        """The broker's name for itself, such as "ActiveMQ-Artemis/2.31.2"."""
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may take this consumer for alive after an error, as a moment of ``time.monotonic``."""
+        """Return the time until which the broker may hold this consumer's messages after an error.
+
+        The time is on the clock of ``time.monotonic``; it is 0 if the broker knows that the
+        connection is gone.
+        """
 
     @abstractmethod
     def _log_in(self) -> None:
-        """Open the connection, and raise BrokerError where the broker does not answer, or refuses it."""
+        """Open the session.
+
+        Raises BrokerError if the broker does not answer or refuses the login.
+        """
 
     def close(self) -> None:
-        """Close the socket; the broker gives what was not acknowledged to somebody again."""
+        """Close the socket. The broker redelivers unacknowledged messages to the next consumer."""
         self._socket.close()
 
     def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
-        """Return an error of this connection."""
+        """Build an error with this connection's address; ``refused`` if a retry cannot succeed."""
         kind = BrokerRefusedError if refused else BrokerError
         return kind(problem, where=self._where, hint=hint)
 
     def _receive_into(self, room: memoryview) -> int | None:
-        """Return how many bytes were there, 0 where the broker has closed the connection, None where nothing was there."""
+        """Receive into a buffer without waiting.
+
+        Returns the number of bytes, 0 if the broker has closed the connection, or None if nothing
+        has arrived.
+        """
         try:
             size = self._socket.recv_into(room)
         except _NOT_NOW:
@@ -122,7 +145,7 @@ class Connection(ABC):
         except ConnectionError:
             size = 0
         except OSError as error:
-            # By TLS 1.3 that comes with the broker's first answer.
+            # In TLS 1.3 a refused client certificate shows only here, with the broker's first answer.
             refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
             what = "the broker refuses the certificate" if refused else "the connection is lost"
             raise self.error(f"{what}: {error}", refused=refused) from error
@@ -130,7 +153,7 @@ class Connection(ABC):
         return size
 
     def _send_some(self, data: bytes | memoryview) -> int:
-        """Return how many bytes were sent, 0 where the socket takes none now."""
+        """Send without waiting, and return the number of bytes sent: 0 if the socket's buffer is full."""
         try:
             return self._socket.send(data)
         except _NOT_NOW:
@@ -140,7 +163,7 @@ class Connection(ABC):
             raise self.error(f"the connection is lost: {error}") from error
 
     def _wait(self, seconds: float, *, to_send: bool = False) -> None:
-        """Wait until bytes have come, or can be sent if that is asked for, so long at most."""
+        """Wait up to ``seconds`` until bytes have arrived or, with ``to_send``, can be sent."""
         try:
             writes = [self._socket] if to_send else []
             select.select([self._socket], writes, [], max(0.0, seconds))
@@ -149,7 +172,10 @@ class Connection(ABC):
 
 
 def _connect(address: BrokerAddress) -> socket.socket:
-    """Return a socket that does not block; raises BrokerError where there is none, BrokerRefusedError where there never will be."""
+    """Open a non-blocking socket.
+
+    Raises BrokerError, or BrokerRefusedError if a retry cannot succeed.
+    """
     where = Where(source=str(address))
     place = (address.host, address.port)
     try:
@@ -162,7 +188,7 @@ def _connect(address: BrokerAddress) -> socket.socket:
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()
-        # Trying again may help: the broker may be being stopped.
+        # A connection that is closed during the handshake may be a broker that is stopping: retry.
         ended = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
         in_vain = isinstance(error, (ssl.SSLError, ValueError)) and not ended
         kind = BrokerRefusedError if in_vain else BrokerError
@@ -173,7 +199,10 @@ def _connect(address: BrokerAddress) -> socket.socket:
 
 
 def _plain_hint(address: BrokerAddress, error: Exception) -> str:
-    """Return what to try where the port may be one without TLS: it closes the connection, sends nothing, or answers in its own protocol."""
+    """Return a hint if the port seems to be one without TLS, or "".
+
+    Such a port closes the connection, sends nothing, or answers in its own protocol.
+    """
     unlike_tls = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
     closed = not isinstance(error, (ssl.SSLError, ValueError))
     if not unlike_tls and not closed and _NO_TLS.search(str(error)) is None:
@@ -181,7 +210,7 @@ def _plain_hint(address: BrokerAddress, error: Exception) -> str:
     plain = next(
         name for name, one in PROTOCOLS.items() if one.family is address.family and not one.tls
     )
-    return f"The port may be one without TLS, which is {plain}://"
+    return f"The port may not use TLS: try {plain}://"
 
 
 def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
@@ -195,7 +224,10 @@ C = TypeVar("C", bound=Connection)
 
 
 class Reconnecting(ABC, Generic[C]):
-    """Receives from one queue or topic; see ``Receiver``. The token of a window is its connection, and what acknowledging it needs."""
+    """Receive from one queue or topic, and reconnect after failures; implements ``Receiver``.
+
+    A window's token is its connection together with the protocol's own acknowledgement token.
+    """
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
@@ -207,11 +239,11 @@ class Reconnecting(ABC, Generic[C]):
 
     @property
     def is_connected(self) -> bool:
-        """Return whether there is a connection; see ``Receiver``."""
+        """Whether there is a connection; see ``Receiver``."""
         return self._connection is not None
 
     def receive(self, seconds: float) -> Window | None:
-        """Return what has arrived; see ``Receiver``."""
+        """Return the messages that have arrived; see ``Receiver``."""
         until = time.monotonic() + seconds
         while self.is_connected or self._backoff.is_due(until):
             try:
@@ -229,9 +261,10 @@ class Reconnecting(ABC, Generic[C]):
         return None
 
     def _warn(self, error: BrokerError) -> None:
-        """Log why there is no connection, unless that was logged last.
+        """Log why there is no connection, unless the same text was logged last.
 
-        Before the first connection the reason ends the run if it lasts, so that only the waiting is noted.
+        Before the first connection only the waiting is logged: if the fault lasts, it becomes the
+        error that ends the run.
         """
         text = str(error) if self.connections else WAITING.format(self._address)
         if text != self._warned:
@@ -250,7 +283,10 @@ class Reconnecting(ABC, Generic[C]):
             self._forget(error)
 
     def settle(self, seconds: float) -> bool:
-        """Return whether all acknowledgements are confirmed; none waits where the connection is lost. See ``Receiver``."""
+        """Return whether all acknowledgements are confirmed; see ``Receiver``.
+
+        If the connection is lost, no acknowledgement is pending, so the answer is True.
+        """
         try:
             return self._connection is None or self._settle(self._connection, seconds)
         except BrokerError as error:
@@ -266,12 +302,13 @@ class Reconnecting(ABC, Generic[C]):
             connection.close()
 
     def _connect(self) -> C:
-        """Return a new connection that is subscribed."""
+        """Open a connection and subscribe."""
         connection = self._open()
         try:
             self._subscribe(connection)
         except BrokerError as error:
-            # A broker that accepted it before may be starting up, or still have the consumer that was lost.
+            # If an earlier subscription was accepted, this refusal may pass: the broker may be
+            # starting up, or may still count the lost consumer (an exclusive or durable one).
             refused = self._is_refused(connection, error) and not self.connections
             connection.close()
             problem = f"the subscription fails: {error.problem}"
@@ -286,7 +323,7 @@ class Reconnecting(ABC, Generic[C]):
         return connection
 
     def _forget(self, error: BrokerError) -> None:
-        """Forget the connection after an error."""
+        """Drop the connection after an error, and delay the next one until the broker has noticed."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._backoff.note_loss(connection.owned_until(error))
@@ -294,27 +331,27 @@ class Reconnecting(ABC, Generic[C]):
 
     @abstractmethod
     def _open(self) -> C:
-        """Return a new connection that is logged in."""
+        """Open a connection and log in."""
 
     @abstractmethod
     def _subscribe(self, connection: C) -> None:
-        """Return when the broker has confirmed the subscription."""
+        """Subscribe, and wait until the broker has confirmed it."""
 
     @abstractmethod
     def _is_refused(self, connection: C, error: BrokerError) -> bool:
-        """Return whether an error of a subscription was the broker's own answer."""
+        """Return whether a failed subscription was refused by the broker itself."""
 
     @abstractmethod
     def _receive(self, connection: C, seconds: float) -> Window | None:
-        """Return what has arrived."""
+        """Wait up to ``seconds`` for messages, and return a window of them, or None."""
 
     @abstractmethod
     def _acknowledge(self, connection: C, token: Any) -> None:
-        """Acknowledge a window."""
+        """Send the acknowledgement of a window."""
 
     @abstractmethod
     def _settle(self, connection: C, seconds: float) -> bool:
-        """Return whether the broker has confirmed every acknowledgement."""
+        """Wait until the broker has confirmed every acknowledgement, and return whether it has."""
 
     def _disconnect(self, connection: C) -> None:
-        """Do what the protocol asks for before a connection is closed."""
+        """Do what the protocol requires before a connection is closed."""

@@ -1,4 +1,4 @@
-"""``trailgate journal``: what was received from a broker and stored before it was acknowledged."""
+"""``trailgate journal``: show the messages that a live capture stored before acknowledging them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trailgate.errors import OptionError
 from trailgate.options import Flag
 from trailgate.terminal.options import FewRows, Format, RowFormat, takes
 
-MESSAGES: Final = 20  # that a table shows by default
+MESSAGES: Final = 20  # messages of a table by default
 
 
 @takes
@@ -37,14 +37,19 @@ def command(
     limit: FewRows = None,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
-    """Show what a journal holds, or write its messages as JSON lines."""
-    from trailgate.live.files.journal_reader import find_journal, lines_of, messages_of, segments_of
+    """Show the messages of a journal, or write them as JSON lines."""
+    from trailgate.live.files.journal_reader import (
+        find_journal,
+        lines_of,
+        messages_of,
+        segments_of,
+    )
     from trailgate.terminal.rows import RowForm, print_batches
 
     folder = find_journal(path)
     if action == "list":
         if from_message or limit is not None:
-            raise OptionError("--from-message and --limit are about messages, not files")
+            raise OptionError("--from-message and --limit apply only to messages, not to files")
         rows = segments_of(folder)
         form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)

@@ -1,6 +1,7 @@
-"""What a live capture prints.
+"""Print the progress of a live capture.
 
-It prints a line a batch, as JSON or in words, or, on a terminal that follows it, a view that is drawn again and again: rate, lag, operations by table and the last note.
+Each batch is one line, as JSON or in words. On a terminal, ``--follow`` draws a view instead: rate,
+lag, operations by table, and the last log message.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ from trailgate.terminal.output import done_already, quiet_pipe, say
 
 
 class CaptureView(LiveView):
-    """The view of a live capture: ``show`` gives it the present state."""
+    """The view of a live capture. ``show`` sets the statistics."""
 
     def __init__(self, source: str, trail: str) -> None:
         super().__init__(f"{source} to {trail}")
         self._statistics = Statistics()
 
     def show(self, statistics: Statistics) -> None:
-        """Note what was done so far."""
+        """Set the statistics so far."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return messages and what became of them, the lag, and the place in the trail."""
+        """Return the rows of the view: counts of messages, lag, and position in the trail."""
         done, last = self._statistics, self._statistics.last
         rows = [
             ("running", duration(seconds)),
             ("messages", self.rate(done.messages, seconds)),
             ("captured", f"{many(done.transactions, 'transaction')}, {many(done.operations, 'operation')}"),
-            ("left out", f"{done.repeated:,} given again, {done.duplicates:,} sent again"),
+            ("skipped", f"{done.repeated:,} redelivered, {done.duplicates:,} duplicates"),
             ("quarantined", f"{done.quarantined:,}"),
         ]  # fmt: skip
         if last is not None:
@@ -60,7 +61,7 @@ class CaptureView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return operations by table, those with the most first."""
+        """Return the counts of each table, ordered by the number of operations."""
         counts = self._statistics.counts
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
         heads, rows = counts_table({name: counts[name] for name in ranked[:room]})
@@ -73,7 +74,7 @@ APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 @dataclass(frozen=True, slots=True)
 class LiveOutput:
-    """What a live capture prints and gives away: JSON or words, the adapter's reports, metrics, and a view where that can be."""
+    """Where the progress of a live capture goes: lines or JSON, reports, metrics, and a view."""
 
     source: str
     trail: str
@@ -84,15 +85,18 @@ class LiveOutput:
 
     @property
     def is_viewed(self) -> bool:
-        """Return whether there is a view: where it is asked for, and the output is a terminal."""
+        """Whether a view is drawn: it was asked for, and the output is a terminal."""
         return self.view and not self.as_json and is_terminal()
 
 
 class Beside(Protocol):
-    """What runs beside a live capture."""
+    """Work that runs between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
-        """Work on what the capture has published. Called after each batch and, with False, between them."""
+        """Work on what the capture has published.
+
+        ``new`` is True after a batch, and False in between.
+        """
         ...
 
     def text(self) -> str:
@@ -101,17 +105,18 @@ class Beside(Protocol):
 
 
 def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = None) -> Statistics:
-    """Run a live capture until it is stopped, and print what each batch did; return what all did."""
+    """Run a live capture until it is stopped, print each batch, and return the totals."""
     log_to_stderr(LOG, logging.INFO)
-    with ExitStack() as held:
-        watch = _Watch(output, held, beside)
+    with ExitStack() as stack:
+        watch = _Watch(output, stack, beside)
 
         def published(new: bool) -> None:
             if beside is not None:
                 beside.published(new)
 
-        is_stopped = held.enter_context(stoppable())
+        is_stopped = stack.enter_context(stoppable())
 
+        # The capture calls this whenever it waits, so it also updates the metrics and the apply.
         def is_asked() -> bool:
             watch.link(live.link)
             watch.tick()
@@ -136,7 +141,7 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
 
 
 def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
-    """Print what a capture of repaired messages did."""
+    """Print the result of capturing repaired messages."""
     with done_already():
         if as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
@@ -151,9 +156,9 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
 
 
 class _Watch:
-    """Hands on what batches did: to the output, the reports, the metrics and the view."""
+    """Pass the results of batches to the output, the reports, the metrics and the view."""
 
-    def __init__(self, output: LiveOutput, held: ExitStack, beside: Beside | None) -> None:
+    def __init__(self, output: LiveOutput, stack: ExitStack, beside: Beside | None) -> None:
         self.statistics = Statistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
@@ -161,7 +166,7 @@ class _Watch:
         self._beside = beside
         if output.metrics is not None:
             first = (self.statistics, self._more())
-            self._metrics = held.enter_context(
+            self._metrics = stack.enter_context(
                 metrics_output(
                     output.metrics, lambda both: as_text(both[0], output.trail) + both[1], first
                 )
@@ -169,25 +174,26 @@ class _Watch:
         self._view: CaptureView | None = None
         if output.is_viewed:
             self._view = CaptureView(output.source, output.trail)
-            held.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
+            stack.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
 
     def _more(self) -> str:
-        """Return the metrics of what runs beside the capture."""
+        """Return the metrics of the work beside the capture."""
         return "" if self._beside is None else self._beside.text()
 
     def batch(self, report: BatchReport) -> None:
-        """Hand on what a batch did."""
+        """Report the result of a batch."""
         self.statistics = self.statistics.with_batch(report, time.time())
+        # Lines would destroy the view.
         if self._view is None:
             self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
         self.tick()
 
     def link(self, link: Link) -> None:
-        """Note how the connection to the broker is."""
+        """Update the state of the broker connection."""
         self.statistics = self.statistics.with_link(link)
 
     def tick(self) -> None:
-        """Hand on what was done so far."""
+        """Update metrics and view, and print the periodic report if it is due."""
         if self._metrics is not None:
             self._metrics.show((self.statistics, self._more()))
         if self._view is not None:
@@ -207,8 +213,8 @@ class _Watch:
 
 def _sentence(report: BatchReport) -> str:
     lag = "" if report.lag_seconds is None else f", {age_text(report.lag_seconds)} old"
-    again = f", {report.repeated:,} given again" if report.repeated else ""
-    twice = f", {report.duplicates:,} sent again" if report.duplicates else ""
+    again = f", {report.repeated:,} redelivered" if report.repeated else ""
+    twice = f", {report.duplicates:,} duplicates" if report.duplicates else ""
     bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
     return (
         f"{many(report.messages, 'message')}{lag}, {many(report.transactions, 'transaction')}, "

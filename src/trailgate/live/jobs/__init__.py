@@ -1,1 +1,1 @@
-"""Receive: messages of a broker to a trail, for as long as they come."""
+"""Receive messages from a broker into a trail, for as long as they arrive."""

@@ -1,10 +1,13 @@
-"""What messages are received from, as a live capture sees it: parts of numbered messages.
+"""The sources of a live capture: feeds of consecutively numbered messages.
 
-Messages of a queue or topic are stored in the journal, then acknowledged, then captured (``JournalFeed``). Those of a partition of a Kafka topic need no journal:
-offsets are their numbers, and the broker keeps them (``KafkaFeed``). Which protocol has which is a row of ``ROWS``.
+``JournalFeed`` receives from a queue or topic. It stores messages in the journal, then acknowledges
+them, then returns them to be captured, so that none is lost. ``KafkaFeed`` receives from a
+partition of a Kafka topic and needs no journal: offsets are the numbers, and the broker keeps the
+messages. ``ROWS`` maps each protocol to its receiver.
 
-``ReceivingAhead`` receives messages in a thread of its own while those before them are captured. Ids are compared as ``jms.id`` has it; what is known of them is
-found again at a start (``ComparedIds``).
+``ReceivingAhead`` wraps a feed and receives in a thread while earlier messages are captured.
+``ComparedIds`` drops duplicates by message id (``jms.id``); at a start it reads the known ids again
+from earlier messages.
 """
 
 from __future__ import annotations
@@ -32,11 +35,28 @@ from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 
 TIMESTAMP: Final = "JMSTimestamp"
+AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait
+JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to this size
+JOINED_MESSAGES: Final = 16_384  # and up to this many messages
+TURN_SECONDS: Final = 0.2  # the longest wait for messages of one turn of the thread
+
+# With a connection, wait this long for the thread's result, because a run that stops at an empty
+# queue must know that it is empty.
+ANSWER_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
+NO_ID: Final = (
+    "Artemis sends most JMS message ids only by AMQP: receive from amqp://HOST/QUEUE, or let jms.id name a header "
+    "that the sender sets. The messages are still at the broker"
+)
+EARLIER_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive messages: ``numbers`` are theirs, ``end`` the one after them. ``repeated`` were given again and left out."""
+    """Consecutive messages with their numbers. ``end`` is the number after the last one.
+
+    ``repeated`` counts messages that the broker redelivered, which are dropped.
+    """
 
     messages: MessageBatch
     problems: tuple[Problem, ...]
@@ -49,18 +69,19 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Return the bytes of the bodies."""
+        """The number of bytes of the bodies."""
         return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
 
     @staticmethod
     def join(parts: Sequence[Part]) -> Part:
-        """Return parts that follow one another as one."""
+        """Join consecutive parts."""
         filled = [part for part in parts if len(part)]
         if len(parts) == 1 or not filled:
             return replace(parts[-1], repeated=sum(part.repeated for part in parts))
         problems: list[Problem] = []
         before = 0
         for part in filled:
+            # problems refer to messages by their index in a part
             problems += [
                 replace(problem, message=problem.message + before) for problem in part.problems
             ]
@@ -75,7 +96,7 @@ class Part:
 
     @property
     def sent(self) -> int | None:
-        """Return when the last message was sent, in milliseconds since 1970 UTC, None where that is not known."""
+        """The time at which the last message was sent, in milliseconds since 1970 UTC, or None if unknown."""
         if not len(self):
             return None
         last = self.messages.slice(len(self) - 1, len(self)).header(TIMESTAMP)[0].as_py()
@@ -83,73 +104,78 @@ class Part:
 
 
 class Link(NamedTuple):
-    """Whether there is a connection to a broker, and how many were made."""
+    """The state of the broker connection: whether it exists, and how many were made so far."""
 
     is_made: bool
     made: int
 
 
 class Feed(Protocol):
-    """A source of numbered messages that can be asked again from a number on."""
+    """A source of numbered messages that can be read again from any number."""
 
     @property
     def name(self) -> str:
-        """Return what numbers belong to, as the trail's commit has it."""
+        """The name of the numbering, which the trail's commits record."""
         ...
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before a number that are still there, ``count`` at most; called before ``open``."""
+        """Yield messages before a number that still exist, at most ``count``.
+
+        Called before ``open``.
+        """
         ...
 
     def open(self, number: int | None) -> None:
-        """Begin at a message; None where nothing was captured before."""
+        """Start at a message, or at the first one if ``number`` is None (nothing was captured before)."""
         ...
 
     def receive(self, seconds: float) -> Part | None:
-        """Return the next messages, after waiting so long at most; None where nothing came."""
+        """Wait up to ``seconds`` for messages, and return a part, or None if none came."""
         ...
 
     @property
     def is_replayed(self) -> bool:
-        """Return whether all that was received before this start was given."""
+        """Whether all messages received before this start have been returned."""
         ...
 
     @property
     def is_connected(self) -> bool:
-        """Return whether nothing coming means that there is nothing."""
+        """Whether an empty result means that no message is waiting."""
         ...
 
     @property
     def link(self) -> Link:
-        """Return how the connection is, as far as is known without asking; any thread may ask."""
+        """The last known state of the connection. Any thread may read it."""
         ...
 
     def lag(self, number: int) -> int:
-        """Return how many messages are known to wait from a number on."""
+        """Return the number of known messages that wait from a number on."""
         ...
 
     def mark_captured(self, number: int) -> None:
-        """Note that the messages before a number are in the trail for good."""
+        """Record that the messages before a number are safely in the trail."""
         ...
 
     def close(self) -> None:
-        """Let go of the broker, in order where that is possible."""
+        """Disconnect properly, if that is possible."""
         ...
 
 
 class ComparedIds:
-    """Leaves out the messages of parts that came before. Without a rule nothing is compared."""
+    """Drop messages whose id has been seen before. Without a rule nothing is compared."""
 
     def __init__(self, rule: MessageIdRule | None) -> None:
         self._rule = rule
         self._ids = None if rule is None else MessageIds(rule)
-        self._recent: list[
-            tuple[Longs, Sequence[str | None]]
-        ] = []  # what ``before`` may be asked for
+        # The numbers of recent messages, and the highest id up to each; see ``before``.
+        self._recent: list[tuple[Longs, Sequence[str | None]]] = []
         self._last: str | None = None
 
     def begin(self, feed: Feed, number: int | None, last: str | None) -> None:
-        """Look through the messages before the first one, as far as they are there; ``last`` is their highest id."""
+        """Read the ids of the messages before the first one, as far as they exist.
+
+        ``last`` is the highest id.
+        """
         if self._ids is None or self._rule is None or number is None:
             return
         for messages in feed.earlier(number, self._rule.remembered):
@@ -158,19 +184,20 @@ class ComparedIds:
         self._last = last
 
     def deduplicate(self, part: Part) -> tuple[Part, int]:
-        """Return a part without the messages that came before, and how many these are."""
+        """Return a part without duplicates, and their number."""
         if self._ids is None or not len(part):
             return part, 0
-        found = self._ids.screen(part.messages)
-        self._recent.append((part.numbers, found.last))
-        messages, problems = found.apply(part.messages, part.problems)
-        numbers = part.numbers if found.kept is None else part.numbers[found.kept]
+        screened = self._ids.screen(part.messages)
+        self._recent.append((part.numbers, screened.last))
+        messages, problems = screened.apply(part.messages, part.problems)
+        numbers = part.numbers if screened.kept is None else part.numbers[screened.kept]
         return replace(
             part, messages=messages, problems=problems, numbers=numbers
-        ), found.duplicates
+        ), screened.duplicates
 
     def before(self, number: int) -> str | None:
-        """Return the highest id before a message that was received, or the one after the last; what was before that is forgotten."""
+        """Return the highest id before a received message (or the next one), and forget what came before it."""
+        # Drop the parts before ``number``, but remember their highest id.
         while self._recent:
             numbers, last = self._recent[0]
             at = int(np.searchsorted(numbers, number))
@@ -182,17 +209,9 @@ class ComparedIds:
         return self._last
 
 
-AHEAD_BYTES: Final = 16 << 20  # bodies that wait, about: no more is received meanwhile
-JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to so many bytes of bodies
-JOINED_MESSAGES: Final = 16_384  # and so many messages
-TURN_SECONDS: Final = 0.2  # how long a broker that gives nothing is waited for
-# How long an answer is waited for where there is a connection: whoever wants to stop where nothing comes must know it.
-ANSWER_SECONDS: Final = 10.0
-
-
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What receiving once gave, and what the feed stated after it."""
+    """The result of one call of ``receive``, and the state of the feed after it."""
 
     part: Part | None
     is_replayed: bool = False
@@ -205,17 +224,18 @@ class _Turn:
 
 
 class ReceivingAhead:
-    """Gives the parts of another feed, which a thread receives; see ``Feed``. Parts that wait are joined.
+    """Receive the parts of another feed in a thread; see ``Feed``. Parts that wait are joined.
 
-    From ``open`` to ``close`` that thread alone uses the other feed, but for its name, ``link`` and ``lag``. What it raises is raised by ``receive``,
-    after the parts that came before, or else by ``close``.
+    Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
+    ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
+    or else by ``close``.
     """
 
     def __init__(self, feed: Feed, ahead: int = AHEAD_BYTES) -> None:
         self._feed, self._ahead = feed, ahead
         self.is_replayed = self.is_connected = False
         self._changed = threading.Condition()
-        # All of these are changed with the condition held.
+        # The condition must be held to change these.
         self._turns: deque[_Turn] = deque()
         self._captured: int | None = None
         self._closing = False
@@ -223,7 +243,7 @@ class ReceivingAhead:
 
     @property
     def name(self) -> str:
-        """Return the name of the other feed."""
+        """The name of the other feed."""
         return self._feed.name
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
@@ -231,19 +251,18 @@ class ReceivingAhead:
         return self._feed.earlier(number, count)
 
     def open(self, number: int | None) -> None:
-        """Begin at a message; see ``Feed``."""
+        """Start at a message; see ``Feed``."""
         self._feed.open(number)
         self._thread = threading.Thread(target=self._run, name="receiving", daemon=True)
         self._thread.start()
 
     def receive(self, seconds: float) -> Part | None:
-        """Return what waits, or comes in that time; see ``Feed``."""
+        """Return waiting messages, or wait for some; see ``Feed``."""
         seconds = max(seconds, ANSWER_SECONDS) if self.is_connected else seconds
         with self._changed:
             if not self._changed.wait_for(lambda: self._turns, seconds):
-                self.is_connected = (
-                    False  # nobody knows: a connection may be made, or a disk be slow
-                )
+                # Unknown: the thread may be connecting, or waiting for a slow disk.
+                self.is_connected = False
                 return None
             first = self._turns.popleft()
             parts = self._following(first)
@@ -255,20 +274,23 @@ class ReceivingAhead:
 
     @property
     def link(self) -> Link:
-        """Return how the connection is; see ``Feed``."""
+        """The state of the connection; see ``Feed``."""
         return self._feed.link
 
     def lag(self, number: int) -> int:
-        """Return how many messages are known to wait; see ``Feed``."""
+        """Return the number of known messages that wait; see ``Feed``."""
         return self._feed.lag(number)
 
     def mark_captured(self, number: int) -> None:
-        """Note that messages are in the trail; the thread hands it on."""
+        """Record that messages are in the trail. The thread passes it to the feed."""
         with self._changed:
             self._captured = number
 
     def close(self) -> None:
-        """End the thread and close the other feed; raises what the thread raised and nobody has got."""
+        """End the thread and close the other feed.
+
+        Raises an error of the thread that was not raised yet.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -284,12 +306,13 @@ class ReceivingAhead:
             raise error
 
     def _following(self, first: _Turn) -> list[Part]:
-        """Return a part, and those waiting after it that are captured with it."""
+        """Return a part, together with waiting parts that are captured with it."""
         if first.part is None:
             return []
         parts, size, count = [first.part], first.size, len(first.part)
         while self._turns and (part := self._turns[0].part) is not None:
             size, count = size + part.size, count + len(part)
+            # the caller must see where the replay ends, so do not join across that
             alike = self._turns[0].is_replayed == first.is_replayed
             if not alike or size > JOINED_BYTES or count > JOINED_MESSAGES:
                 break
@@ -298,19 +321,19 @@ class ReceivingAhead:
         return parts
 
     def _run(self) -> None:
-        """Receive until the feed is closed, or raises."""
+        """Receive until the feed is closed or raises an error."""
         try:
             while self._has_room():
                 self._note_captured()
                 part = self._feed.receive(TURN_SECONDS)
-                # Kafka is asked whether there is more, which only matters where nothing came.
+                # For Kafka, is_connected asks the broker. It is only needed if nothing came.
                 connected = part is not None or self._feed.is_connected
                 self._put(_Turn(part, self._feed.is_replayed, connected))
         except BaseException as error:  # noqa: BLE001  whoever receives gets it
             self._put(_Turn(None, error=error))
 
     def _has_room(self) -> bool:
-        """Wait until there is room for another part; return False where the feed is closed."""
+        """Wait until there is room for another part. Returns False if the feed is closed."""
 
         def is_due() -> bool:
             return self._closing or sum(turn.size for turn in self._turns) < self._ahead
@@ -322,7 +345,7 @@ class ReceivingAhead:
     def _put(self, turn: _Turn) -> None:
         with self._changed:
             if self._turns and self._turns[-1].part is None:
-                self._turns.pop()  # that nothing came then means nothing any more
+                self._turns.pop()  # an earlier empty result is out of date
             self._turns.append(turn)
             self._changed.notify_all()
 
@@ -333,17 +356,11 @@ class ReceivingAhead:
             self._feed.mark_captured(number)
 
 
-SETTLE_SECONDS: Final = 5.0
-NO_ID: Final = (
-    "Artemis gives the JMS message ids of most messages by AMQP only: receive from amqp://HOST/QUEUE, or let jms.id name a header "
-    "that the sender sets. The messages are still with the broker"
-)
-
-
 class JournalFeed:
-    """Messages of a queue or topic: stored in the journal, then acknowledged, then given.
+    """Messages of a queue or topic: store them in the journal, acknowledge them, then return them.
 
-    ``needed`` is a header that every message must have: what lacks it stays with the broker, and BrokerRefusedError is raised.
+    ``needed`` is a header that every message must have. A message without it is not acknowledged,
+    so it stays with the broker, and BrokerRefusedError is raised.
     """
 
     name = "journal"
@@ -363,7 +380,7 @@ class JournalFeed:
         self.is_replayed = False
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield what the journal still has from before a message; see ``Feed``."""
+        """Yield messages before a number that the journal still has; see ``Feed``."""
         begin = max(self._journal.first, number - count)
         if begin < number:
             for stored in self._journal.read(begin):
@@ -373,16 +390,16 @@ class JournalFeed:
                 yield part.messages.slice(0, min(len(part), number - stored.number))
 
     def open(self, number: int | None) -> None:
-        """Begin with what the journal has from a message on; see ``Feed``."""
+        """Start with the journal's messages from a number on; see ``Feed``."""
         self._stored = self._journal.read(number or 0)
 
     @property
     def is_connected(self) -> bool:
-        """Return whether there is a connection to the broker."""
+        """Whether there is a connection to the broker."""
         return self._receiver.is_connected
 
     def receive(self, seconds: float) -> Part | None:
-        """Return what the journal has, then what arrives; see ``Feed``."""
+        """Return the messages of the journal first, then those that arrive; see ``Feed``."""
         if not self.is_replayed:
             stored = next(self._stored, None)
             if stored is not None:
@@ -392,6 +409,8 @@ class JournalFeed:
         if window is None:
             return None
         self._check(window)
+        # Store first, then acknowledge. A crash in between leads to a redelivery, which the journal
+        # recognises and drops.
         try:
             stored = self._journal.append(window.messages)
         except BrokerError as error:
@@ -401,19 +420,19 @@ class JournalFeed:
 
     @property
     def link(self) -> Link:
-        """Return how the connection is; see ``Feed``."""
+        """The state of the connection; see ``Feed``."""
         return Link(self._receiver.is_connected, self._receiver.connections)
 
     def lag(self, number: int) -> int:
-        """Return how many messages of the journal are not in the trail; see ``Feed``."""
+        """Return the number of the journal's messages that are not in the trail; see ``Feed``."""
         return self._journal.next - number
 
     def mark_captured(self, number: int) -> None:
-        """Remove what the trail has from the journal; see ``Feed``."""
+        """Delete captured messages from the journal; see ``Feed``."""
         self._journal.release(number)
 
     def close(self) -> None:
-        """Wait until the acknowledgements are confirmed, and disconnect; see ``Feed``."""
+        """Wait until acknowledgements are confirmed, and disconnect; see ``Feed``."""
         try:
             if self._receiver.is_connected:
                 self._receiver.settle(SETTLE_SECONDS)
@@ -422,7 +441,7 @@ class JournalFeed:
             self._journal.close()
 
     def _check(self, window: Window) -> None:
-        """Raise BrokerRefusedError where a message lacks the header that is needed."""
+        """Raise BrokerRefusedError if a message does not have the needed header."""
         if self._needed is None:
             return
         if HeaderColumns(window.messages["headers"]).values(self._needed).null_count:
@@ -436,44 +455,47 @@ class JournalFeed:
         return Part(messages, problems, numbers, stored.end, repeated)
 
 
-EARLIER_SECONDS: Final = 5.0
-
-
 class KafkaFeed:
-    """Gives a partition, whose receiver is connected, from an offset on; see ``Feed``. Generated ids are made of offsets."""
+    """The messages of a partition; see ``Feed``.
+
+    Offsets are the numbers, and generated ids contain them.
+    """
 
     def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
         self._address, self._receiver = address, receiver
-        self._silent: float | None = None  # since when the broker does not answer
+        self._silent: float | None = None  # the time since which the broker has not answered
         self._high = self._end = 0
         self.is_replayed = False
 
     @property
     def name(self) -> str:
-        """Return topic and partition."""
+        """The topic and the partition."""
         return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield what the broker still has from before an offset; see ``Feed``."""
+        """Yield messages before an offset that the broker still has; see ``Feed``."""
         begin = max(self._receiver.bounds()[0], number - count)
         if begin >= number:
             return
         self._receiver.open(begin)
         while self._receiver.next < number:
             part = self.receive(EARLIER_SECONDS)
-            if part is None:  # what is there are not messages
+            if part is None:  # the remaining offsets have no messages, such as control records
                 return
             yield part.messages.slice(0, int(np.searchsorted(part.numbers, number)))
 
     def open(self, number: int | None) -> None:
-        """Begin at an offset; see ``Feed``."""
+        """Start at an offset; see ``Feed``."""
         self._receiver.open(number)
         self._high = self._end = self._receiver.bounds()[1]
         self.is_replayed = False
 
     @property
     def is_connected(self) -> bool:
-        """Return whether the broker answers, and has nothing more; raises BrokerError where it does not for too long."""
+        """Whether the broker answers and has no more messages.
+
+        Raises BrokerError after too long a silence.
+        """
         try:
             has_more = self._receiver.next < self._receiver.bounds()[1]
         except BrokerError as error:
@@ -486,6 +508,7 @@ class KafkaFeed:
 
     def receive(self, seconds: float) -> Part | None:
         """Return the next messages; see ``Feed``."""
+        # the replay ends at the end offset of the start
         self.is_replayed = self.is_replayed or self._receiver.next >= self._high
         window = self._receiver.receive(seconds)
         if window is None:
@@ -498,23 +521,23 @@ class KafkaFeed:
 
     @property
     def link(self) -> Link:
-        """Return how the connection is; see ``Feed``."""
+        """The state of the connection; see ``Feed``."""
         return Link(self._receiver.is_reached, self._receiver.connections)
 
     def lag(self, number: int) -> int:
-        """Return how many messages the partition has from an offset on, as far as is known; see ``Feed``."""
+        """Return the number of messages from an offset on, by the last known end; see ``Feed``."""
         return max(0, self._end - number)
 
     def mark_captured(self, number: int) -> None:
-        """Do nothing: the broker keeps messages as long as it is set to."""
+        """Do nothing, because the broker keeps its messages."""
 
     def close(self) -> None:
-        """Let go of the broker."""
+        """Disconnect."""
         self._receiver.close()
 
 
 class Row(NamedTuple):
-    """A protocol: the module and the class of its receiver, which is loaded when it is used, and whether the broker keeps what was read."""
+    """A protocol: the module and class of its receiver, and whether the broker keeps messages after reading."""
 
     module: str
     receiver: str
@@ -531,7 +554,7 @@ ROWS: Final[Mapping[Family, Row]] = MappingProxyType(
 
 
 def check_journalled(address: BrokerAddress) -> None:
-    """Raise OptionError for a broker that keeps messages which were read: it needs no journal."""
+    """Raise OptionError for a broker that keeps its messages, because it needs no journal."""
     if ROWS[address.family].keeps_messages:
         problem = f"{address} keeps its messages, and is not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'
@@ -539,9 +562,11 @@ def check_journalled(address: BrokerAddress) -> None:
 
 
 def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Any:
-    """Return a receiver, which connects when it is first used; raises MissingDependencyError where its protocol is an extra.
+    """Return a receiver, which connects on first use.
 
-    One that is ``lasting`` connects again for as long as it is used.
+    Raises MissingDependencyError if an extra is not installed.
+
+    A ``lasting`` receiver reconnects for as long as it is used.
     """
     row = ROWS[address.family]
     return getattr(importlib.import_module(row.module), row.receiver)(address, lasting=lasting)
@@ -555,7 +580,11 @@ def feed_of(
     *,
     lasting: bool = True,
 ) -> Feed:
-    """Return the feed of an address; ``folder`` is that of the journal, where one is needed. See ``JournalFeed``, and ``receiver_of``."""
+    """Return the feed of an address.
+
+    ``folder`` is the journal's folder, if one is needed. For ``needed`` see ``JournalFeed``, for
+    ``lasting`` see ``receiver_of``.
+    """
     receiver = receiver_of(address, lasting=lasting)
     if ROWS[address.family].keeps_messages:
         receiver.connect()

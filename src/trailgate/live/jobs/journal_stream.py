@@ -1,6 +1,8 @@
-"""A journal's messages as a stream of operations, in batches that can be given again: each begins and ends between two transactions.
+"""Read a journal as a stream of operations, in batches that can be repeated.
 
-``StoringReceiver`` fills the journal meanwhile, in a thread: messages of a broker are stored, then acknowledged.
+Each batch starts and ends between two transactions (``TransactionBorders``), and ``operations_of``
+parses it. ``StoringReceiver`` fills the journal in a thread: it stores a broker's messages, then
+acknowledges them.
 """
 
 from __future__ import annotations
@@ -31,16 +33,22 @@ from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import write_whole, writing
 
-LOOKED_AT: Final = 256  # messages at first, in which the last transaction is looked for
+# The search for the last transaction starts in this many messages, and then in FACTOR times as many.
+LOOKED_AT: Final = 256
 FACTOR: Final = 4
 _LOG: Final = logging.getLogger("trailgate.jobs")
+POLL_SECONDS: Final = 0.5
+LOCK_SECONDS: Final = 15.0  # how long to wait for the process of an earlier start to end
+SETTLE_SECONDS: Final = 2.0
+_BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class TransactionBorders:
-    """Finds where the messages of a journal may be cut, so that no transaction is in two parts.
+    """Find borders between messages of a journal, so that no transaction is cut in two.
 
-    The messages before a border leave nothing open. A bad message ends what is looked for where it is to ``stop`` whoever parses it;
-    else the whole unit that it is in is on one side of a border.
+    No transaction is open at a border. With ``stop`` parsing ends at the first bad message, so the
+    search ends there too; without it, a unit with a bad message is completely on one side of a
+    border.
     """
 
     def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
@@ -48,7 +56,7 @@ class TransactionBorders:
         self._known: tuple[int, int, int] | None = None
 
     def last(self, begin: int, end: int) -> int:
-        """Return the last border of (begin, end], or ``begin``, which is one, where there is none."""
+        """Return the last border in (begin, end], or ``begin``, which must be a border, if there is none."""
         if begin >= end or not self._capture.spans_messages:
             return end
         if self._known is None or self._known[:2] != (begin, end):
@@ -56,13 +64,18 @@ class TransactionBorders:
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
-        """Return the last border of so many messages; where they are all of one transaction, one after more of them, up to ``end``."""
+        """Return the last border within ``most`` messages.
+
+        If these are all of one transaction, return the border after it, if that is not after
+        ``end``.
+        """
+        # double the number of messages until they contain a border
         stop = begin
         while stop < end:
             stop = min(begin + most, end)
-            found = self.last(begin, stop)
-            if found > begin:
-                return found
+            border = self.last(begin, stop)
+            if border > begin:
+                return border
             most *= 2
         return begin
 
@@ -71,27 +84,34 @@ class TransactionBorders:
         size = LOOKED_AT
         while True:
             low = max(begin, end - size)
-            found = self._begun(low, end, known=low == begin)
-            # Whether the first one begins a unit is not always known where those before it were not looked at.
-            found = found if low == begin else found[found > low]
-            if len(found):
-                return int(found[-1])
+            starts = self._begun(low, end, known=low == begin)
+            # Parsing from the middle cannot always tell whether its first message begins a unit, so
+            # that one does not count.
+            starts = starts if low == begin else starts[starts > low]
+            if len(starts):
+                return int(starts[-1])
             if low == begin:
                 return begin
             size *= FACTOR
 
     def _begun(self, begin: int, end: int, *, known: bool) -> Longs:
-        """Return the messages of [begin, end) that begin a unit; ``known``: nothing is open before them."""
+        """Return the messages in [begin, end) that begin a unit.
+
+        ``known`` means that nothing is open before them.
+        """
         state = TransactionState(broken=not known)
-        found = [np.zeros(0, np.int64)]
+        starts = [np.zeros(0, np.int64)]
         for stored in self._index.range(begin, end).read():
             parsed = _parse(self._capture, stored, state)
             state = parsed.state
-            found.append(stored.number + np.flatnonzero(parsed.opens | parsed.starts_unit))
-        return np.concatenate(found)
+            starts.append(stored.number + np.flatnonzero(parsed.opens | parsed.starts_unit))
+        return np.concatenate(starts)
 
     def _close(self, begin: int, end: int) -> int:
-        """Return ``end`` if the unit that begins at a message has ended there, or a bad one stops, else where it begins."""
+        """Return ``end`` if the unit beginning at ``begin`` has ended there, or ``begin`` if it is still open.
+
+        With ``stop``, a bad message counts as the end of its unit.
+        """
         state = TransactionState()
         for stored in self._index.range(begin, end).read():
             parsed = _parse(self._capture, stored, state)
@@ -104,10 +124,10 @@ class TransactionBorders:
 def operations_of(
     messages: JournalRange, capture: Capture, quarantine: Path | None = None
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of messages that begin and end between two transactions; raises the first bad message's error.
+    """Yield the operations of messages between two borders. Raises the first bad message's error.
 
-    With ``quarantine`` the messages of bad units are in a file of this folder at the end, named by the range: whoever reads the range again
-    writes the same file again.
+    With ``quarantine``, the messages of bad units are written to a file in this folder instead. It
+    is named by the range, so reading the range again writes the same file again.
     """
     units = Units(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
     state = TransactionState()
@@ -147,18 +167,12 @@ def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem,
     return as_messages(stored.messages, (stored.segment, stored.offsets), source)
 
 
-POLL_SECONDS: Final = 0.5
-LOCK_SECONDS: Final = 15.0  # in which the process of an earlier start has to end
-SETTLE_SECONDS: Final = 2.0
-_BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
-
-
 class StoringReceiver:
-    """Receives into a journal, of which it is the only writer; begins when it is made.
+    """Receive into a journal as its only writer. The thread starts when the object is created.
 
-    Raises StorageError where another run writes the journal. What goes wrong later is raised by ``check``: nothing is acknowledged
-    that was not stored. With a ``rule`` the ids of messages are compared, and those that came before are not stored; the journal then
-    keeps as many messages as are remembered, from which a later start knows them.
+    Raises StorageError if another run writes the journal. Later errors are raised by ``check``. No
+    message is acknowledged before it is stored. With a ``rule``, messages with a known id are not
+    stored; the journal then keeps the last messages, from which a later start reads the known ids.
     """
 
     def __init__(
@@ -180,26 +194,26 @@ class StoringReceiver:
 
     @property
     def end(self) -> int:
-        """Return the number of the message that is stored next."""
+        """The number of the message that is stored next."""
         return self._journal.next
 
     def check(self) -> None:
-        """Raise what stopped the thread, if anything did."""
+        """Raise the error that stopped the thread, if there is one."""
         if self._error is not None:
             raise self._error
 
     def is_quiet(self, seconds: float) -> bool:
-        """Return whether nothing came for so long, over a connection."""
+        """Return whether there was a connection for ``seconds`` and no message came."""
         since = self._quiet_since
         return since is not None and time.monotonic() - since >= seconds
 
     def release(self, number: int) -> None:
-        """Remove what is before a message from the journal."""
+        """Delete the messages before a number from the journal."""
         with self._changing:
             self._journal.release(max(0, number - self._kept))
 
     def close(self) -> None:
-        """Wait until acknowledgements are confirmed, and let go of broker and journal."""
+        """Wait until acknowledgements are confirmed, and close the broker connection and the journal."""
         self._stopping.set()
         self._thread.join()
 
@@ -207,10 +221,10 @@ class StoringReceiver:
         try:
             while not self._stopping.is_set():
                 self._store()
-        except BaseException as error:  # noqa: BLE001  raised where somebody waits for messages
+        except BaseException as error:  # noqa: BLE001  check() raises it
             self._error = error
         finally:
-            self._let_go()
+            self._disconnect()
 
     def _store(self) -> None:
         window = self._receiver.receive(POLL_SECONDS)
@@ -222,6 +236,7 @@ class StoringReceiver:
             return
         self._quiet_since = None
         messages, error = self._deduplicate(window.messages)
+        # store first, then acknowledge
         with self._changing:
             self._journal.append(messages)
         if error is not None:
@@ -229,40 +244,40 @@ class StoringReceiver:
         self._receiver.acknowledge(window)
 
     def _note_ids(self) -> None:
-        """Note the ids of the messages that the journal has."""
+        """Read the ids of the messages in the journal."""
         if self._ids is not None:
             for stored in self._journal.read(
                 max(self._journal.first, self._journal.next - self._kept)
             ):
-                self._ids.screen(_message_count(stored.messages))
+                self._ids.screen(_with_messages(stored.messages))
 
     def _deduplicate(
         self, messages: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, TrailgateError | None]:
-        """Return the messages that did not come before, up to the first whose id is wrong, and its error."""
+        """Return the messages with new ids, up to the first message with an invalid id, and its error."""
         if self._ids is None:
             return messages, None
-        found = self._ids.screen(_message_count(messages))
-        kept = np.arange(len(messages)) if found.kept is None else found.kept
-        wrong = min(found.problems, key=lambda problem: problem.message, default=None)
+        screened = self._ids.screen(_with_messages(messages))
+        kept = np.arange(len(messages)) if screened.kept is None else screened.kept
+        wrong = min(screened.problems, key=lambda problem: problem.message, default=None)
         if wrong is not None:
             kept = kept[kept < wrong.message]
-        if found.duplicates:
+        if screened.duplicates:
             _BROKER_LOG.warning(
-                "left out, since their ids (jms.id) came before: %d", found.duplicates
+                "skipped messages whose ids (jms.id) were seen before: %d", screened.duplicates
             )
         return messages.take(pa.array(kept)), None if wrong is None else wrong.error
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         try:
             if self._error is None and self._receiver.is_connected:
                 self._receiver.settle(SETTLE_SECONDS)
             self._receiver.close()
-        except Exception as error:  # noqa: BLE001  what is not acknowledged comes again
+        except Exception as error:  # noqa: BLE001  unacknowledged messages are redelivered
             self._error = self._error or error
         finally:
             self._journal.close()
 
 
-def _message_count(received: pa.RecordBatch) -> MessageBatch:
+def _with_messages(received: pa.RecordBatch) -> MessageBatch:
     return as_messages(received, (0, np.arange(len(received))), "messages")[0]

@@ -1,6 +1,7 @@
-"""What a live capture has done since it began: its sums, the adapter's reports of them, and metrics for Prometheus.
+"""The statistics of a live capture: totals, periodic reports, and metrics for Prometheus.
 
-Reports are the adapter's JMS statistics: the properties ``jms.report.*`` state when one is due.
+Reports correspond to the adapter's JMS statistics. The properties ``jms.report.*`` state when one
+is due.
 """
 
 from __future__ import annotations
@@ -24,13 +25,50 @@ SUMMED: Final = (
     "duplicates",
     "quarantined",
 )
+COUNTERS: Final = (
+    Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
+    Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
+    Metric("trailgate_repeated_total", "repeated", "Messages that the broker redelivered; they are skipped."),
+    Metric("trailgate_duplicates_total", "duplicates", "Duplicate messages, by jms.id; they are skipped."),
+    Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
+    Metric("trailgate_batches_total", "batches", "Batches processed."),
+    Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
+)  # fmt: skip
+OPERATIONS: Final = Metric("trailgate_operations_total", "counts", "Operations that were appended to the trail.")  # fmt: skip
+OF_NOW: Final = (
+    Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
+    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were processed, in seconds since 1970 UTC."),
+)  # fmt: skip
+GAUGES: Final = (
+    Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
+    Metric("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
+    Metric("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
+    Metric("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
+    Metric("trailgate_next_message", "number", "The number of the message that comes next."),
+)  # fmt: skip
+OUTPUT: Final = "jms.report.output"
+TIME: Final = "jms.report.time"
+RECORDS: Final = "jms.report.records"
+USED: Final = frozenset({OUTPUT, TIME, RECORDS})
+
+# Capture properties §2. Our report file is the standard output, and the log is stderr.
+TARGETS: Final[Mapping[str, frozenset[str]]] = {
+    "report": frozenset({"report"}),
+    "log": frozenset({"log"}),
+    "both": frozenset({"report", "log"}),
+}
+UNITS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hr": 3600}
+_TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Sums of what batches report, see ``BatchReport``; ``last`` is the last batch, None before the first one.
+    """Totals over all batches (see ``BatchReport``).
 
-    ``received`` is when the last batch came, in seconds since 1970 UTC. ``connected`` and ``reconnections`` are of the broker now.
+    ``last`` is the last batch, or None before the first one.
+
+    ``received`` is the time of the last batch in seconds since 1970 UTC. ``connected`` and
+    ``reconnections`` describe the present broker connection.
     """
 
     messages: int = 0
@@ -47,14 +85,15 @@ class Statistics:
     reconnections: int = 0
 
     def with_link(self, link: Link) -> Self:
-        """Return the statistics with how the connection is now; the same object where nothing has changed."""
+        """Return the statistics with the state of the connection (the same object if nothing changed)."""
+        # The first connection is not a reconnection.
         again = max(0, link.made - 1)
         if (link.is_made, again) == (self.connected, self.reconnections):
             return self
         return replace(self, connected=link.is_made, reconnections=again)
 
     def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
-        """Return the statistics with one more batch, which came at a time."""
+        """Return the statistics after another batch at the time ``now``."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
         counts = add_counts(self.counts, report.counts)
         received = None if now is None else round(now, 3)
@@ -63,16 +102,19 @@ class Statistics:
         )
 
     def sums(self) -> dict[str, int]:
-        """Return the numbers of messages, operations and so on, by name."""
+        """Return the totals by name."""
         return {name: getattr(self, name) for name in SUMMED}
 
     @property
     def mostly_bad(self) -> bool:
-        """Return whether more messages were quarantined than captured."""
+        """Whether more messages were quarantined than captured."""
         return 2 * self.quarantined > self.messages
 
     def since(self, before: Statistics) -> Self:
-        """Return what was done after an earlier moment; counts by table are those of all."""
+        """Return the totals since an earlier moment.
+
+        The counts by table are still those since the start.
+        """
         sums = {name: getattr(self, name) - getattr(before, name) for name in (*SUMMED, "batches")}
         return replace(self, **sums)
 
@@ -80,31 +122,8 @@ class Statistics:
 assert set(SUMMED) < {one.name for one in fields(Statistics)}
 
 
-COUNTERS: Final = (
-    Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
-    Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
-    Metric("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
-    Metric("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
-    Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
-    Metric("trailgate_batches_total", "batches", "Batches that were worked on."),
-    Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
-)  # fmt: skip
-OPERATIONS: Final = Metric("trailgate_operations_total", "counts", "Operations that were appended to the trail.")  # fmt: skip
-OF_NOW: Final = (
-    Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
-    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were worked on, in seconds since 1970 UTC."),
-)  # fmt: skip
-GAUGES: Final = (
-    Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
-    Metric("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
-    Metric("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
-    Metric("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
-    Metric("trailgate_next_message", "number", "The number of the message that comes next."),
-)  # fmt: skip
-
-
 def as_text(statistics: Statistics, trail: str) -> str:
-    """Return all metrics that are known; each has the trail's prefix as the label ``trail``."""
+    """Return all known metrics in Prometheus's text format, with the trail's prefix as the label ``trail``."""
     labels = {"trail": trail}
     lines: list[str] = []
     for row in COUNTERS:
@@ -117,30 +136,19 @@ def as_text(statistics: Statistics, trail: str) -> str:
     lines += OPERATIONS.lines(COUNTER, counts)
     gauges = [(row, statistics) for row in OF_NOW] + [(row, statistics.last) for row in GAUGES]
     for row, source in gauges:
+        # No batch yet, or a value that is not known: omit the metric.
         value = getattr(source, row.of, None)
         if value is not None:
             lines += row.lines(GAUGE, [(labels, value)])
     return "".join(f"{line}\n" for line in lines)
 
 
-OUTPUT: Final = "jms.report.output"
-TIME: Final = "jms.report.time"
-RECORDS: Final = "jms.report.records"
-USED: Final = frozenset({OUTPUT, TIME, RECORDS})
-
-# capture properties §2. The report file is the standard output here, the log stderr.
-TARGETS: Final[Mapping[str, frozenset[str]]] = {
-    "report": frozenset({"report"}),
-    "log": frozenset({"log"}),
-    "both": frozenset({"report", "log"}),
-}
-UNITS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hr": 3600}
-_TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
-
-
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """Where reports go, and after how many seconds or messages there is one; without either there is none."""
+    """Where reports go, and after how many seconds or messages.
+
+    Without either there are no reports.
+    """
 
     targets: frozenset[str] = TARGETS["report"]
     seconds: int | None = None
@@ -148,13 +156,14 @@ class ReportOptions:
 
 
 def read_reports(connection: Mapping[str, str]) -> ReportOptions:
-    """Return the reports that properties ask for; raises OptionError."""
+    """Read the report options from properties. Raises OptionError."""
     target = connection.get(OUTPUT, "report")
     if target.casefold() not in TARGETS:
         raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
     seconds, records = connection.get(TIME), connection.get(RECORDS)
+    # int("0") is false: 0 messages are not an interval.
     if records is not None and not (records.isascii() and records.isdecimal() and int(records)):
-        raise _error(RECORDS, records, "a number of messages, as 1000")
+        raise _error(RECORDS, records, "a number of messages such as 1000")
     return ReportOptions(
         TARGETS[target.casefold()],
         None if seconds is None else _seconds(seconds),
@@ -166,7 +175,7 @@ def _seconds(text: str) -> int:
     matched = _TIME.fullmatch(text)
     count = int(matched[1]) * UNITS[matched[2].casefold()] if matched else 0
     if not count:
-        raise _error(TIME, text, "an interval, as 30sec, 45min or 8hr")
+        raise _error(TIME, text, "an interval such as 30sec, 45min or 8hr")
     return count
 
 
@@ -176,7 +185,7 @@ def _error(name: str, value: str, expected: str) -> OptionError:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done in an interval of ``seconds``, and since the beginning."""
+    """The totals of an interval of ``seconds``, and since the start."""
 
     seconds: float
     interval: Statistics
@@ -184,7 +193,7 @@ class Report:
 
     @property
     def rate(self) -> float:
-        """Return messages a second in the interval."""
+        """Messages per second in the interval."""
         return self.interval.messages / self.seconds if self.seconds else 0.0
 
     def fields(self) -> dict[str, Any]:
@@ -203,19 +212,19 @@ class Report:
         done, every = self.interval, self.total
         return (
             f"JMS report: {done.messages:,} messages in {self.seconds:,.1f} s ({self.rate:,.1f}/s), {done.transactions:,} transactions, "
-            f"{done.operations:,} operations; {done.repeated:,} given again, {done.duplicates:,} sent again, {done.quarantined:,} quarantined; "
+            f"{done.operations:,} operations; {done.repeated:,} redelivered, {done.duplicates:,} duplicates, {done.quarantined:,} quarantined; "
             f"in all {every.messages:,} messages, {every.operations:,} operations"
         )
 
 
 class Reporter:
-    """Finds out when a report is due: after an interval, or after so many messages, whichever comes first."""
+    """Decides when a report is due: after an interval or a number of messages, whichever comes first."""
 
     def __init__(self, options: ReportOptions, now: float) -> None:
         self._options, self._begun, self._before = options, now, Statistics()
 
     def due(self, total: Statistics, now: float) -> Report | None:
-        """Return the report that is due at a moment in seconds, None where none is."""
+        """Return the report that is due at a time in seconds, or None."""
         seconds, done = now - self._begun, total.since(self._before)
         by_time = self._options.seconds is not None and seconds >= self._options.seconds
         by_count = self._options.records is not None and done.messages >= self._options.records

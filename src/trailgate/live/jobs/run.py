@@ -1,7 +1,12 @@
-"""Messages of a feed to a trail: parsed, appended, committed with the feed's position, batch by batch.
+"""Capture the messages of a feed into a trail: parse, append, and commit together with the feed's position.
 
-``capture_repaired`` puts messages of a live trail's quarantine, repaired, into that trail: all of them or none, and each once. A line of the quarantine has the message's
-place in the journal or topic (``position``). By it a message is known when the file is captured again, and generated ids are those that it would have had.
+``LiveCapture`` does that batch by batch, until it is stopped. A commit records the number of the
+next message, so that a restart continues exactly there.
+
+``capture_repaired`` adds repaired messages of a live trail's quarantine to the trail: all of them
+or none, and each only once. A line of the quarantine has the message's number in the journal or
+topic (``position``). It identifies the message if the file is captured again, and generated ids are
+the same as they would have been.
 """
 
 from __future__ import annotations
@@ -36,15 +41,27 @@ from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
+DIGITS: Final = 10  # the digits of each half of a position
+_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
+NO_POSITION: Final = (
+    "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
+)
+INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
+AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
+POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
+
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """The number of the next message, in the journal or partition named ``source``, and the bytes of the quarantine that count.
+    """The position in a feed that a commit of the trail records.
 
-    ``reason`` is what is wrong with a unit that the next message may belong to, ``transaction`` the id that its last message has, where
-    that is known. ``last_id`` is the highest message id before
-    the next message, where these are compared. ``repaired`` are the bytes of the list of repaired messages that count, and ``pending``
-    are those, by a digest, that are being added to the trail.
+    - ``source`` is the journal or partition, and ``number`` its next message.
+    - ``quarantine`` and ``repaired`` are the valid bytes of the quarantine and of the list of
+      repaired messages.
+    - ``reason`` is the fault of a bad unit that the next message may still belong to, and
+      ``transaction`` the id of that unit's last message, if known.
+    - ``last_id`` is the highest message id so far, if ids are compared.
+    - ``pending`` is a digest of the repaired messages that are being added now.
     """
 
     source: str
@@ -57,17 +74,21 @@ class SourcePosition:
     transaction: str | None = None
 
     def encode(self) -> str:
-        """Return the text that a commit holds."""
+        """Return the position as text for a commit."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
 def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
-    """Return a commit's position, None where nothing was committed; raises StorageError for that of another source, if one is given."""
+    """Parse a commit's position, or return None if nothing was committed.
+
+    Raises StorageError if it is not a live capture's, or belongs to another source than ``source``.
+    """
     if text is None:
         return None
     where = Where(source=prefix)
     try:
         fields = json.loads(text)
+        # Unknown or missing fields raise TypeError.
         position = SourcePosition(**fields)
         if not isinstance(position.number, int) or not isinstance(position.quarantine, int):
             raise TypeError("not numbers")  # noqa: TRY301  reported below
@@ -82,10 +103,14 @@ def read_position(text: str | None, source: str | None, prefix: str) -> SourcePo
 
 @dataclass(frozen=True, slots=True)
 class ReceiveOptions:
-    """``on_error`` is stop or quarantine; ``until_empty`` stops where nothing came for ``idle_seconds``.
+    """How a live capture runs.
 
-    With ``unordered_ids`` message ids that fall are captured. ``needed_header`` is one that a message is not acknowledged without. A transaction
-    whose messages have more than ``held_bytes`` is held in a temporary file beside the trail until its end comes.
+    - ``on_error``: "stop" at a bad message, or "quarantine" it.
+    - ``until_empty``: stop after no message came for ``idle_seconds``.
+    - ``unordered_ids``: accept message ids that are lower than earlier ones.
+    - ``needed_header``: a message without this header is not acknowledged.
+    - ``held_bytes``: a transaction with more bytes of messages is buffered in a temporary file
+      beside the trail.
     """
 
     on_error: str = "stop"
@@ -104,11 +129,12 @@ class ReceiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What one batch did.
+    """The result of a batch.
 
-    ``repeated`` messages were given again by the broker and left out; ``duplicates`` were sent again, by the ids that ``jms.id`` selects.
-    ``lag_messages`` are received but not in the trail; ``lag_seconds`` is the age of the last message, None where it has no time.
-    ``trail_file`` and ``trail_offset`` are the trail's end, ``number`` the message that comes next.
+    ``repeated`` messages were redelivered by the broker, and ``duplicates`` sent again by the
+    sender (equal ids of ``jms.id``); both are dropped. ``lag_messages`` are received but not in the
+    trail yet. ``lag_seconds`` is the age of the last message, or None if it has no time.
+    ``trail_file`` and ``trail_offset`` are the trail's end, and ``number`` is the next message.
     """
 
     messages: int
@@ -125,18 +151,9 @@ class BatchReport:
     counts: Counts
 
 
-DIGITS: Final = 10  # of each half of a position
-_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
-NO_POSITION: Final = (
-    "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
-)
-INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
-AGAIN: Final = "Give its command again: trailgate capture --from FILE --to PREFIX"
-
-
 @dataclass(frozen=True, slots=True)
 class RepairSummary:
-    """What a capture of repaired messages did; ``skipped`` messages were captured before."""
+    """The result of capturing repaired messages. ``skipped`` messages were captured before."""
 
     target: str
     messages: int = 0
@@ -148,7 +165,7 @@ class RepairSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A message of a file: the file, its line, counted from 1, its place, and itself."""
+    """A message in a file, with its line number (from 1) and its position in the feed."""
 
     path: str
     number: int
@@ -158,17 +175,22 @@ class _Line:
 
 
 def interruption_error(prefix: str) -> StorageError:
-    """Return the error of a trail to which a capture of repaired messages added some and not all."""
+    """Build the error for a trail to which only a part of some repaired messages was added."""
     return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
 
 
 def capture_repaired(
     capture: Capture, paths: Iterable[str], prefix: str, options: AppendOptions
 ) -> RepairSummary:
-    """Add the messages of repaired quarantines to the trail that they belong to.
+    """Add the messages of repaired quarantines to their trail.
 
-    Raises the error of the first message that is still bad; then nothing was added. Raises StorageError where the trail is
-    being received into, or holds what its source has to give again.
+    Raises the error of the first message that is still bad; then nothing is added. Raises
+    StorageError if the trail is in use by a live capture, or contains transactions that its source
+    has to send again.
+
+    The commit before the additions records a digest of the messages (``pending``), so that a
+    restart after an interruption can check that the same messages are given, and skip what the
+    trail has already.
     """
     lines = [line for path in paths for line in _lines(Path(path))]
     listed = Path(f"{prefix}.repaired")
@@ -179,11 +201,12 @@ def capture_repaired(
             raise StorageError("nothing was received into this trail", where=Where(source=prefix))
         known = _known(listed, position.repaired)
         fresh = [line for line in lines if line.position not in known]
+        # the digest recognises the same set of messages after an interruption
         digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
         if position.pending not in (None, digest):
             raise interruption_error(prefix)
         if position.pending is None and recovered.transactions:
-            problem = "the trail holds transactions that its source has to give again"
+            problem = "the trail contains transactions that its source has to send again"
             hint = "Let the capture from the broker run until it has received something"
             raise StorageError(problem, where=Where(source=prefix), hint=hint)
         skipped = len(lines) - len(fresh)
@@ -191,6 +214,8 @@ def capture_repaired(
             return RepairSummary(prefix, skipped=skipped)
         batches = _parse(capture, fresh, appender)
         added_lines = "".join(f"{line.position}\n" for line in fresh).encode()
+        # The list grows before the trail, but only the commit's size counts: a line beyond it is
+        # cut off.
         size = append_lines(listed, position.repaired, [BytesIO(added_lines)])
         if position.pending is None:
             appender.commit(replace(position, pending=digest).encode())
@@ -199,6 +224,7 @@ def capture_repaired(
         for batch in batches:
             more, begun = count_operations(batch, 0, batch.rows)
             counts, transactions = add_counts(counts, more), transactions + begun
+            # Only the operations that an interrupted run had not appended.
             missing = rest.rest(batch)
             if missing is not None and missing.rows:
                 appender.append(missing)
@@ -209,7 +235,10 @@ def capture_repaired(
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    """Yield the messages of a file; raises DecodeError for a line that is none, or has no position."""
+    """Yield the messages of a file.
+
+    Raises DecodeError for a line that is invalid or has no position.
+    """
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -230,7 +259,7 @@ def _lines(path: Path) -> Iterator[_Line]:
 
 
 def _known(listed: Path, size: int) -> frozenset[str]:
-    """Return the positions of messages that were captured; ``size`` bytes of their list count."""
+    """Return the positions of messages that were captured before, from the first ``size`` bytes of the list."""
     if not size:
         return frozenset()
     try:
@@ -243,11 +272,12 @@ def _known(listed: Path, size: int) -> frozenset[str]:
 def _parse(
     capture: Capture, lines: Sequence[_Line], appender: TrailAppender
 ) -> tuple[ChangeBatch, ...]:
-    """Return the operations of messages; raises the error of the first bad one."""
+    """Return the operations of messages. Raises the error of the first bad one."""
     last = appender.recovered.last
     state = capture.state_after(None if last is None else last.csn)
     parsed = capture.parse(_messages(lines), state)
     end = capture.at_end(parsed.state)
+    # The first fault of a message wins: reversed, so that earlier problems overwrite later ones.
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
@@ -259,7 +289,7 @@ def _parse(
 
 
 def _messages(lines: Sequence[_Line]) -> MessageBatch:
-    """Return messages at the places that they had when they were received."""
+    """Return messages at the positions that they had when they were received."""
     now = time.time_ns() // 1000
     rows = pa.RecordBatch.from_pylist(
         [
@@ -268,6 +298,7 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
         ],
         RECEIVED,
     )
+    # a position is the file's and the offset's digits, ten each
     halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
     files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
     messages, _ = as_messages(rows, (files, offsets), lines[0].path)
@@ -279,11 +310,8 @@ def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
     return error
 
 
-POLL_SECONDS: Final = 0.5  # how long a stop waits at most
-
-
 class LiveCapture:
-    """Brings what a feed gives to a trail. ``run`` continues where the trail's last commit was."""
+    """Capture the messages of a feed into a trail. ``run`` continues at the trail's last commit."""
 
     def __init__(
         self,
@@ -301,7 +329,7 @@ class LiveCapture:
         if position is not None and position.pending is not None:
             if recovered.transactions or recovered.abandoned:
                 raise interruption_error(prefix)
-            position = replace(position, pending=None)  # none of these was added
+            position = replace(position, pending=None)  # no repaired message was added
         self._committed = position
         self._held = 0 if position is None else position.quarantine
         self._repaired = 0 if position is None else position.repaired
@@ -325,20 +353,26 @@ class LiveCapture:
         self._state = capture.state_after(last, broken=reason is not None, bad=bad)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
-        """Yield a report of each batch until there is a reason to stop; raises the first bad message's error in stop mode."""
+        """Yield a report of each batch until there is a reason to stop.
+
+        In the mode "stop", raises the first bad message's error.
+        """
+        # drop the lines of the quarantine that the last commit does not count
         if self._quarantine.exists() or self._held:
             append_lines(self._quarantine, self._held, ())
-        begun = self._committed
-        number = None if begun is None else begun.number
-        self._ids.begin(self._feed, number, None if begun is None else begun.last_id)
+        committed = self._committed
+        number = None if committed is None else committed.number
+        self._ids.begin(self._feed, number, None if committed is None else committed.last_id)
         self._feed.open(number)
         busy = time.monotonic()
         while not stopped():
             part = self._feed.receive(POLL_SECONDS)
+            # The stored messages are read again, so all operations after the last commit were seen.
             if self._feed.is_replayed and not self._skipped.is_done:
                 self._skipped.finish()
             if part is not None:
                 yield self._take(part)
+            # A broken connection does not count as idle time.
             elif self._feed.is_connected and self._options.until_empty:
                 if time.monotonic() - busy >= self._options.idle_seconds:
                     return
@@ -347,12 +381,15 @@ class LiveCapture:
 
     @property
     def link(self) -> Link:
-        """Return how the connection to the broker is."""
+        """The state of the broker connection."""
         return self._feed.link
 
     @property
     def open_problem(self) -> str | None:
-        """Return what is wrong with a last transaction whose end has not come; its messages are kept for the next start."""
+        """The problem of a last transaction that has not ended, or None.
+
+        The next start continues with its messages.
+        """
         error = self._capture.finish(self._state)
         return None if error is None else error.problem
 
@@ -363,6 +400,8 @@ class LiveCapture:
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
             taken = self._units.take(part, parsed)
+        # The commit comes last. After a crash before it, operations are skipped and lines are cut
+        # off when the messages are read again.
         counts, transactions = self._append(taken)
         if taken.lines:
             lines = BytesIO(b"".join(taken.lines))
@@ -373,7 +412,10 @@ class LiveCapture:
         return self._report(received, taken, duplicates, counts, transactions)
 
     def _append(self, taken: Taken) -> tuple[Counts, int]:
-        """Append what the trail does not have yet; return operations by table and kind, and transactions."""
+        """Append the operations that the trail does not have yet.
+
+        Returns the counts by table and type, and the number of transactions.
+        """
         counts: Counts = {}
         transactions = 0
         for batch, encoded in taken.whole:
@@ -400,6 +442,7 @@ class LiveCapture:
             return
         self._appender.commit(position.encode())
         self._committed = position
+        # only now may the journal forget the messages
         self._feed.mark_captured(taken.number)
 
     def _report(
@@ -427,15 +470,16 @@ class LiveCapture:
 def open_live(
     capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
 ) -> Iterator[LiveCapture]:
-    """Yield a live capture; the broker is asked for messages when it runs.
+    """Open a live capture for a broker. Receiving starts when it runs.
 
-    Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source, and
-    OptionError where no table is defined: messages cannot be read before they are captured.
+    Raises StorageError if another run uses the trail, or the trail was not received from this kind
+    of source. Raises OptionError if no table is defined, because a broker's messages cannot be read
+    in advance to infer tables.
     """
     if capture.options.infers:
-        problem = "no table is defined, and messages of a broker are not read before their capture"
+        problem = "no table is defined, and a broker's messages cannot be read in advance"
         hint = (
-            capture.options.undefined_hint or "Name a definitions file by the property sourcedefs"
+            capture.options.undefined_hint or "Name a definitions file with the property sourcedefs"
         )
         raise OptionError(problem, hint=hint)
     if capture.options.needs_message_ids:
@@ -454,7 +498,7 @@ def open_live(
         try:
             yield LiveCapture(capture, feed, appender, prefix, options)
         except BaseException:
-            with suppress(TrailgateError):  # what ended the run is reported
+            with suppress(TrailgateError):  # report the error that ended the run, not this one
                 feed.close()
             raise
         feed.close()

@@ -1,4 +1,4 @@
-"""The broker that a capture's source names: the address given, or the adapter's own connection properties."""
+"""Find the broker of a capture: from the given address, or from the adapter's connection properties."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ USER: Final = "jms.user"
 PASSWORD: Final = "jms.password"  # noqa: S105  a property's name
 USED: Final = frozenset({URL, DESTINATION, USER, PASSWORD})
 
-# How JNDI names of ActiveMQ's context factories and JMS URIs give the kind of a destination.
+# The kind of a destination in JNDI names of ActiveMQ's context factories, and in JMS URIs.
 _NAMED: Final = re.compile(
     r"(dynamicQueues|dynamicTopics|queue|topic)(?:://|/)(.+)", re.IGNORECASE | re.DOTALL
 )
 
 
 def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> BrokerAddress | None:
-    """Return the broker to receive from; None where the source given is one of files.
+    """Return the address of the broker, or None if the source consists of files.
 
-    Raises OptionError where the address is not one, or is given beside other sources.
+    Raises OptionError if the address is invalid, or is combined with other sources.
     """
     user, password = connection.get(USER), connection.get(PASSWORD)
     if given:
@@ -43,13 +43,13 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
                 _check_scheme(one)
             return None
         if len(given) > 1:
-            raise OptionError("a broker's address is given beside other sources")
+            raise OptionError("a broker's address cannot be combined with other sources")
         return parse_address(given[0], user, password)
     if URL not in connection:
         hint = f"Give --from, or {URL} and {DESTINATION} in the properties"
         raise OptionError("no source of messages is named", hint=hint)
     if DESTINATION not in connection:
-        raise OptionError(f"{DESTINATION} is required where {URL} names the broker")
+        raise OptionError(f"{DESTINATION} is required if {URL} names the broker")
     try:
         return parse_address(_join(connection[URL], connection[DESTINATION]), user, password)
     except OptionError as error:
@@ -57,7 +57,7 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 
 
 def _check_scheme(text: str) -> None:
-    """Raise OptionError for an address whose protocol is one of a broker's with a mistake in it."""
+    """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
     from trailgate.storage.files.addresses import SCHEMES, known_schemes  # noqa: PLC0415  not for help
 
     scheme, slashes, _ = text.partition("://")

@@ -1,7 +1,9 @@
-"""Units of received messages: whole ones are given for the trail, open ones held, bad ones quarantined (decision 0012).
+"""Sort received messages into units: complete ones for the trail, open ones buffered, bad ones quarantined.
 
-What is appended to a trail cannot be taken back, so a unit is held until its last message is known to be good: some of it in memory, and beyond a limit in a
-temporary file. Where bad messages stop the run, its messages are not held: nobody quarantines them.
+A unit is a transaction, or a message outside of one (decision 0012). An append to a trail cannot be
+undone, so a unit is buffered until its last message is known to be good: at first in memory, and
+beyond a limit in a temporary file. If bad messages stop the run, messages are not buffered, because
+they are not quarantined.
 """
 
 from __future__ import annotations
@@ -27,15 +29,18 @@ from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line
 from trailgate.trail.writing.writer import Encoded
 
-HELD_BYTES: Final = 16 << 20  # of message bodies; their operations take several times as much
+HELD_BYTES: Final = 16 << 20  # bytes of message bodies; their operations take several times as much
 
 T = TypeVar("T")
 
 
 class Held(Generic[T]):
-    """Values in their order; those after ``limit`` bytes are in a file without a name in ``folder``.
+    """A buffer of values in order.
 
-    The file does not outlive the process, and need not: after a start the messages of an open unit are given again.
+    After ``limit`` bytes, further values go to an unnamed file in ``folder``.
+
+    The file need not survive the process: after a restart the messages of an open unit are read
+    again.
     """
 
     def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:
@@ -44,7 +49,7 @@ class Held(Generic[T]):
         self._file: IO[bytes] | None = None
 
     def add(self, value: T, size: int) -> None:
-        """Add a value that was made of so many bytes; raises WriteError where there is no room for it on the disk."""
+        """Add a value read from ``size`` bytes. Raises WriteError if the disk is full."""
         self._room -= size
         if self._room >= 0:
             self._values.append(value)
@@ -64,7 +69,7 @@ class Held(Generic[T]):
                 yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
 
     def clear(self) -> None:
-        """Forget all values."""
+        """Remove all values."""
         self._values.clear()
         self._stored = 0
 
@@ -74,7 +79,7 @@ Whole = tuple[ChangeBatch, Encoded | None]
 
 @dataclass(slots=True)
 class _OpenUnit:
-    """A unit that later messages may belong to: its first message's number, operations and messages so far."""
+    """A unit that later messages may belong to, with its operations and messages so far."""
 
     number: int
     batches: Held[ChangeBatch]
@@ -84,16 +89,20 @@ class _OpenUnit:
 
     @property
     def operations(self) -> Iterator[Whole]:
-        """Return what is held as operations for the trail."""
+        """The buffered operations, for the trail."""
         return ((batch, None) for batch in self.batches)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a part: operations for the trail, lines for the quarantine, and where the next start continues.
+    """The result of processing a part of messages.
 
-    ``reason`` is what is wrong with a bad unit that may continue there. ``error`` is that of the first bad message, where
-    bad messages stop the run; what is before its unit is in ``whole``, which can be iterated once.
+    - ``whole``: operations for the trail, which can be iterated only once.
+    - ``lines``: lines for the quarantine.
+    - ``number``: the message with which a restart continues.
+    - ``reason``: the fault of a bad unit that may continue there.
+    - ``error``: the first bad message's error, if bad messages stop the run. ``whole`` then has
+      what comes before its unit.
     """
 
     whole: Iterable[Whole]
@@ -104,9 +113,11 @@ class Taken:
 
 
 class Units:
-    """Takes parsed parts in their order; ``encoded`` makes records of operations, if they are to be any, or raises what is wrong with them.
+    """Sorts the messages of parsed parts into units.
 
-    A unit that is longer than ``limit`` bytes of messages is held in ``folder``.
+    ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
+    error if they cannot be encoded. A unit with more than ``limit`` bytes of messages is buffered
+    in ``folder``.
     """
 
     def __init__(
@@ -123,21 +134,27 @@ class Units:
         self._open = None if reason is None else self._unit(0, reason)
 
     def take(self, part: Part, parsed: Parsed) -> Taken:
-        """Return what becomes of a part's messages, and of those that were held."""
+        """Process a part, and return the complete units, including buffered operations."""
         encoded, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
         for at, error in bad.items():
             _locate(error, part, at)
-        unit = np.cumsum(parsed.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
+        # unit[i] is the unit of message i, counted within the part; 0 is the unit that was open
+        # before it
+        unit = np.cumsum(parsed.starts_unit, dtype=np.int64)
         if self._stop and bad:
             return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
+        # the usual case: everything is good and complete
         if not bad and self._open is None and not parsed.state.is_open:
             return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
         return self._divide(part, parsed, unit, bad)
 
     def end(self, parsed: Parsed, number: int) -> Taken:
-        """Return what becomes of the open unit where no message follows: ``parsed`` is what that ends, or leaves open."""
+        """Close the open unit, because no more messages follow.
+
+        ``parsed`` is the result of ending the input.
+        """
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:
             return Taken((), (), number)
@@ -148,32 +165,36 @@ class Units:
             return Taken(chain(opened.operations, last), (), number)
         lines = (
             line
-            for part, places in opened.messages
-            for line in self._lines(part, places, {}, str(errors[0]))
+            for part, rows in opened.messages
+            for line in self._lines(part, rows, {}, str(errors[0]))
         )
         return Taken((), tuple(lines), number)
 
     @property
     def reason(self) -> str | None:
-        """Return what is wrong with the open unit, None where there is none or it is good so far."""
+        """The fault of the open unit, or None if there is none."""
         return None if self._open is None else self._open.reason
 
     def next_number(self, end: int) -> int:
-        """Return where a start continues after all messages before ``end``: an open unit is given again, unless it is bad."""
+        """Return where a restart continues after the messages before ``end``.
+
+        An open unit is read again from its start, unless it is bad.
+        """
         return end if self._open is None or self._open.reason else self._open.number
 
     def _stop_before(
         self, part: Part, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
     ) -> Taken:
-        """Return what comes before the unit of the first bad message."""
+        """Return the operations before the unit of the first bad message."""
         blamed = 0 if at < 0 else int(unit[at])
         number = self._number(part, unit, blamed)
-        held: Iterable[Whole] = ()
+        buffered: Iterable[Whole] = ()
         if blamed > 0 and self._open is not None:
-            held = self._open.operations
+            buffered = self._open.operations
+        # the operations of the units before the bad one
         before = self._units_of(parsed, unit) < blamed
-        own: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
-        return Taken(chain(held, own), (), number, error=error)
+        complete: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
+        return Taken(chain(buffered, complete), (), number, error=error)
 
     def _number(self, part: Part, unit: Longs, number: int) -> int:
         """Return the number of a unit's first message."""
@@ -183,25 +204,29 @@ class Units:
 
     def _units_of(self, parsed: Parsed, unit: Longs) -> Longs:
         """Return the unit of each operation."""
+        # message -1 means an operation of an earlier part, which belongs to unit 0
         inside = parsed.message >= 0
         return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
 
     def _divide(
         self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
     ) -> Taken:
-        """Return what is whole of a part with bad messages or open units, and hold the rest."""
+        """Return the complete units of a part with bad messages or open units, and buffer the rest."""
         reasons = reasons_of_units(bad, unit, self.reason)
-        own, last = self._units_of(parsed, unit), int(unit[-1])
-        closed = last if parsed.state.is_open else last + 1  # units below it are closed
-        held: Iterable[Whole] = ()
+        unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
+        closed = last if parsed.state.is_open else last + 1  # units below this number have ended
+        buffered: Iterable[Whole] = ()
         whole: list[Whole] = []
         lines: list[bytes] = []
         if self._open is not None:
             self._extend(self._open, part, unit == 0, bad, reasons.get(0))
             if closed > 0:
                 lines += self._open.lines
-                held = self._open.operations
-        good = ~np.isin(own, np.fromiter(reasons, np.int64)) & (own < closed)
+                buffered = self._open.operations
+        # the operations of units that have ended and have no fault
+        good = ~np.isin(unit_of_operation, np.fromiter(reasons, np.int64)) & (
+            unit_of_operation < closed
+        )
         if good.any():
             whole.append((parsed.batch.where(good), None))
         for number in range(1, closed):
@@ -215,12 +240,12 @@ class Units:
                 self._open = self._unit(int(part.numbers[first]))
                 self._extend(self._open, part, unit == last, bad, reasons.get(last))
         if self._open is not None:
-            mine = own == last
-            if self._open.reason is None and mine.any():
-                self._open.batches.add(parsed.batch.where(mine), part.size)
+            of_last = unit_of_operation == last
+            if self._open.reason is None and of_last.any():
+                self._open.batches.add(parsed.batch.where(of_last), part.size)
             lines += self._open.lines
             self._open.lines.clear()
-        return Taken(chain(held, whole), tuple(lines), self.next_number(part.end), self.reason)
+        return Taken(chain(buffered, whole), tuple(lines), self.next_number(part.end), self.reason)
 
     def _extend(
         self,
@@ -230,36 +255,39 @@ class Units:
         bad: Mapping[int, TrailgateError],
         reason: str | None,
     ) -> None:
-        """Add to an open unit the messages that belong to it; drop what is held of it where it is bad."""
+        """Add messages to an open unit.
+
+        If it is bad, turn its buffered messages into lines of the quarantine.
+        """
         rows = np.flatnonzero(mine)
         if reason is None:
-            if not self._stop:  # nobody quarantines them
+            if not self._stop:  # otherwise they would not be quarantined
                 opened.messages.add((part, rows), part.size)
             return
         if opened.reason is None:
             opened.reason = reason
             opened.batches.clear()
-            for held, places in opened.messages:
-                opened.lines += self._lines(held, places, {}, reason)
+            for buffered, buffered_rows in opened.messages:
+                opened.lines += self._lines(buffered, buffered_rows, {}, reason)
             opened.messages.clear()
         opened.lines += self._lines(part, rows, bad, reason)
 
     def _unit(self, number: int, reason: str | None = None) -> _OpenUnit:
-        """Return a unit of which nothing is held yet."""
+        """Return a new unit with empty buffers."""
         limits = (self._folder, self._limit)
         return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
 
     def _lines(
         self, part: Part, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
     ) -> Iterator[bytes]:
-        """Yield the quarantine's lines of messages; each with its own error, or that of its unit."""
+        """Yield the quarantine's lines for messages, each with its own error or that of its unit."""
         messages = part.messages
         for at in rows.tolist():
             body = bytes(messages.data[int(messages.starts[at]) : int(messages.ends[at])])
             headers = {} if messages.headers is None else messages.headers[at]
             place = (messages.source, int(messages.files[at]), int(messages.offsets[at]))
-            own = bad.get(at)
-            yield write_line(body, headers, place, OTHERS + reason if own is None else str(own))
+            error = bad.get(at)
+            yield write_line(body, headers, place, OTHERS + reason if error is None else str(error))
 
 
 def _locate(error: TrailgateError, part: Part, at: int) -> None:

@@ -1,1 +1,1 @@
-"""The commands of Logdump, one file a group."""
+"""The commands of Logdump, grouped by subject. ``table`` combines them."""

@@ -21,8 +21,9 @@ from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import number_digits
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
-# The options of COUNT, by the fields of CountOptions.
+# The fields of CountOptions whose value is a name, which may look like an option.
 NAMES: Final = ("table", "files")
+# The options of COUNT, with the field of CountOptions that each sets.
 OPTIONS: Final = {
     **dict.fromkeys(("DETAIL", "DET"), "detail"),
     **dict.fromkeys(("START", "STARTTIME"), "start"),
@@ -35,7 +36,7 @@ OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CountOptions:
-    """The options of COUNT; times are microseconds since 1970 UTC."""
+    """The options of COUNT. Times are microseconds since 1970 UTC."""
 
     detail: bool
     start: int | None = None
@@ -45,7 +46,7 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, chunk: Chunk, mask: Mask) -> Mask:
-        """Return which records of a mask are counted."""
+        """Return the mask of records that are counted, out of those in ``mask``."""
         if self.start is not None:
             mask = mask & (chunk.view.io_time >= self.start)
         if self.end is not None:
@@ -128,40 +129,45 @@ def _options(session: Session, arguments: Arguments) -> CountOptions:
 
 
 def _phrases(arguments: Arguments) -> list[list[str]]:
-    """Return each option with the words that follow it; commas between options are optional."""
-    found: list[list[str]] = []
+    """Split the arguments into options, each with the words after it.
+
+    Commas between them are optional.
+    """
+    phrases: list[list[str]] = []
     for word in arguments.plain:
         # A word after FILE or LOG is its value, even if it is the name of an option.
-        value_follows = found and len(found[-1]) == 1 and OPTIONS[found[-1][0]] in NAMES
+        value_follows = phrases and len(phrases[-1]) == 1 and OPTIONS[phrases[-1][0]] in NAMES
         if word.upper() in OPTIONS and not value_follows:
-            found.append([word.upper()])
-        elif found:
-            found[-1].append(word)
+            phrases.append([word.upper()])
+        elif phrases:
+            phrases[-1].append(word)
         else:
             raise OptionError(
                 f"{word[:40]!r} is not an option of COUNT", hint="HELP COUNT lists them"
             )
-    return found
+    return phrases
 
 
 def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the trail files whose names match a pattern with ``*`` and ``?``, in order of name, and the other files that match it.
+    """Return the trail files whose names match a pattern, ordered by name, and the other matching files.
 
-    The names of trail files end with a number: beside them are definitions, manifests and quarantined messages. If no name does, all files count.
+    ``*`` and ``?`` are wildcards. The names of trail files end with a number; other files beside
+    them are definitions, manifests and quarantined messages. If no name ends with a number, all
+    files count as trail files.
     """
     folder, _, name = pattern.rpartition("/")
     entries = folder_entries(folder or ("/" if pattern.startswith("/") else "."))
     matches = like(name, fold=False)
     prefix = f"{folder}/" if "/" in pattern else ""
-    found = sorted(
+    matched = sorted(
         prefix + name_of(entry.path)
         for entry in entries
         if entry.type == fs.FileType.File and matches(entry.base_name)
     )
-    if not found:
+    if not matched:
         raise StorageError("no files match this name", where=Where(source=pattern))
-    trails = [path for path in found if number_digits(path)]
-    return (trails, [path for path in found if path not in trails]) if trails else (found, [])
+    trails = [path for path in matched if number_digits(path)]
+    return (trails, [path for path in matched if path not in trails]) if trails else (matched, [])
 
 
 ROWS: Final = (

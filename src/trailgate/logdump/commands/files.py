@@ -1,6 +1,7 @@
-"""Commands about files: trail files, folders, files of commands, and the session log.
+"""Commands about files: trail files, folders, command files, the session log, and SAVE.
 
-The command SAVE: records written to a new trail file that other programs can read.
+SAVE writes the selected records, with the file header and the metadata records that they need, to a
+new trail file that other programs can read.
 """
 
 from __future__ import annotations
@@ -34,6 +35,21 @@ from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.transactions import ONLY_RECORD
+
+UNITS: Final = {
+    **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
+    **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
+}
+FLAGS: Final = {
+    "!": {"replace": True},
+    "TRUNCATE": {"replace": True},
+    "COMMENT": {"comments": True},
+    "NOCOMMENT": {"comments": False},
+    "NEWFORMAT": {},
+}
+NONSTOP: Final = "extents are those of NonStop files"
+OLD: Final = "the format from before release 6 is not public"
+REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
 
 
 def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -75,13 +91,13 @@ def list_files(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
-    """Return the files and folders in a folder; raises StorageError."""
+    """Return the files and folders in a folder. Raises StorageError."""
     store, path = locate(folder)
     try:
-        found: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
+        entries: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
     except OSError as error:
         raise StorageError("the folder cannot be read", where=Where(source=folder)) from error
-    return found
+    return entries
 
 
 def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
@@ -92,7 +108,7 @@ def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
 
 
 def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Set the folder that paths are relative to."""
+    """Set the folder that relative paths start from."""
     if arguments.text:
         folder = session.path(unquote(arguments.text))
         store, path = locate(folder)
@@ -104,13 +120,14 @@ def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def obey(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Run the commands of a file."""
+    """Run the commands in a file."""
     path = session.path(unquote(arguments.text))
     if session.depth == DEEPEST:
-        raise OptionError(f"command files call each other more than {DEEPEST} deep")
+        raise OptionError(f"command files are nested more than {DEEPEST} deep")
     lines = read_whole(path).decode("utf-8", "replace").splitlines()
     session.depth += 1
     try:
+        # -- starts a comment
         for line in lines:
             if line.strip() and not line.lstrip().startswith("--"):
                 yield Note(f">> {line.strip()}", {"command": line.strip()})
@@ -160,7 +177,7 @@ FILE_COMMANDS: Final = (
         "The same as CD: there are no NonStop volumes here.",
         change_folder,
     ),
-    Command(("OBEY", "O"), "file", "Run the commands of a file, one a line.", obey),
+    Command(("OBEY", "O"), "file", "Run the commands of a file, one per line.", obey),
     Command(
         ("LOG",),
         "TO file | STOP",
@@ -171,25 +188,9 @@ FILE_COMMANDS: Final = (
 )
 
 
-UNITS: Final = {
-    **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
-    **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
-}
-FLAGS: Final = {
-    "!": {"replace": True},
-    "TRUNCATE": {"replace": True},
-    "COMMENT": {"comments": True},
-    "NOCOMMENT": {"comments": False},
-    "NEWFORMAT": {},
-}
-NONSTOP: Final = "extents are those of NonStop files"
-OLD: Final = "the format from before release 6 is not public"
-REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
-
-
 @dataclass(frozen=True, slots=True)
 class SaveOptions:
-    """The options of SAVE. None means no limit, or transaction indicators as they are."""
+    """The options of SAVE. None means no limit, or unchanged transaction indicators."""
 
     path: str
     replace: bool = False
@@ -199,11 +200,12 @@ class SaveOptions:
     indicator: int | None = None
 
     def limit_rows(self, chunk: Chunk, rows: Longs, saved: Saved) -> Longs:
-        """Return the first of some rows that the limits still allow."""
+        """Return the first rows that are within the limits."""
         if self.records is not None:
             rows = rows[: self.records - saved.records]
         if self.data_bytes is not None:
             lengths = chunk.view.data_length[rows]
+            # keep the rows before which less than the limit is saved, so the last one may exceed it
             rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
         return rows
 
@@ -215,7 +217,7 @@ class SaveOptions:
 
 @dataclass(slots=True)
 class Saved:
-    """What is written so far; ``size`` counts all bytes of the file."""
+    """The output of SAVE so far. ``size`` counts all bytes of the file."""
 
     stream: Any = field(repr=False)
     size: int = 0
@@ -228,7 +230,7 @@ class Saved:
 
 
 def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
-    """Return the options of SAVE; raises OptionError."""
+    """Parse the options of SAVE. Raises OptionError."""
     plain = arguments.plain
     if not plain:
         raise OptionError("SAVE needs a file")
@@ -236,10 +238,10 @@ def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
     values["replace"] = plain[0].endswith("!") and plain[0] != "!"
     rest = iter(plain[1:])
     for word in rest:
-        asked = word.upper()
-        if asked in FLAGS:
-            values |= FLAGS[asked]
-        elif asked == "TRANSIND":
+        folded = word.upper()
+        if folded in FLAGS:
+            values |= FLAGS[folded]
+        elif folded == "TRANSIND":
             values["indicator"] = indicator_code(next(rest, ""), ONLY_RECORD)
         elif word[:1].isdigit():
             unit = next(rest, "RECORDS").upper()
@@ -247,7 +249,7 @@ def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
                 raise OptionError(f"{unit[:40]!r} is neither RECORDS nor BYTES")
             values[UNITS[unit]] = read_number(word)
         else:
-            reason = next((why for name, why in REFUSED.items() if asked.startswith(name)), "")
+            reason = next((why for name, why in REFUSED.items() if folded.startswith(name)), "")
             raise OptionError(reason or f"{word[:40]!r} is not an option of SAVE")
     return SaveOptions(**values)
 
@@ -264,7 +266,10 @@ def save_records(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def save(session: Session, options: SaveOptions, target: str) -> Saved:
-    """Write the records from the session's position on, and move the session after them."""
+    """Write the records from the session's position on, and move the session past them.
+
+    The file is written under another name, and renamed when it is complete.
+    """
     store, path = locate(target)
     kind = store.get_file_info(path).type
     if kind not in (fs.FileType.NotFound, fs.FileType.File):
@@ -296,11 +301,11 @@ def _is_same(store: fs.FileSystem, path: str, other: str) -> bool:
 
 
 def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
-    """Write the header, the metadata records before the position, comments and records."""
+    """Write the header, the metadata records before the position, comments, and the selected records."""
     trail = session.trail
     start = session.start
     saved.write(trail.read(0, trail.header_length).tobytes())
-    # Table indexes mean nothing without the metadata records that come before them.
+    # Records refer to tables by index, so the metadata records that define them must come first.
     for raw in trail.metadata_records(start):
         saved.write(raw)
     if options.comments:
@@ -321,7 +326,7 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
 
 
 def _bytes_of(chunk: Chunk, rows: Longs, indicator: int | None) -> bytes:
-    """Return the bytes of some records, with another transaction indicator if one is given."""
+    """Return the bytes of the selected records, with another transaction indicator if one is given."""
     data = chunk.source.data
     if indicator is not None:
         data = data.copy()
@@ -330,6 +335,9 @@ def _bytes_of(chunk: Chunk, rows: Longs, indicator: int | None) -> bytes:
         data[chunk.view.offsets[changed] + at] = indicator
     keep: Mask = np.zeros(len(chunk), bool)
     keep[rows] = True
+    # Copy each run of consecutive records at once. In ``edges`` the starts of runs (where keep
+    # becomes True) and their ends alternate. Example: keep = [0, 1, 1, 0, 1] has the edges 1, 3, 4,
+    # 5.
     edges = np.flatnonzero(np.diff(np.concatenate(([False], keep, [False]))))
     starts, lasts = edges[::2], edges[1::2] - 1
     ends = chunk.view.offsets[lasts] + chunk.view.lengths[lasts]
@@ -338,13 +346,13 @@ def _bytes_of(chunk: Chunk, rows: Longs, indicator: int | None) -> bytes:
 
 
 def _comment(trail: OpenTrail, text: str) -> bytes:
-    # Assumed: the text as data; how Logdump lays out its comment records is not public.
+    # An assumption: the text is the record's data. Logdump's own layout is not public.
     record = TrailRecord(IO_COMMENT, data=text.encode(), node=0, order=trail.order)
     return encode_record(record)
 
 
 def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
-    """Write the file's size into its header, if the store can; readers do not need it."""
+    """Write the file's size into its header, if the store can do that. Readers do not need it."""
     if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
         return
     header = with_size(trail.read(0, trail.header_length).tobytes(), size)

@@ -19,7 +19,7 @@ MATCH: Final = MappingProxyType({"ALL": True, "ANY": False})
 
 
 def filter_records(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show, set, switch or clear filters."""
+    """Show, add, switch or clear filters."""
     first, rest = _first_word(arguments.text)
     verb = VERBS.get(first.upper())
     if verb is not None:
@@ -31,7 +31,7 @@ def filter_records(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield _match(session, rest, side)
         return
     one = _filter(session, one_of(first, OPTIONS_BY_NAME), text=text, rest=rest)
-    session.filters = session.filters.add_counts(side, one)
+    session.filters = session.filters.with_filter(side, one)
     yield _state(session)
 
 
@@ -41,7 +41,7 @@ def _first_word(text: str) -> tuple[str, str]:
 
 
 def _side_of(text: str) -> tuple[Side, str]:
-    """Return the side that a text begins with, else the one to include, and the rest."""
+    """Split off the side at the start of a text. Without one it is the side that includes."""
     first, rest = _first_word(text)
     for side in Side:
         if len(first) >= 3 and side.startswith(first.lower()):
@@ -50,7 +50,7 @@ def _side_of(text: str) -> tuple[Side, str]:
 
 
 def _filter(session: Session, option: FilterOption, *, text: str, rest: str) -> Filter:
-    """Return the filter of an option, whose whole text is kept to be shown."""
+    """Build the filter of an option. Its complete text is kept for FILTER SHOW."""
     typed = read_arguments(rest)
     if not typed.plain and not option.bare:
         raise OptionError(f"something is missing after {option.names[0]}", hint=option.syntax)
@@ -60,7 +60,7 @@ def _filter(session: Session, option: FilterOption, *, text: str, rest: str) -> 
 
 
 def show_filters(session: Session, _rest: str = "") -> Result:
-    """Return the filters as they are."""
+    """Return all filters as lines."""
     filters = session.filters
     lines = []
     numbers = count()

@@ -1,6 +1,6 @@
-"""Commands that move to a position in the file and show what is there.
+"""Commands that move to a position or scan for a record, and show the record.
 
-Commands that scan the file for a record: by header, transaction, time, type or AuditRBA.
+Scans search by header, transaction, time, type, AuditRBA or metadata.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from trailgate.logdump.syntax import (
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.records.transactions import FIRST, LAST, ONLY_RECORD
 
-DUMPED: Final = 256  # bytes, by default
-MOST_BYTES: Final = 1 << 20  # that DUMP shows at once
+DUMPED: Final = 256  # bytes that DUMP shows by default
+MOST_BYTES: Final = 1 << 20  # bytes that DUMP shows at most
 
 
 def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -51,11 +51,12 @@ def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def _at_file_header(session: Session) -> bool:
-    asked = session.settings.file_header is not Display.OFF and session.settings.forward
-    return asked and session.position == 0 and session.trail.header_length > 0
+    wanted = session.settings.file_header is not Display.OFF and session.settings.forward
+    return wanted and session.position == 0 and session.trail.header_length > 0
 
 
 def _records(session: Session, wanted: int) -> Iterator[Result]:
+    # at the end of the file, records may have been appended since it was opened
     if session.settings.forward and session.start >= session.trail.size:
         session.trail.grown()
     suppressed = 0
@@ -65,7 +66,7 @@ def _records(session: Session, wanted: int) -> Iterator[Result]:
             yield show_record(session, chunk, row)
         wanted -= len(rows)
         if not wanted:
-            suppressed += _pass_on(session, chunk, rows) - len(rows)
+            suppressed += _records_read(session, chunk, rows) - len(rows)
             break
         suppressed += len(chunk) - len(rows)
     if suppressed:
@@ -74,22 +75,24 @@ def _records(session: Session, wanted: int) -> Iterator[Result]:
         yield from at_end(session)
 
 
-def _pass_on(session: Session, chunk: Chunk, rows: list[int]) -> int:
-    """Return how many records of a chunk were read until the last one shown."""
+def _records_read(session: Session, chunk: Chunk, rows: list[int]) -> int:
+    """Return how many records of a chunk were read up to the last one shown."""
     return rows[-1] + 1 if session.settings.forward else len(chunk) - rows[-1]
 
 
 def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Skip records; with FILTER only those that pass the filters count."""
+    """Skip records. With FILTER, records that do not pass the filters are not counted."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
     wanted = left = read_number(numbers[0]) if numbers else 1
     for chunk in chunks(session, SMALL):
+        # Every record has a length above 0: this mask selects all.
         mask = session.filters.mask(chunk) if filtered else chunk.view.lengths > 0
         rows = chosen(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
+            # Called for its effect: it moves the session past the record.
             show_record(session, chunk, rows[-1])
             break
     values = {"skipped": wanted - left, "rba": session.position}
@@ -97,7 +100,7 @@ def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def position(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Set where to read from, or in which direction."""
+    """Set the position or the direction of reading."""
     trail = session.trail
     word = arguments.only("").upper()
     if word[:3] in ("FOR", "REV"):
@@ -110,6 +113,7 @@ def position(session: Session, arguments: Arguments) -> Iterator[Result]:
         session.position = 0
     elif word:
         rba = read_number(word)
+        # The file may have grown since it was opened, so look again before refusing.
         if rba > trail.size and (not trail.grown() or rba > trail.size):
             raise OptionError(f"the file ends at RBA {trail.size}")
         session.position = rba
@@ -119,7 +123,7 @@ def position(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def set_direction(word: str) -> Callable[[Session, Arguments], Iterator[Result]]:
-    """Return a command that sets the direction of reading, as ``POSITION`` with that word does."""
+    """Return a command that sets the direction of reading, like ``POSITION FORWARD``."""
 
     def run(session: Session, arguments: Arguments) -> Iterator[Result]:
         if arguments.plain:
@@ -130,17 +134,18 @@ def set_direction(word: str) -> Callable[[Session, Arguments], Iterator[Result]]
 
 
 def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Move to the first record of a time or later."""
+    """Move to the first record at a time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
     for chunk in session.trail.forward(session.trail.header_length, SMALL):
         late = chunk.view.io_time >= time
         if late.any():
+            # argmax gives the index of the first True
             session.position = rba_of(chunk, int(late.argmax()))
             values = {"rba": session.position}
             yield Note(f"Reading forward from RBA {session.position}", values)
             return
         session.position = chunk.end
-    yield from at_end(session, "no record is so late")
+    yield from at_end(session, "no record has this time or a later one")
 
 
 def show_bytes(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -164,41 +169,43 @@ MOVING_COMMANDS: Final = (
         "Go to an offset in the file, or change the direction of reading.",
         position,
     ),
-    Command(("FORWARD",), "", "Read forward, as POSITION FORWARD.", set_direction("FORWARD")),
-    Command(("REVERSE",), "", "Read in reverse, as POSITION REVERSE.", set_direction("REVERSE")),
+    Command(("FORWARD",), "", "Read forward, like POSITION FORWARD.", set_direction("FORWARD")),
+    Command(("REVERSE",), "", "Read in reverse, like POSITION REVERSE.", set_direction("REVERSE")),
     Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),
     Command(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
 )
 
 
 def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the next good record, whatever bytes come before it; with PREV the previous one."""
+    """Show the next good record, skipping damaged bytes, or with PREV the previous one."""
     trail = session.trail
-    asked = bool(arguments.plain) and one_of(arguments.only(), {"PREV": True})
-    back = asked or not session.settings.forward
+    previous = bool(arguments.plain) and one_of(arguments.only(), {"PREV": True})
+    back = previous or not session.settings.forward
     start = session.start
     if back and session.current is not None and session.settings.forward:
+        # PREV means before the record shown last, not before the next one
         start = min(start, session.current)
-    found = trail.record_before(start) if back else trail.good_record_from(start)
-    if found is None:
+    offset = trail.record_before(start) if back else trail.good_record_from(start)
+    if offset is None:
         yield Note("No further record header was found", {"found": False})
         return
-    skipped = 0 if back else found - start
+    skipped = 0 if back else offset - start
     if skipped:
         yield Note(f"Passed over {skipped} bytes from RBA {start}", {"skipped_bytes": skipped})
-    chunk = next(trail.forward(found, SMALL), None)
+    chunk = next(trail.forward(offset, SMALL), None)
     if chunk is not None:
         yield show_record(session, chunk, 0)
 
 
 def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Result]:
-    """Find the end of the transaction and show the first record of the next one."""
+    """Find the end of the transaction, and show the first record of the next one."""
     if not session.settings.forward:
         raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
     for chunk in chunks(session, SMALL):
         rows = chosen(session, _is_at_border(chunk, LAST))
         if rows:
             rba = rba_of(chunk, rows[0])
+            # The position is the end of the record, which must not be shown.
             session.position = rba + int(chunk.view.lengths[rows[0]])
             yield Note(f"End of Transaction found at RBA {rba}", {"rba": rba})
             break
@@ -218,14 +225,15 @@ def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[R
 
 
 def _is_at_border(chunk: Chunk, border: int) -> Mask:
-    """Return which records are the first, or the last, of their transactions."""
+    """Return the mask of the records that are the first, or the last, of their transactions."""
     indicator = chunk.view.indicator
-    found: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
-    return found
+    # `apart` marks records that neither open nor end a transaction.
+    mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
+    return mask
 
 
 def for_time(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the next record of a time or later."""
+    """Show the next record at a time or later."""
     typed, *names = arguments.phrases() or [[]]
     time = read_time(" ".join(typed), session.settings.time_offset, session.now())
     patterns = [word for phrase in names for word in phrase]
@@ -233,7 +241,7 @@ def for_time(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def for_rba(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the next record with that AuditRBA."""
+    """Show the next record with an AuditRBA."""
     first, *names = arguments.plain or [""]
     test = filters.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
     return find(session, _and_named(test, names))
@@ -246,7 +254,7 @@ def for_type(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def for_metadata(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the next metadata record, if given of a kind and of a table."""
+    """Show the next metadata record, optionally of one type or table."""
     names = arguments.plain
     tests = [filters.of_types([IO_METADATA])]
     if names and names[0].upper() in METADATA_KINDS:
@@ -256,7 +264,7 @@ def for_metadata(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
-    """Return a test that also compares table names, if there are any to compare with."""
+    """Return a test that also compares table names, if there are patterns."""
     return filters.all_of([test, filters.of_names(patterns)]) if patterns else test
 
 

@@ -1,4 +1,7 @@
-"""Commands about the session (its state, help, earlier commands), conversions of times and numbers, and the commands that are not supported, each with the reason."""
+"""Commands about the session: its state, help, earlier commands, and conversions of times and numbers.
+
+Also lists Logdump's commands that are not supported, each with the reason.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,33 @@ from trailgate.trail.format.record_layout import julian_from_unix, unix_from_jul
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 COLON: Final = " :"
+NONSTOP: Final = "it applies only to NonStop systems"
+ENCRYPTION: Final = (
+    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
+    " trail are shown as bytes"
+)
+BLOCKS: Final = "files are read in chunks of 4 MB; there is no block size to set"
+EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
+_NONSTOP_NAMES: Final = """
+    TMFBEFOREIMAGE TMFGETRECADDR NOTMFGETRECADDR TMFIGNORERECCOUNT DATAFILE GGSAUDITREAD
+    BULKIOSTATS CALCTLFKEY PRINTMXCOLUMNINFO ARGETNONDATACHANGES ARSTOPNONDATACHANGES
+"""
+REFUSED: Final = "REFUSED"
+SHOWN_SETTINGS: Final = (
+    ("Show Ghdr", "ghdr"),
+    ("Detail", "detail"),
+    ("GGS Tokens", "ggs_tokens"),
+    ("User Tokens", "user_tokens"),
+    ("Header Tokens", "header_tokens"),
+    ("File Header", "file_header"),
+    ("Metadata", "metadata"),
+    ("Display RecLen", "reclen"),
+    ("Logtrail Data", "data_charset"),
+    ("Logtrail Headers", "header_charset"),
+    ("Dump", "dump_charset"),
+    ("Timeoffset", "time_offset"),
+    ("Scan Notify Interval", "notify"),
+)
 
 
 def show_time(session: Session, _arguments: Arguments) -> Iterator[Result]:
@@ -46,18 +76,18 @@ def _times(session: Session, microseconds: int) -> Result:
 
 
 def compute_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show a time as a trail's timestamp."""
+    """Convert a time to a trail's timestamp."""
     typed = " ".join(arguments.plain)
     yield _times(session, read_time(typed, session.settings.time_offset, session.now()))
 
 
 def interpret_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show a trail's timestamp as a time."""
+    """Convert a trail's timestamp to a time."""
     yield _times(session, unix_from_julian(arguments.number()))
 
 
 def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show microseconds as days, hours, minutes and seconds."""
+    """Convert microseconds to days, hours, minutes and seconds."""
     microseconds = arguments.number()
     seconds, rest = divmod(microseconds, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
@@ -66,10 +96,11 @@ def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Resu
 
 
 def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the number of an IEEE float of 4 or 8 bytes in hex."""
+    """Convert hex digits to an IEEE float of 4 or 8 bytes."""
     digits = "".join(arguments.plain).removeprefix("0x")
     try:
         raw = bytes.fromhex(digits)
+        # 4 bytes are a float, 8 a double; other lengths raise KeyError.
         kind = {4: ">f", 8: ">d"}[len(raw)]
     except (ValueError, KeyError) as error:
         raise OptionError("FLOAT takes 8 or 16 hex digits") from error
@@ -103,27 +134,17 @@ CONVERSION_COMMANDS: Final = (
 )
 
 
-NONSTOP: Final = "it applies only to NonStop systems"
-ENCRYPTION: Final = (
-    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
-    " trail are shown as bytes"
-)
-BLOCKS: Final = "files are read in chunks of 4 MB; there is no block size to set"
-EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
-
-
 class Unsupported(NamedTuple):
-    """A command that has no effect; it is an error if ``refused``, else a note."""
+    """A command that has no effect.
+
+    It raises an error if ``refused``, and prints a note otherwise.
+    """
 
     names: tuple[str, ...]
     reason: str
     refused: bool = True
 
 
-_NONSTOP_NAMES: Final = """
-    TMFBEFOREIMAGE TMFGETRECADDR NOTMFGETRECADDR TMFIGNORERECCOUNT DATAFILE GGSAUDITREAD
-    BULKIOSTATS CALCTLFKEY PRINTMXCOLUMNINFO ARGETNONDATACHANGES ARSTOPNONDATACHANGES
-"""
 UNSUPPORTED: Final = (
     *(Unsupported((name,), NONSTOP) for name in _NONSTOP_NAMES.split()),
     Unsupported(("RECORD", "REC"), NONSTOP),
@@ -151,24 +172,6 @@ def _command(row: Unsupported) -> Command:
 
 
 UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
-
-
-REFUSED: Final = "REFUSED"
-SHOWN_SETTINGS: Final = (
-    ("Show Ghdr", "ghdr"),
-    ("Detail", "detail"),
-    ("GGS Tokens", "ggs_tokens"),
-    ("User Tokens", "user_tokens"),
-    ("Header Tokens", "header_tokens"),
-    ("File Header", "file_header"),
-    ("Metadata", "metadata"),
-    ("Display RecLen", "reclen"),
-    ("Logtrail Data", "data_charset"),
-    ("Logtrail Headers", "header_charset"),
-    ("Dump", "dump_charset"),
-    ("Timeoffset", "time_offset"),
-    ("Scan Notify Interval", "notify"),
-)
 
 
 def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
@@ -230,7 +233,7 @@ def show(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """List the commands, or explain one of them; REFUSED lists those without effect."""
+    """List the commands, or explain one of them. REFUSED lists those without effect."""
     name = " ".join(arguments.plain)
     if name and name.upper() != REFUSED:
         command, _ = session.find(name)
@@ -239,6 +242,7 @@ def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield Lines(f"{command.syntax}{others}", lines)
         return
     without = {names for row in UNSUPPORTED for names in row.names}
+    # The mapping has a command under each of its names; list it once.
     rows = {row.names: row for row in session.commands.values()}
     listed = (
         f"{row.names[0]:<22}{row.help}"
@@ -275,6 +279,7 @@ def again(session: Session, arguments: Arguments) -> Iterator[Result]:
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
     yield Note(f">> {line}", {"command": line})
+    # the history gets the repeated command in place of the "!"
     session.history[-1] = line
     session.depth += 1
     try:
@@ -284,16 +289,18 @@ def again(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def _earlier(session: Session, text: str) -> str:
-    """Return the command of a number, of a number counted from the end, or by its first letters."""
+    """Return an earlier command by its number, by a number counted from the end, or by its first letters."""
+    # the last entry is the present command
     earlier = session.history[:-1]
-    sought = text.strip().removeprefix("!")  # !! is the last one
+    sought = text.strip().removeprefix("!")  # !! repeats the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
+        # read_number refuses numbers outside the list, so the index below is valid.
         number = read_number(sought, -len(earlier), len(earlier))
         return earlier[number if number < 0 else number - 1]
     for line in reversed(earlier):
         if line.upper().startswith(sought.upper()) and line[:1] != "!":
             return line
-    raise OptionError("no earlier command is like that", hint="HISTORY lists them")
+    raise OptionError("no earlier command matches", hint="HISTORY lists them")
 
 
 def leave(session: Session, _arguments: Arguments) -> Iterator[Result]:

@@ -1,4 +1,4 @@
-"""Commands that change a setting, one row each."""
+"""Commands that show or change one setting: one row each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GREATEST: Final = 1 << 30
 
 
 class Setting(NamedTuple):
-    """A command that sets a setting to one of a few values, or to a number where it has no choices, or shows it."""
+    """A command that shows a setting, or sets it to one of ``choices``, or to a number if there are none."""
 
     names: tuple[str, ...]
     field: str
@@ -33,11 +33,11 @@ class Setting(NamedTuple):
 
     @property
     def arguments(self) -> str:
-        """Return the form of the command's arguments."""
+        """The syntax of the command's arguments."""
         return "n" if self.choices is None else " | ".join(self.choices)
 
     def read(self, word: str) -> Any:
-        """Return the value of a word; raises OptionError."""
+        """Parse a word as a value. Raises OptionError."""
         if self.choices is None:
             return read_number(word, self.least, GREATEST)
         return one_of(word, self.choices)
@@ -147,7 +147,7 @@ def _command(row: Setting) -> Command:
 
 
 def setting_text(value: object) -> str:
-    """Return a setting's value as text."""
+    """Format a setting's value."""
     if isinstance(value, bool):
         return "On" if value else "Off"
     if isinstance(value, Charset):

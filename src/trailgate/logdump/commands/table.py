@@ -1,4 +1,4 @@
-"""The table of all commands, by each of their names."""
+"""The table of all commands, under each of their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trailgate copybook``: the layout of a copybook's records."""
+"""``trailgate copybook``: show the layout of a copybook's records, or export their schema."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trailgate.terminal.options import named_values, takes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopybookArguments:
-    """How a copybook is read and shown."""
+    """The arguments of ``trailgate copybook``."""
 
     to: Annotated[
         Literal["spark", "arrow", "sql", "json-schema"] | None,
@@ -78,10 +78,10 @@ def command(
     ],
     given: CopybookArguments,
 ) -> None:
-    """Show the layout of a copybook's records, or their schema as other tools take it."""
+    """Show the layout of a copybook's records, or export their schema."""
     if given.to is not None:
         if given.dialects or given.format != "table":
-            raise OptionError("--to is given with --format or --dialects: it has a form of its own")
+            raise OptionError("--to cannot be combined with --format or --dialects")
         text = _schema_text(path, given, given.to)
         with output.quiet_pipe():
             print(text)
@@ -103,17 +103,17 @@ def command(
 
 
 def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list[Layout]:
-    """Return the layouts of copybooks as a compiler has them."""
+    """Parse copybooks with the sizes and alignment of a compiler."""
     from trailgate.storage.files.found_files import copy_members, folder_of, read_source
 
-    own: dict[str, Any] = {
+    stated: dict[str, Any] = {
         "source_format": given.source_format,
         "decimal_comma": given.decimal_comma,
         "constants": _constants(given.constant),
     }
     if given.binary_sizes is not None:
-        own["binary_sizes"] = given.binary_sizes
-    dialect = Dialect(**{**COMPILERS[compiler], **own})
+        stated["binary_sizes"] = given.binary_sizes
+    dialect = Dialect(**{**COMPILERS[compiler], **stated})
     members = copy_members([*(given.copy_path or ()), *map(folder_of, paths)])
     return [
         layout
@@ -123,31 +123,35 @@ def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list
 
 
 def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the constants of conditional text; raises OptionError."""
+    """Parse the constants of conditional text. Raises OptionError."""
     try:
         return read_constants(",".join(given))
     except ValueError:
-        problem = f"--constant is NAME=VALUE or NAME=OFF, not {', '.join(given)}"
+        problem = f"--constant must be NAME=VALUE or NAME=OFF, not {', '.join(given)}"
         raise OptionError(problem) from None
 
 
 def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[Layout]]:
-    """Return the layouts as each compiler has them, but for those that refuse the copybook, of which the reason is printed."""
-    found, refused = {}, {}
+    """Parse copybooks for each compiler. Compilers that refuse them are reported on stderr.
+
+    Raises the first error if all compilers refuse.
+    """
+    layouts, refused = {}, {}
+    # A construct that one compiler refuses must not hide the results of the others.
     for name in COMPILERS:
         try:
-            found[name] = _read(paths, given, name)
+            layouts[name] = _read(paths, given, name)
         except DefinitionError as error:
             refused[name] = error
-    if not found:
+    if not layouts:
         raise next(iter(refused.values()))
     for name, reason in refused.items():
         output.say(f"{name}: {reason}", stderr=True)
-    return found
+    return layouts
 
 
 def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:
-    """Return the schema of what is read by copybooks and options: of several records, or kinds, one for each."""
+    """Return the schema of the records in a form such as CREATE TABLE."""
     from trailgate.cobol.records.decoding import Shape
     from trailgate.mainframe.commands.schemas import FORMS
     from trailgate.mainframe.jobs.options import OPTIONS
@@ -164,6 +168,7 @@ def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> s
         "constants": ",".join(given.constant) or None,
     }
     named = OPTIONS.match_names(named_values(given.option))
+    # Flags and --option set the same options, so each may be set only in one way.
     for name in OPTIONS.match_names(flags).keys() & named.keys():
         raise OptionError(f"{name} is given twice, also by --option")
     shape = Shape.FLAT if form == "sql" else Shape.TREE
@@ -209,17 +214,23 @@ def _print(layouts: list[Layout]) -> None:
     print_rows(names, rows)
 
 
-def _print_dialects(found: Mapping[str, list[Layout]]) -> None:
-    """Print the items whose place or length differs, and the length of each record, a column a compiler."""
+def _print_dialects(by_compiler: Mapping[str, list[Layout]]) -> None:
+    """Print items whose offset or size depends on the compiler, with one column per compiler.
+
+    The size of each record is printed as well.
+    """
     rows: list[tuple[str, ...]] = []
-    for same in zip(*found.values(), strict=True):
+    for same in zip(*by_compiler.values(), strict=True):
         rows.append((same[0].name, "record", *(f"{layout.size} bytes" for layout in same)))
+        # Every compiler's tree has the same items in the same order, so they can be paired.
         for fields in zip(*(layout.root.walk() for layout in same), strict=True):
-            places = [(field.offset, field.size) for field in fields]
-            if fields[0] is not same[0].root and len(set(places)) > 1:
-                shown = (f"{offset}, {size}" for offset, size in places)
+            spans = [(field.offset, field.size) for field in fields]
+            # Show an item only if its span differs between compilers; the record's size is shown
+            # already.
+            if fields[0] is not same[0].root and len(set(spans)) > 1:
+                shown = (f"{offset}, {size}" for offset, size in spans)
                 rows.append((fields[0].name, fields[0].usage.value, *shown))
-    print_rows(("item", "type", *found), rows)
+    print_rows(("item", "type", *by_compiler), rows)
     output.say("Of each item: offset, length")
 
 

@@ -1,4 +1,7 @@
-"""``trailgate records``: files of fixed-width records, shown, or written as Parquet and from it, by a copybook."""
+"""``trailgate records``: show, convert, verify or edit files of fixed-width records.
+
+A copybook describes the records. They can be converted to Parquet and back.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from trailgate.mainframe.jobs.reading import CopybookOptions
     from trailgate.mainframe.jobs.writing import WritingOptions
 
-TABLE_ROWS: Final = 20  # that a table shows by default
+TABLE_ROWS: Final = 20  # rows of a table by default
 EXAMPLES: Final = (
     "trailgate records data/ --copybook ACCOUNT.cpy --limit 5",
     "trailgate records data/ --copybook A.cpy -o recordFormat=rdw --to accounts/",
@@ -29,7 +32,7 @@ EXAMPLES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsArguments:
-    """What is shown or written: each field is a flag of ``trailgate records``, in the order of its help."""
+    """The arguments of ``trailgate records``: each field is a flag, in the order of the help."""
 
     copybook: Annotated[str, Flag("FILE"), "The layout of the records."]
     option: Annotated[
@@ -76,7 +79,7 @@ def command(
     ],
     given: RecordsArguments,
 ) -> None:
-    """Show files of fixed-width records, or write them as Parquet, or from it."""
+    """Show files of fixed-width records, convert them to and from Parquet, verify or edit them."""
     if given.write or given.set:
         if given.verify:
             raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
@@ -88,7 +91,8 @@ def command(
 
     to, base = given.to, given.base
     named = {"copybook": given.copybook, **named_values(given.option)}
-    # A tree does not fit in a line of CSV, or in columns; records of several kinds are not in columns.
+    # Nested records (a tree) do not fit into a line of CSV or the columns of a table, so these are
+    # flat. Records of several types have no common columns, so a table shows them as a tree.
     stated = {name.lower() for name in named}
     several = "kinds" in stated and "segment" not in stated and given.format is Format.TABLE
     is_tree = several or to is not None or given.format is Format.JSON
@@ -103,13 +107,13 @@ def command(
     if base is not None:
         path = [one if is_stream(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
-    with kept_input(path) as kept:
+    with kept_input(path) as sources:
         if given.verify:
-            _verify(kept, options, given)
+            _verify(sources, options, given)
         elif to is not None:
-            _write(kept, to, options, given.master)
+            _write(sources, to, options, given.master)
         else:
-            _print(kept, options, given)
+            _print(sources, options, given)
 
 
 def _write_records(path: list[str], given: RecordsArguments) -> None:
@@ -118,20 +122,23 @@ def _write_records(path: list[str], given: RecordsArguments) -> None:
 
     flag = "--set" if given.set else "--write"
     if given.to is None or given.master is not None or (given.write and given.set):
-        problem = f"{flag} needs --to, runs in this process, and is not given with the other one"
+        problem = (
+            f"{flag} needs --to, and excludes --master and {'--write' if given.set else '--set'}"
+        )
         raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
     named = {"copybook": given.copybook, **named_values(given.option)}
     options = WritingOptions.of(named, given.base, in_place=bool(given.set))
+    # The file's extension determines how rows are read; stdin has none.
     path = ["-.jsonl" if one == "-" and given.write else one for one in path]
     to = given.to
     if given.base is not None:
         path = [one if is_stream(one) else absolute(one, given.base) for one in path]
         to = absolute(to, given.base)
-    with kept_input(path) as kept:
+    with kept_input(path) as sources:
         done = (
-            _set_fields(kept, to, given, options)
+            _set_fields(sources, to, given, options)
             if given.set
-            else _new_file(kept, to, given, options)
+            else _new_file(sources, to, given, options)
         )
     with done_already():
         print(f"{done}: {mask_logins(given.to)}")
@@ -149,7 +156,7 @@ def _set_fields(path: list[str], to: str, given: RecordsArguments, options: Writ
     from trailgate.mainframe.jobs.editing import edit_records
 
     if given.limit is not None:
-        raise OptionError("--limit is not for --set: files are written whole")
+        raise OptionError("--limit cannot be combined with --set, which writes complete files")
     records, files = edit_records(path, to, given.set, options)
     return f"{many(records, 'record')} in {many(files, 'file')}"
 
@@ -177,7 +184,7 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
 
 
 def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
-    """Print what is bad; exits with 1 where anything is."""
+    """Print what is bad. Exits with 1 if anything is."""
     from trailgate.mainframe.commands.output import print_report, report_values
     from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
 
@@ -186,16 +193,16 @@ def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) 
     if given.master is not None:
         from trailgate.mainframe.spark.jobs import run_verify
 
-        found = run_verify(given.master, prepare_verify(path, options, places))
+        report = run_verify(given.master, prepare_verify(path, options, places))
     else:
         with progress_bar("verifying", show=not as_json) as progress:
-            found = verify_files(path, options, places=places, progress=progress)
+            report = verify_files(path, options, places=places, progress=progress)
     with quiet_pipe():
         if as_json:
-            print(json.dumps(report_values(found), ensure_ascii=False))
+            print(json.dumps(report_values(report), ensure_ascii=False))
         else:
-            print_report(found)
-    if not found.is_good:
+            print_report(report)
+    if not report.is_good:
         raise typer.Exit(1)
 
 

@@ -1,6 +1,7 @@
-"""Schemas of records as other tools take them: JSON of Spark, Python that makes Arrow's, CREATE TABLE, and JSON Schema of the JSON that is printed.
+"""Export the schemas of records: as JSON for Spark, as Python for Arrow, as CREATE TABLE, and as JSON Schema.
 
-Types are those of the Arrow schema; what else is stated of an item comes from the metadata of its field (``cobol.records.described``).
+Types come from the Arrow schema; lengths, keys and comments come from the metadata of its fields,
+which the copybook's layout has put there.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 DIGITS: Final = r"^-?[0-9]+$"
 DECIMAL: Final = r"^-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?$"
 HEX: Final = "^([0-9a-f]{2})*$"
-# Items whose length bounds that of their text: the bytes of a character, at least.
+# The smallest number of bytes per character, for items whose length limits the length of their text.
 _CHARACTER: Final = {"text": 1, "national": 2, "utf-8": 1, "dbcs": 1}
 
 
 def spark_text(schemas: Schemas) -> str:
-    """Return JSON that ``StructType.fromJson`` takes; of several records an object with one for each."""
+    """Return JSON for ``StructType.fromJson``; with several records, an object with one schema each."""
     from trailgate.spark.sources import spark_schema
 
     made = {name: spark_schema(schema).jsonValue() for name, schema in schemas.items()}
@@ -34,7 +35,7 @@ def spark_text(schemas: Schemas) -> str:
 
 
 def arrow_text(schemas: Schemas) -> str:
-    """Return Python that makes the schema, as ``schema``; of several records a dictionary, as ``schemas``."""
+    """Return Python that defines ``schema``, or the dictionary ``schemas`` if there are several records."""
     made = {name: f"pa.schema({_fields(schema, '')})" for name, schema in schemas.items()}
     if len(made) == 1:
         return f"import pyarrow as pa\n\nschema = {next(iter(made.values()))}"
@@ -43,7 +44,7 @@ def arrow_text(schemas: Schemas) -> str:
 
 
 def sql_text(schemas: Schemas) -> str:
-    """Return a CREATE TABLE for each record, as tables of PostgreSQL are created by an apply."""
+    """Return CREATE TABLE statements as apply would run them in PostgreSQL, one for each record."""
     tables = (_target(name, schema) for name, schema in schemas.items())
     return "\n\n".join(
         f"{POSTGRESQL.creation(table, (fold_name(str(table)),))};" for table in tables
@@ -51,7 +52,10 @@ def sql_text(schemas: Schemas) -> str:
 
 
 def json_schema_text(schemas: Schemas) -> str:
-    """Return JSON Schema of the lines that ``trailgate records --format json`` prints; of several records each is in ``$defs``."""
+    """Return the JSON Schema of lines that ``trailgate records --format json`` prints.
+
+    Several records are listed in ``$defs``.
+    """
     made = {name: {"title": name, **_object(schema)} for name, schema in schemas.items()}
     if len(made) == 1:
         return _json({"$schema": DRAFT, **next(iter(made.values()))})
@@ -99,19 +103,19 @@ def _facts(field: pa.Field) -> dict[str, str]:
 
 
 def _characters(facts: Mapping[str, str]) -> int | None:
-    """Return the most characters that an item's text has; None where that is not known."""
+    """Return the most characters that an item's text can have, or None if it is not known."""
     size = _CHARACTER.get(facts.get("usage", ""))
     return None if size is None else int(facts["length"]) // size
 
 
 def _target(name: str, schema: pa.Schema) -> TargetTable:
-    """Return the table of flat records; raises OptionError for a column that is nested."""
+    """Return the table for flat records. Raises OptionError for a nested column."""
     columns, keys = [], []
     for at, field in enumerate(schema):
         if pa.types.is_nested(field.type):
-            problem = "a column of lists or structs, which a table of SQL does not have"
+            problem = "a column of lists or structs, which SQL tables do not support"
             where = Where(table=name, field=field.name)
-            raise OptionError(problem, where=where, hint="Is it shape=flat, without errors=column?")
+            raise OptionError(problem, where=where, hint="Use shape=flat, without errors=column")
         facts = _facts(field)
         length = _characters(facts) if pa.types.is_string(field.type) else None
         columns.append(TargetColumn(fold_name(field.name), field.type, length=length))
@@ -140,7 +144,10 @@ def _nullable(field: pa.Field, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _form(kind: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
-    """Return how values are printed as JSON: decimals with places are text, and so are all that are nested."""
+    """Return the schema of a printed value.
+
+    Decimals with a scale are printed as text, and so is every decimal inside a list or struct.
+    """
     if pa.types.is_struct(kind):
         return _object(kind, nested=True)
     if pa.types.is_list(kind):
@@ -154,7 +161,7 @@ def _form(kind: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[
 
 
 def _bounds(kind: pa.DataType, facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a text can be: digits, bytes in hex, or an item's text."""
+    """Return the keywords that limit a text to digits, to hex, or to the length of the item."""
     if pa.types.is_decimal(kind):
         return {"pattern": DECIMAL if kind.scale else DIGITS}
     if pa.types.is_binary(kind):

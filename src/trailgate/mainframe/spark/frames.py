@@ -1,6 +1,7 @@
-"""Files of records as DataFrames, and binary columns decoded by a copybook.
+"""Read files of records as DataFrames, and decode binary columns by a copybook.
 
-The options are those of the format ``copybook``. Only the DataFrame API is used, except for ``record_counts``, so a session over Spark Connect will do.
+The options are those of the format ``copybook``. Only the DataFrame API is used, except by
+``record_counts``, so it also works over Spark Connect.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ def read_records(
     counts: Accumulator[Tally] | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
-    """Return the records of files; the options are those of the format ``copybook``.
+    """Return the records of files. The options are those of the format ``copybook``.
 
-    To ``counts``, which ``record_counts`` makes, is added what the options of values decided on whenever the frame is read.
+    ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, the values that options
+    changed or accepted are counted there.
     """
     from trailgate.mainframe.spark.reader import CopybookSource  # noqa: PLC0415
 
@@ -50,25 +52,26 @@ def read_records(
 
 
 class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """How counts of tasks are added."""
+    """Adds up the counts of tasks."""
 
     def zero(self, value: Tally) -> Tally:
-        """Return what tasks begin with."""
+        """Return the value with which tasks start."""
         del value
         return Tally()
 
     def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
-        """Return the first counts with the second ones added."""
+        """Add the second counts to the first, and return these."""
         value1.update(value2)
         return value1
 
 
 @check_arguments
 def record_counts(spark: SparkSession) -> Accumulator[Tally]:
-    """Return an accumulator for ``read_records``: its value counts by option, record and field, as ``("padding=left", "ACCOUNT", "AMOUNT")``.
+    """Return an accumulator for ``read_records``: counts by option, record and field.
 
-    As any accumulator of Spark it counts what tasks read: again where a frame is read again, or a task is repeated. Raises OptionError over Spark Connect,
-    which has none.
+    A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
+    it counts what tasks read, so values are counted again if a DataFrame is read again or a task is
+    repeated. Raises OptionError over Spark Connect, which has no accumulators.
     """
     try:
         context = checked_session(spark).sparkContext
@@ -84,10 +87,10 @@ def record_counts(spark: SparkSession) -> Accumulator[Tally]:
 def decode_copybook(
     column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
-    """Return a struct column of the records that a binary column holds, one a row.
+    """Return a struct column with the record in each row of a binary column.
 
-    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
-    null struct.
+    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A
+    null row becomes a null struct.
     """
     chosen = CopybookOptions.of_column({"copybook": copybook, **options})
     schema = spark_schema(chosen.decoder().schema)
@@ -113,6 +116,7 @@ def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array
     struct = pa.StructArray.from_arrays(columns, fields=list(schema))
     if len(rows) == len(values):
         return struct
+    # Spread the decoded records over all rows: row i gets record slots[i], and null rows are masked
     slots = np.zeros(len(values), np.int64)
     slots[rows] = np.arange(len(rows))
     mask = np.ones(len(values), bool)

@@ -1,4 +1,4 @@
-"""Files of records converted to Parquet or verified by tasks of Spark."""
+"""Convert files of records to Parquet, or verify them, with tasks of Spark."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from trailgate.storage.files.found_files import Addresses, addresses_of
 
 
 def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
-    """Run a job on a session, or on one made for this master; return the number of records.
+    """Run a job on a session or master, and return the number of records.
 
-    What policies decided on is added to ``tally``. Raises the error of the earliest part that has one; then nothing is published.
+    Policy counts are added to ``tally``. Raises the error of the earliest part that failed; then
+    nothing is published.
     """
     job = job.anywhere()
     with publishing(job.folder) as parts, on_session(spark) as running:
@@ -63,9 +64,10 @@ def verify_records(
     base: Address | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Return what is bad in files of records, as ``trailgate.verify_records`` does: tasks read the files, which the options split.
+    """Verify files of records like ``trailgate.verify_records``, with tasks that read the files.
 
-    ``spark`` is a session, or a master for which one is made. Relative paths are from ``base``, else from the working folder. Raises OptionError, DefinitionError and StorageError.
+    ``spark`` is a session, or a master for which one is created. Relative paths start at ``base``,
+    or at the working folder. Raises OptionError, DefinitionError and StorageError.
     """
     given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
     files = FileOptions.of(given)
@@ -73,12 +75,12 @@ def verify_records(
 
 
 def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
-    """Run a job on a session, or on one made for this master, and return its report."""
+    """Run a job on a session or master, and return its report."""
     splits = (split.anywhere() for split in job.splits)
     parts = list(pack_splits(splits, job.options.split_bytes))
     with on_session(spark) as running:
-        found = run_numbered(running, parts, partial(_findings, replace(job, files=())))
-    return join_findings(job, chain.from_iterable(found))
+        findings = run_numbered(running, parts, partial(_findings, replace(job, files=())))
+    return join_findings(job, chain.from_iterable(findings))
 
 
 def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[Findings]:

@@ -25,19 +25,19 @@ from trailgate.spark.options import BASE, read_with_paths
 from trailgate.spark.sources import Rows, Source
 
 ON_SPARK: Final = Options("copybook", (*OPTIONS, BASE))
-PACKED: Final = 256  # small files that one task reads at most
+PACKED: Final = 256  # the most small files that one task reads
 
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """Files of records, and what they are read by."""
+    """The paths of files of records, and the options to read them."""
 
     paths: tuple[str, ...]
     records: CopybookOptions
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
+        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
         paths, values = read_with_paths(ON_SPARK, given, '.load("data/")', folder)
         return cls(paths, CopybookOptions.of_values(with_base(OPTIONS, values, values["base"])))
 
@@ -48,7 +48,10 @@ class FileOptions:
 
 @with_brief_errors
 class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads splits in parallel; a partition is splits that one task reads one after the other."""
+    """Read splits of files in parallel.
+
+    A partition is one or more splits that a task reads in sequence.
+    """
 
     def __init__(self, files: FileOptions, schema: StructType) -> None:
         names = names_of(files.schema(), schema.names)
@@ -56,7 +59,7 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
         self._schema, self._names = schema, names
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files split, small ones packed together."""
+        """Return the partitions: large files are split, small ones packed together."""
         options = self._options
         splits = options.splits(self._paths)
         return [InputPartition(own) for own in pack_splits(splits, options.split_bytes)]
@@ -69,9 +72,10 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
     def counted_rows(
         self, part: tuple[RecordSplit, ...], counts: Accumulator[Tally]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the records of splits, and add what policies decided on in them before those of a batch are given."""
+        """Yield the records of splits, and add the counts of policies before the rows that they count."""
         tally = Tally()
         for batch in read_splits(part, self._options, self._options.decoder(tally)):
+            # a copy, because the tally is cleared for the next batch
             counts.add(Tally(tally))
             tally.clear()
             yield batch.select(self._names)
@@ -80,10 +84,10 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
 
 @with_brief_errors
 class CopybookSource(Source):
-    """Records of files, as structs and arrays or as flat columns."""
+    """Records of files, as structs and arrays, or as flat columns."""
 
     format = "copybook"
-    does = "It is read and written as a batch alone"
+    does = "It can only be read and written as a batch"
     _reads = FileOptions
 
     def reader(self, schema: StructType) -> CopybookReader:
@@ -98,15 +102,15 @@ class CopybookSource(Source):
 
 
 def pack_splits(splits: Iterable[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
-    """Yield neighbouring splits together while they are small."""
-    held: list[RecordSplit] = []
-    held_bytes = 0
+    """Group neighbouring splits until a group reaches ``size`` bytes or ``PACKED`` splits."""
+    group: list[RecordSplit] = []
+    group_bytes = 0
     for split in splits:
-        own = split.end - split.start
-        if held and (held_bytes + own > size or len(held) == PACKED):
-            yield tuple(held)
-            held, held_bytes = [], 0
-        held.append(split)
-        held_bytes += own
-    if held:
-        yield tuple(held)
+        size_of_split = split.end - split.start
+        if group and (group_bytes + size_of_split > size or len(group) == PACKED):
+            yield tuple(group)
+            group, group_bytes = [], 0
+        group.append(split)
+        group_bytes += size_of_split
+    if group:
+        yield tuple(group)

@@ -1,6 +1,9 @@
-"""Writing the format ``copybook``: ``df.write.format("copybook").option("copybook", "ACCOUNT.cpy").mode("append").save("new/")``.
+"""Write the format ``copybook``: rows become files of fixed-width records.
 
-Tasks stage files of records, one a partition, which get their names together at the end. Until then there is nothing in the folder.
+``df.write.format("copybook").option("copybook", "ACCOUNT.cpy").mode("append").save("new/")``.
+
+Each task stages one file. The commit gives all files their names at once, so until then the folder
+is empty.
 """
 
 from __future__ import annotations
@@ -27,38 +30,38 @@ ON_SPARK: Final = Options("copybook", (*WRITING, BASE))
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """What a task has staged."""
+    """The file that a task has staged."""
 
     part: WrittenPart
 
 
 @with_brief_errors
 class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Writes rows as records into a new folder, a file a partition."""
+    """Write rows as records into a new folder, with one file per partition."""
 
     def __init__(self, job: WritingJob) -> None:
         self._job = job
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Stage a partition's records; a second attempt has a file of its own."""
+        """Stage a partition's records. A second attempt writes a file of its own."""
         task = TaskContext.get()
         attempt = str(task.taskAttemptId())
         return Written(self._job.write_part(iterator, task.partitionId(), attempt))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish what the tasks have staged."""
+        """Publish the files that the tasks have staged."""
         self._job.folder.publish([m.part for m in messages if isinstance(m, Written)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what the tasks have staged."""
-        del messages  # those of failed tasks are missing: the folder has all
+        """Delete the files that the tasks have staged."""
+        del messages  # failed tasks sent none, so discard the complete staging folder
         self._job.folder.discard()
 
 
 def copybook_writer(
     options: Any, schema: StructType, folder: str | None, *, overwrite: bool
 ) -> CopybookWriter:
-    """Return the writer for Spark's options; raises OptionError."""
+    """Return the writer for Spark's options. Raises OptionError."""
     if overwrite:
         problem = "files of records are never overwritten"
         raise OptionError(problem, hint='Write with .mode("append") into a new folder')

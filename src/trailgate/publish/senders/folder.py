@@ -91,7 +91,7 @@ class MessageFolder:
         return name
 
     def begin(self, fields: dict[str, Any]) -> None:
-        """Delete what killed runs left behind, and write a state.
+        """Delete remains of killed runs, and write a state.
 
         Raises StorageError if the store cannot decide between two runs.
         """

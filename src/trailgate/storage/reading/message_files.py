@@ -437,7 +437,7 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     ends = newlines.astype(np.int64)
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
     ends = ends - ((ends > starts) & (octets[np.maximum(ends - 1, 0)] == RETURN))
-    # Empty lines are no messages.
+    # Empty lines do not count as messages.
     filled = ends > starts
     return starts[filled], ends[filled]
 

@@ -1,1 +1,1 @@
-"""A receiver for AMQP 1.0."""
+"""Receive messages by AMQP 1.0: the connection, and the decoding of messages in columns."""

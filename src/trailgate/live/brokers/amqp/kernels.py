@@ -1,8 +1,14 @@
-"""Messages of AMQP 1.0: one pass that finds where their sections, fields, properties and bodies lie (part 3, section 3.2).
+"""Find the sections, fields, properties and bodies of AMQP 1.0 messages in one pass (part 3, section 3.2).
 
-A value is a constructor and what it holds (part 1, section 1.2). The high half of the constructor's code states how long that is: nothing, so many bytes,
-or a size of one or four bytes that precedes it. Lists, maps and arrays have sizes too, so nothing is nested here: a value is passed over
-without a look inside.
+A value is a constructor code and its content (part 1, section 1.2). The high half of the code gives
+the content's length, so a value of any type can be skipped without knowing it: ``0x40`` (null) has
+no bytes, ``0x5_`` one, ``0x6_`` two, ``0x7_`` four, ``0x8_`` eight, ``0x9_`` sixteen; from ``0xA_``
+on a size of one byte (even) or four (odd) precedes the content. Lists, maps and arrays have such a
+size too, so no nesting has to be followed. The code ``0x00`` is followed by two values: a
+descriptor, and the value that it describes.
+
+Example: the message ``00 53 77 A1 02 68 69`` is one section. Its descriptor is the number 0x77
+("amqp-value"), its value a string of two bytes, "hi". The body is the bytes 5 to 7.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from typing import Final
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
-# What a value is. Those from BOOLEAN to CHAR have numbers.
+# The types of values. Those from BOOLEAN to CHAR are numbers.
 UNKNOWN: Final = 0  # a code that AMQP 1.0 does not have
 NULL: Final = 1
 BOOLEAN: Final = 2
@@ -32,19 +38,75 @@ MAP: Final = 15
 ARRAY: Final = 16
 DESCRIBED: Final = 17
 
-# Constructors that are looked for by themselves.
+# Constructor codes with a meaning of their own.
 CODE_DESCRIBED: Final = 0x00
 CODE_TRUE: Final = 0x41
 CODE_LIST0: Final = 0x45
 
-# Problems, in place of a place.
-CUT: Final = -1  # a value ends after what it is in
+# Problems, returned instead of an offset.
+CUT: Final = -1  # a value is longer than the section that contains it
 NO_TYPE: Final = -2  # a code that AMQP 1.0 does not have
+
+# Sections, by the numbers of their descriptors minus 0x70, the first one's (3.2).
+FIRST_SECTION: Final = 0x70
+HEADER: Final = 0
+PROPERTIES: Final = 3
+APPLICATION: Final = 4
+DATA: Final = 5
+SEQUENCE: Final = 6
+VALUE: Final = 7
+SECTIONS: Final = 9
+
+# The header's fields have the numbers 0 to 4, and the fields of the section "properties" 5 to 17. The
+# number after them, PROPERTY, marks a cell with an application property.
+HEADER_FIELDS: Final = 5
+PROPERTY_FIELDS: Final = 13
+PROPERTY: Final = HEADER_FIELDS + PROPERTY_FIELDS
+
+# Columns of the table ``rows``, one row per message. BODY is the type of its body, 0 if it has none.
+PROBLEM: Final = 0
+PLACE: Final = 1
+BODY: Final = 2
+FIRST_PIECE: Final = 3
+FIRST_CELL: Final = 4
+ROW: Final = 5
+
+# Columns of the table ``pieces``, one row per piece of a body.
+BEGIN: Final = 0
+END: Final = 1
+PIECE: Final = 2
+
+# Columns of the table ``cells``, one row per value of a field or property. Only properties have names.
+MESSAGE: Final = 0
+FIELD: Final = 1
+KIND: Final = 2
+NAME: Final = 3
+NAME_END: Final = 4
+START: Final = 5
+STOP: Final = 6
+NUMBER: Final = 7
+CELL: Final = 8
+
+# Elements of ``counts``: the number of pieces and of cells, and the offset of a problem.
+PIECES: Final = 0
+CELLS: Final = 1
+WHERE: Final = 2
+COUNTS: Final = 3
+
+# Problems, beside CUT and NO_TYPE.
+FULL: Final = -3  # ``pieces`` or ``cells`` is full, which is not the fault of a message
+NO_SECTION: Final = -4
+ORDER: Final = -5  # a section that must not follow the one before it
+NOT_LIST: Final = -6
+NOT_MAP: Final = -7
+COUNT: Final = -8  # a list or map whose number of values does not fit its size
+NO_NAME: Final = -9  # a property whose name is not text
+NOT_BINARY: Final = -10
 
 
 @inner
 def size_at(data: Octets, at: int, width: int) -> int:
-    """Return the unsigned number in one byte or four."""
+    """Return the unsigned big-endian number of ``width`` bytes (one or four)."""
     size = 0
     for place in range(at, at + width):
         size = 256 * size + int(data[place])
@@ -53,7 +115,11 @@ def size_at(data: Octets, at: int, width: int) -> int:
 
 @inner
 def value_end(data: Octets, at: int, end: int, kinds: Octets) -> int:
-    """Return the place after the value at a place, whether described or not, or a problem. ``kinds`` has the kind of each code."""
+    """Skip the value at an offset, described or not, and return the offset after it, or a problem.
+
+    ``kinds`` maps each code to its type.
+    """
+    # The values that are still to be skipped: a described value stands for two.
     waiting = 1
     while waiting > 0:
         if at >= end:
@@ -61,11 +127,14 @@ def value_end(data: Octets, at: int, end: int, kinds: Octets) -> int:
         code = int(data[at])
         at += 1
         if code == CODE_DESCRIBED:
-            waiting += 1  # a descriptor, and the value that it describes
+            waiting += 1
             continue
         if kinds[code] == UNKNOWN:
             return NO_TYPE
         high = code >> 4
+        # Of the code 0xB1 (a long string) the high half is 11: odd, so a size of four bytes
+        # follows. Of 0x71 (int) it is 7: 1 << (7 - 5) = 4 bytes follow. Of 0x40 (null) it is 4:
+        # none.
         if high >= 10:
             width = 4 if high & 1 else 1
             if at + width > end:
@@ -81,14 +150,14 @@ def value_end(data: Octets, at: int, end: int, kinds: Octets) -> int:
 
 @inner
 def kind_at(data: Octets, at: int, kinds: Octets) -> int:
-    """Return what the value at a place is."""
+    """Return the type of the value at an offset."""
     code = int(data[at])
     return DESCRIBED if code == CODE_DESCRIBED else int(kinds[code])
 
 
 @inner
 def content_at(data: Octets, at: int) -> int:
-    """Return where the bytes begin that a value holds, after its code and its size."""
+    """Return the offset of a value's content, after its code and its size."""
     high = int(data[at]) >> 4
     if high < 10:
         return at + 1
@@ -97,8 +166,13 @@ def content_at(data: Octets, at: int) -> int:
 
 @inner
 def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
-    """Return the number of a value from a place to another: an unsigned one, a float or a double of eight bytes as the signed one of its bits."""
+    """Return the number stored in the value at an offset. The value ends at ``stop``.
+
+    Unsigned types give an unsigned number. A float or double gives its bits as a number; eight
+    bytes are always read as signed.
+    """
     code = int(data[at])
+    # true (0x41), false (0x42) and zero (0x43, 0x44) have no content
     begin = at + 1
     if begin >= stop:
         return 1 if code == CODE_TRUE else 0
@@ -110,67 +184,16 @@ def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
     return number
 
 
-# Sections, by the numbers of their descriptors less that of the first one (3.2, 0x70).
-FIRST_SECTION: Final = 0x70
-HEADER: Final = 0
-PROPERTIES: Final = 3
-APPLICATION: Final = 4
-DATA: Final = 5
-SEQUENCE: Final = 6
-VALUE: Final = 7
-SECTIONS: Final = 9
-
-# Fields of the header are numbered from 0, those of properties after them; a cell with this number is an application property.
-HEADER_FIELDS: Final = 5
-PROPERTY_FIELDS: Final = 13
-PROPERTY: Final = HEADER_FIELDS + PROPERTY_FIELDS
-
-# What is written of a message, in ``rows``; ``BODY`` is what its body is, 0 where there is none.
-PROBLEM: Final = 0
-PLACE: Final = 1
-BODY: Final = 2
-FIRST_PIECE: Final = 3
-FIRST_CELL: Final = 4
-ROW: Final = 5
-
-# Of a piece of a body, in ``pieces``.
-BEGIN: Final = 0
-END: Final = 1
-PIECE: Final = 2
-
-# Of a value of a field or a property, in ``cells``. Only properties have names.
-MESSAGE: Final = 0
-FIELD: Final = 1
-KIND: Final = 2
-NAME: Final = 3
-NAME_END: Final = 4
-START: Final = 5
-STOP: Final = 6
-NUMBER: Final = 7
-CELL: Final = 8
-
-# How many pieces and cells there are, in ``counts``, and where a problem is.
-PIECES: Final = 0
-CELLS: Final = 1
-WHERE: Final = 2
-COUNTS: Final = 3
-
-# Problems, beside those of values.
-FULL: Final = -3  # an array of what is found has no room: never of a message
-NO_SECTION: Final = -4
-ORDER: Final = -5  # a section that must not follow the one before it
-NOT_LIST: Final = -6
-NOT_MAP: Final = -7
-COUNT: Final = -8  # a list or map whose number of values does not fit its size
-NO_NAME: Final = -9  # a property whose name is not text
-NOT_BINARY: Final = -10
-
-
 @inner
 def section_at(data: Octets, at: int, stop: int, names: Octets, bounds: Longs) -> int:
-    """Return which section a descriptor is of, by its number or its symbol; SECTIONS or more, or less than 0, where it is of none."""
+    """Return the section that a descriptor names, by its number or its symbol.
+
+    An unknown descriptor gives a number below 0, or SECTIONS or more.
+    """
     code = int(data[at])
     begin = content_at(data, at)
+    # 0x53 and 0x80 are numbers of one and eight bytes; 0xA3 and 0xB3 are symbols such as
+    # "amqp:data:binary", compared with each name in ``names``.
     if code == 0x53 or code == 0x80:
         return number_at(data, at, stop, NULL) - FIRST_SECTION
     if code != 0xA3 and code != 0xB3:
@@ -190,7 +213,7 @@ def section_at(data: Octets, at: int, stop: int, names: Octets, bounds: Longs) -
 
 @inner
 def add_piece(begin: int, end: int, pieces: Longs, counts: Longs) -> int:
-    """Add a piece of a body; return 0 or FULL."""
+    """Append a piece of a body. Returns 0, or FULL."""
     piece = counts[PIECES] * PIECE
     if piece + PIECE > len(pieces):
         return FULL
@@ -212,11 +235,14 @@ def add_cells(
     cells: Longs,
     counts: Longs,
 ) -> int:
-    """Add the values of a section; return 0 or a problem.
+    """Append a cell for each value of a section. Returns 0, or a problem.
 
-    They are ``most`` fields of a list, numbered from the first one; fields that are null are left out. With ``PROPERTY`` as the first one
-    they are the properties of a map, in which names and values take turns.
+    The section is a list of at most ``most`` fields; its first field has the number ``first``, and
+    null fields are skipped. If ``first`` is PROPERTY, the section is a map, in which names and
+    values alternate.
     """
+    # Example: the map C1 06 02 A1 01 61 54 05 has the size 6 and 2 items: the string "a" and the
+    # small int 5. Its one cell has the name 5:6, the content 7:8 and the number 5.
     is_map = first == PROPERTY
     kind = kind_at(data, at, kinds)
     if kind == NULL or (data[at] == CODE_LIST0 and not is_map):
@@ -279,7 +305,7 @@ def find_sections(
     cells: Longs,
     counts: Longs,
 ) -> int:
-    """Write what a message between two places has; return 0 or a problem."""
+    """Find the sections of the message between two offsets. Returns 0, or a problem."""
     last = -1
     while at < end:
         counts[WHERE] = at
@@ -291,7 +317,8 @@ def find_sections(
         section = section_at(data, at + 1, value, names, bounds)
         if section < 0 or section >= SECTIONS:
             return NO_SECTION
-        # Data and sequences alone may be repeated; a body is of one kind.
+        # Sections come in the order of their numbers (3.2). Only data and sequence sections may
+        # be repeated, and a body has only one of the three types DATA, SEQUENCE and VALUE.
         repeats = section == last and (section == DATA or section == SEQUENCE)
         if (section <= last and not repeats) or (DATA <= last < section <= VALUE):
             return ORDER
@@ -314,7 +341,7 @@ def find_sections(
             if section == SEQUENCE and kind != LIST:
                 return NOT_LIST
             rows[message * ROW + BODY] = kind
-            # Of a value that is neither text nor bytes, all of it.
+            # Text and bytes are kept without code and size; other values as they are encoded.
             if kind == STRING or kind == SYMBOL or kind == BINARY:
                 value = content_at(data, value)
             if kind != NULL:
@@ -337,10 +364,16 @@ def find_messages(
     cells: Longs,
     counts: Longs,
 ) -> int:
-    """Write what each message has; return 0, or FULL where there is no room for all.
+    """Fill the tables with the contents of all messages.
 
-    Message i is between ``places[i]`` and the next. ``kinds`` has the kind of each constructor; ``names`` and their ``bounds`` are the symbols of the sections. A message that has a problem has one
-    piece, which is all of it, and the cells that were found before the problem.
+    Returns 0, or FULL if a table is too small.
+
+    Message i is ``data[places[i]:places[i + 1]]``. ``kinds`` maps each constructor code to its
+    type; ``names`` and ``bounds`` are the symbols of the sections. A malformed message has one
+    piece, which is the complete message, and the cells found before the problem.
+
+    Example: for the message in the module's docstring, ``rows`` is (no problem, 0, STRING, piece 0,
+    cell 0), ``pieces`` is (5, 7), and there are no cells.
     """
     counts[PIECES] = 0
     counts[CELLS] = 0
@@ -354,6 +387,8 @@ def find_messages(
         rows[row + BODY] = 0
         rows[row + FIRST_PIECE] = first
         rows[row + FIRST_CELL] = counts[CELLS]
+        # FULL ends the run; any other problem replaces the message's pieces by the complete
+        # message.
         problem = find_sections(
             data, begin, end, message, kinds, names, bounds, rows, pieces, cells, counts
         )

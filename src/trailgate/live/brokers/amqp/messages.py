@@ -1,7 +1,9 @@
-"""Encoded messages of AMQP 1.0 as received messages: headers in the JMS meaning, ids, and bodies, in columns.
+"""Decode AMQP 1.0 messages into columns: JMS headers, ids and bodies.
 
-``find_messages`` (``kernels``) finds the spans of all fields, properties and bodies in one pass. Here the values of one kind are gathered as whole
-columns, as JMS has them as strings, and headers and bodies become a window of messages.
+One pass over the bytes of a window (``kernels.find_messages``) finds the offsets of all header
+fields, properties and bodies. Here the values of each type are then gathered as whole columns and
+converted to the strings that JMS has for them, and the result is a batch of received messages. A
+message that cannot be read keeps its bytes and gets a fault.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from trailgate.live.brokers.headers import (
 )
 from trailgate.messages.messages import RECEIVED
 
-# AMQP 1.0, part 1, section 1.6: each kind's name, and the codes of its constructors.
+# AMQP 1.0, part 1, section 1.6: the name of each type, and the codes of its constructors.
 TYPES: Final[Mapping[int, tuple[str, tuple[int, ...]]]] = MappingProxyType(
     {
         kernels.NULL: ("null", (0x40,)),
@@ -77,7 +79,8 @@ SECTION_NAMES: Final = (
     "amqp:footer:map",
 )
 
-# Part 3, sections 3.2.1 and 3.2.4: the fields of the header, then those of properties, and what each may be.
+# Part 3, sections 3.2.1 and 3.2.4: the header's fields, then the properties' fields, in the order of
+# their numbers, each with the types that it may have.
 _ID: Final = (kernels.STRING, kernels.UNSIGNED, kernels.UUID, kernels.BINARY)
 _TEXT: Final = (kernels.STRING,)
 FIELDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
@@ -117,13 +120,11 @@ KINDS: Final = _kinds()
 
 _NAMES: Final = np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8)
 _BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
-_CELLS: Final = 24  # of a message; with more, arrays are made larger
+_CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
 _PIECES: Final = 2
-MALFORMED: Final = (
-    "what the broker sent is not a message as AMQP 1.0 encodes it: {} (byte {} of {})"
-)
+MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
 PROBLEMS: Final = {
-    kernels.CUT: "a value ends after what it is in",
+    kernels.CUT: "a value is longer than its section",
     kernels.NO_TYPE: "a type that does not exist",
     kernels.NO_SECTION: "a section that does not exist",
     kernels.ORDER: "a section that must not follow the one before it",
@@ -137,7 +138,11 @@ PROBLEMS: Final = {
 
 @dataclass(frozen=True)
 class EncodedMessages:
-    """Messages: message i is ``data`` from ``places[i]`` to the next. Arrays of kernels/messages.py, a column each in their tables."""
+    """Messages and the offsets found in them: message i is ``data[places[i]:places[i + 1]]``.
+
+    ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels``, with one row per message,
+    piece of a body and field value.
+    """
 
     data: Octets
     places: Longs
@@ -150,18 +155,24 @@ class EncodedMessages:
 
     @property
     def problems(self) -> dict[int, str]:
-        """Return what is wrong with messages that cannot be read."""
+        """The message of each row that is malformed."""
         return {
             row: self._problem(row)
             for row in np.flatnonzero(self.rows[:, kernels.PROBLEM]).tolist()
         }
 
     def bodies(self) -> pa.BinaryArray:
-        """Return the bodies: text or bytes as they are, other values as they are encoded, of a malformed message all of it."""
+        """Return the bodies as one binary column.
+
+        Text and binary bodies are their bytes; other values stay as encoded; of a malformed message
+        it is the complete message.
+        """
         begins, ends = self.pieces[:, kernels.BEGIN], self.pieces[:, kernels.END]
         joined = gather(self.data, begins, ends)
         first = self.rows[:, kernels.FIRST_PIECE]
         bounds, data = byte_view(joined)
+        # A body may consist of several pieces. All pieces are joined in order, so a body starts
+        # where its first piece does, and ends where the next body starts.
         offsets = np.append(bounds[first], bounds[-1]).astype(np.int32)
         return column(offsets, data, NO_NULLS, text=False)
 
@@ -172,7 +183,12 @@ class EncodedMessages:
 
 
 def find_messages(data: Any, places: Longs) -> EncodedMessages:
-    """Return what messages have; ``places`` are where each begins in the data, and the end."""
+    """Find the fields and bodies of messages.
+
+    ``places`` are the offsets of the messages, and the end.
+
+    The number of fields is not known in advance: if the arrays are full, double them and repeat.
+    """
     octets, count = np.frombuffer(data, np.uint8), len(places) - 1
     rows, counts = np.empty(count * kernels.ROW, np.int64), np.zeros(kernels.COUNTS, np.int64)
     room = 1
@@ -192,10 +208,10 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
     )
 
 
-NO_BODY: Final = "the message has no text or bytes: it is a {}"
+NO_BODY: Final = "the body is neither text nor bytes: it is a {}"
 EMPTY: Final = "the message has no body"
 BAD_FIELD: Final = "the field {} of the message is a {}"
-BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not have such"
+BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not support it"
 REPEATED: Final = "the message has the property {!r} twice"
 NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
 _NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}
@@ -209,7 +225,10 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
-    """Return encoded messages as rows of ``RECEIVED``; one that cannot be read has the reason as its fault."""
+    """Convert encoded messages to rows of ``RECEIVED``; an unreadable one has the reason as its fault.
+
+    ``now`` is the time of receipt in microseconds.
+    """
     bodies, fields, kinds = found.bodies(), _Fields(found), found.rows[:, kernels.BODY]
     ids = fields.ids()
     headers = fields.headers(ids)
@@ -239,7 +258,7 @@ def _characters(points: Longs) -> tuple[pa.Array, Mask]:
     return pa.array(strings, pa.string()), wrong
 
 
-# What values are as strings, of those that always are one: by their numbers, or by their bytes.
+# Conversions that cannot fail, from the numbers or the bytes of values of one type to strings.
 _OF_NUMBERS: Final[Mapping[int, Callable[[Longs], Any]]] = MappingProxyType(
     {
         kernels.BOOLEAN: lambda numbers: numbers != 0,
@@ -256,9 +275,10 @@ _OF_BYTES: Final[Mapping[int, Callable[[pa.BinaryArray], pa.Array]]] = MappingPr
 
 
 class _Fields:
-    """The headers of messages, in their JMS meaning; ``faults`` are of those that have one that cannot be read.
+    """The headers of messages with their JMS names. ``faults`` maps rows of messages to a problem.
 
-    The columns have a row for each value of a field or a property: its message, its field, its kind, and so on.
+    The columns have one row per field or property value: its message, field, type, and so on. These
+    rows are called cells.
     """
 
     def __init__(self, found: EncodedMessages) -> None:
@@ -272,12 +292,12 @@ class _Fields:
         self.faults: dict[int, str] = {}
 
     def ids(self) -> pa.Array:
-        """Return the id of each message, null where it has none."""
+        """Return the id of each message, or null if it has none."""
         rows = self._check("message-id")
         return value_of_each(self._message[rows], self._strings(rows), self._count)
 
     def headers(self, ids: pa.Array) -> pa.MapArray:
-        """Return the headers as JMS names them, without those that a JMS client does not see."""
+        """Return the headers with their JMS names, without those that a JMS client does not expose."""
         parts = [part for row in JMS_HEADERS for part in self._field(row)]
         parts.append(self._delivery_count())
         plain, native = self._properties()
@@ -285,11 +305,11 @@ class _Fields:
             ids = pc.coalesce(native, ids)
         parts = [plain, *parts, message_ids(ids)]
         if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
-            parts = [last_of_each(parts)]  # properties with names of JMS headers are not seen
+            parts = [last_of_each(parts)]  # a JMS header overrides a property of the same name
         return header_maps(parts, self._count)
 
     def _check(self, field: str) -> Longs:
-        """Return the cells of a field, without those whose type it must not have."""
+        """Return the cells of a field whose type is allowed; the others are faults of their messages."""
         rows = np.flatnonzero(self._fields == _NUMBERS[field])
         kinds = self._kind[rows]
         right = np.isin(kinds, FIELDS[field])
@@ -302,20 +322,22 @@ class _Fields:
         self.faults.setdefault(int(self._message[row]), text)
 
     def _strings(self, rows: Longs) -> pa.Array:
-        """Return the strings of values; those that have none are a fault of their messages."""
+        """Convert cells to strings. A value without a string form is a fault of its message."""
         kinds = self._kind[rows]
         distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
         parts = [np.flatnonzero(kinds == kind) for kind in distinct]
-        found = [
+        converted = [
             self._strings_of(kind, rows[part]) for kind, part in zip(distinct, parts, strict=True)
         ]
-        if len(found) == 1:
-            return found[0]
+        if len(converted) == 1:
+            return converted[0]
+        # The parts hold the positions of each type, one type after the other: their sort order puts
+        # the converted values back into the order of ``rows``.
         order = np.argsort(np.concatenate(parts))
-        return pa.concat_arrays(found).take(pa.array(order))
+        return pa.concat_arrays(converted).take(pa.array(order))
 
     def _strings_of(self, kind: int, rows: Longs) -> pa.Array:
-        """Return the strings of values of one kind."""
+        """Convert cells of one type to strings."""
         if kind in _OF_NUMBERS:
             return pa.array(_OF_NUMBERS[kind](self._number[rows])).cast(pa.string())
         starts, ends = self._starts[rows], self._ends[rows]
@@ -333,7 +355,7 @@ class _Fields:
         return strings
 
     def _field(self, row: JmsHeader) -> list[HeaderLines]:
-        """Return a JMS header of the messages that have its field, and of those that do not where it has a value then."""
+        """Return a JMS header: the values of its AMQP field, and the default for messages without it."""
         rows = self._check(row.amqp)
         conversion = _CONVERSIONS.get(row.amqp)
         if conversion is None:
@@ -349,14 +371,14 @@ class _Fields:
         return [repeat(row.name, message, strings), row.lacking(message, self._count)]
 
     def _delivery_count(self) -> HeaderLines:
-        """Return how often each message was sent to somebody, this time included."""
+        """Return how often each message was delivered, including this delivery."""
         rows = self._check("delivery-count")
         counts = np.ones(self._count, np.int64)
         counts[self._message[rows]] += self._number[rows]
         return repeat(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
-        """Return the properties that a JMS client sees, and the ids among the others."""
+        """Return the application properties that a JMS client exposes, and the ids hidden in the others."""
         rows = np.flatnonzero(self._fields == kernels.PROPERTY)
         names, wrong = header_strings(self._data, self._names[rows], self._name_ends[rows])
         for row in rows[wrong].tolist():
@@ -376,14 +398,17 @@ class _Fields:
         return HeaderLines(self._message[rows], own_names, self._strings(rows)), native
 
     def _check_repeated(self, message: Longs, code: Longs, names: Sequence[str]) -> None:
-        """Note messages that have a property twice: a map must not (AMQP 1.0, 1.6.23)."""
+        """Add a fault to messages with a duplicate property.
+
+        The keys of a map must be unique (AMQP 1.0, 1.6.23).
+        """
         pairs, counts = np.unique(message * max(1, len(names)) + code, return_counts=True)
         for pair in pairs[counts > 1].tolist():
             row, name = divmod(pair, len(names))
             self.faults.setdefault(row, REPEATED.format(names[name]))
 
 
-# Of fields that are not strings, as JMS has them; of some 0 is the same as none.
+# How numeric fields become JMS headers. In some, 0 means that the field is not set.
 _CONVERSIONS: Final[Mapping[str, Callable[[Longs], Any]]] = MappingProxyType(
     {
         "creation-time": lambda numbers: numbers,

@@ -1,8 +1,10 @@
-"""A receiver for AMQP 1.0: a socket, and the engine of python-qpid-proton, which knows the protocol and does no input or output.
+"""Receive from AMQP 1.0 brokers: a socket, and the protocol engine of python-qpid-proton.
 
-The connection moves bytes between the socket and the engine. Deliveries of its link are kept as encoded bytes, one message after the other, until
-a window is made of them (``messages``). They are accepted and settled; brokers do not confirm that (rcv-settle-mode first). ``name_source`` names the queue or
-topic of an address as brokers of JMS take it.
+The engine knows the protocol and does no I/O. ``AmqpConnection`` moves bytes between the socket and
+the engine. ``Deliveries`` collects the encoded messages of the link, one after the other, until a
+window is made of them and ``messages`` decodes it. Acknowledging accepts and settles them; brokers
+do not confirm that (rcv-settle-mode "first"). ``name_source`` writes the name of a queue or topic
+as the broker's JMS clients do.
 """
 
 from __future__ import annotations
@@ -22,9 +24,37 @@ from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.amqp.messages import find_messages, received_messages
 from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection, Reconnecting, Window
 
+LONGEST: Final = 1 << 30  # bytes of a message: half of what an Arrow column of bodies can hold
+
+# The prefixes of existing queues and topics for brokers that do not announce them. Without the
+# prefix RabbitMQ would declare a new queue that is not durable.
+PREFIXES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"RabbitMQ": MappingProxyType({QUEUE: "/amq/queue/", TOPIC: "/topic/"})}
+)
+SELECTOR: Final = "apache.org:selector-filter:string"
+ROOM: Final = 1 << 18  # bytes of the receive buffer
+WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
+AHEAD: Final = 1000  # messages that the broker sends ahead
+HEARTBEAT: Final = 10  # seconds
+CLOSE_SECONDS: Final = 5.0
+REASON_SECONDS: Final = 1.0  # a broker that refuses a link sends the reason within this time
+SILENT: Final = "idle-timeout"  # contained in the engine's error after a heartbeat timeout
+
+# The timeout of a broker that does not announce one: Artemis's default is 60 seconds.
+OWNED_SECONDS: Final = 61.0
+LOGIN_REFUSED: Final = "amqp:unauthorized-access"
+REFUSALS: Final = frozenset(
+    {
+        LOGIN_REFUSED,
+        "amqp:not-found",
+        "amqp:not-allowed",
+        "amqp:invalid-field",
+    }
+)
+
 
 def proton() -> Any:
-    """Return the library; raises MissingDependencyError."""
+    """Import the library. Raises MissingDependencyError if it is not installed."""
     try:
         import proton as library  # noqa: PLC0415  an extra
     except ImportError:
@@ -34,20 +64,17 @@ def proton() -> Any:
 
 
 def proton_functions() -> Any:
-    """Return the functions of Proton C that the library is made of.
+    """Return the functions of Proton C, on which the library is built.
 
-    For each delivery the library's own objects cost 13 µs, these functions 2 (decision 0044).
+    For each delivery the library's objects cost 13 µs, these functions 2 µs (decision 0044).
     """
     import cproton  # noqa: PLC0415  an extra
 
     return cproton
 
 
-LONGEST: Final = 1 << 30  # bytes of a message: what one column of bodies has room for, twice
-
-
 class Delivered(NamedTuple):
-    """Encoded messages: where each begins in the data, and the end; and what accepting them needs."""
+    """Encoded messages with their offsets (and the end), and the deliveries to accept for them."""
 
     data: bytes
     places: Longs
@@ -55,7 +82,11 @@ class Delivered(NamedTuple):
 
 
 class Deliveries:
-    """Takes what has come from a link. What is partly there is taken too, so that the session's window never closes."""
+    """Collect the bytes that arrive on a link.
+
+    Partial messages are read too: unread bytes would fill the session's window, and the broker
+    would stop sending.
+    """
 
     def __init__(self, link: Any, ahead: int) -> None:
         self._link, self._ahead = link, ahead
@@ -63,35 +94,35 @@ class Deliveries:
         self._data = bytearray()
         self._sizes: list[int] = []
         self._deliveries: list[Any] = []
-        self._open = 0  # bytes at the end of the data, of a message that is not whole
+        self._open = 0  # bytes of the incomplete message at the end of the data
 
     def __len__(self) -> int:
         return len(self._sizes)
 
     @property
     def waiting(self) -> int:
-        """Return how many bytes were taken, and are in no window."""
+        """The number of bytes read and not yet in a window."""
         return len(self._data)
 
     @property
     def is_too_long(self) -> bool:
-        """Return whether a message has more bytes than there may be."""
+        """Whether the incomplete message is longer than a message may be."""
         return self._open > LONGEST
 
     def ask(self) -> None:
-        """Let the broker send more, once half of what it may send ahead has come."""
+        """Grant the broker more credit once half of the messages that it may send ahead have arrived."""
         link = self._link._impl  # noqa: SLF001  the library's
         credit = self._functions.pn_link_credit(link)
         if 2 * credit <= self._ahead:
             self._functions.pn_link_flow(link, self._ahead - credit)
 
     def take(self) -> None:
-        """Take the bytes that have come."""
+        """Read the bytes that have arrived."""
         link, known = self._link._impl, self._functions  # noqa: SLF001  the library's
         current, advance, receive = known.pn_link_current, known.pn_link_advance, known.pn_link_recv
         while delivery := current(link):
             if known.pn_delivery_aborted(delivery):
-                # AMQP 1.0, 2.7.5: what was transferred of it is to be discarded.
+                # AMQP 1.0, 2.7.5: the bytes of an aborted delivery are discarded.
                 del self._data[len(self._data) - self._open :]
                 self._open = 0
                 known.pn_delivery_settle(delivery)
@@ -108,7 +139,7 @@ class Deliveries:
             advance(link)
 
     def window(self, limit: int) -> Delivered:
-        """Return the first messages, so many at most."""
+        """Remove and return the first complete messages, at most ``limit``."""
         sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=places[1:])
@@ -117,24 +148,20 @@ class Deliveries:
         return Delivered(data, places, deliveries)
 
     def accept(self, delivered: Delivered) -> None:
-        """Accept and settle messages; they are forgotten by the broker once that has reached it."""
+        """Accept and settle messages. The broker removes them when it receives that."""
         known = self._functions
         for delivery in delivered.deliveries:
             known.pn_delivery_update(delivery, known.PN_ACCEPTED)
             known.pn_delivery_settle(delivery)
 
 
-# How brokers that announce no prefixes name what is there already; without this, RabbitMQ declares a queue that is not durable.
-PREFIXES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {"RabbitMQ": MappingProxyType({QUEUE: "/amq/queue/", TOPIC: "/topic/"})}
-)
-SELECTOR: Final = "apache.org:selector-filter:string"
-
-
 def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) -> None:
-    """Name the queue or topic, a selector, and a subscription that lasts; ``broker`` are the properties of the broker's connection."""
+    """Set the address, the selector and the durability of a link's source.
+
+    ``broker`` are the properties that the broker sent when the connection was opened.
+    """
     library, options = proton(), address.options
-    # The prefix that the broker asks for, as Qpid's JMS client does.
+    # Add the prefix that the broker announces, as Qpid's JMS client does.
     prefix = broker.get(f"{address.kind}-prefix") or ""
     if not address.destination.startswith("/"):
         prefix = prefix or PREFIXES.get(broker.get("product", ""), {}).get(address.kind, "")
@@ -148,28 +175,11 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
         source.expiry_policy = library.Terminus.EXPIRE_NEVER
 
 
-ROOM: Final = 1 << 18  # bytes that are received at once
-WINDOW_BYTES: Final = 4 << 20  # bytes of messages that are received before a window is made of them
-AHEAD: Final = 1000  # messages that the broker sends ahead
-HEARTBEAT: Final = 10  # seconds
-CLOSE_SECONDS: Final = 5.0
-REASON_SECONDS: Final = 1.0  # in which a broker that refuses a link gives the reason
-SILENT: Final = "idle-timeout"  # in the engine's error where nothing came for so long
-# After which a broker gives up that does not announce it: Artemis by default.
-OWNED_SECONDS: Final = 61.0
-LOGIN_REFUSED: Final = "amqp:unauthorized-access"
-REFUSALS: Final = frozenset(
-    {
-        LOGIN_REFUSED,
-        "amqp:not-found",
-        "amqp:not-allowed",
-        "amqp:invalid-field",
-    }
-)
-
-
 class AmqpConnection(Connection):
-    """A connection that is logged in, with one link at most; ``deliveries`` are those of the link that is subscribed."""
+    """A connection that is logged in, with at most one link.
+
+    ``deliveries`` belongs to that link.
+    """
 
     deliveries: Deliveries
 
@@ -186,16 +196,19 @@ class AmqpConnection(Connection):
 
     @property
     def product(self) -> str:
-        """Return the name that the broker gives itself."""
+        """The broker's name for itself."""
         return str((self._engine.remote_properties or {}).get("product", "unnamed"))
 
     @property
     def is_sent(self) -> bool:
-        """Return whether all that was to be sent has left this process."""
+        """Whether everything to send has left this process."""
         return not self._transport.pending() > 0
 
     def subscribe(self, limit: int) -> None:
-        """Receive deliveries of the address's queue or topic; no more are received while so many wait."""
+        """Open a link for the address's queue or topic.
+
+        Reading pauses while ``limit`` messages wait.
+        """
         session = self._engine.session()
         session.open()
         link = session.receiver(self._address.options.get("durable") or str(uuid.uuid4()))
@@ -205,13 +218,14 @@ class AmqpConnection(Connection):
         link.open()
         self._answer(link)
         if link.source.address != link.remote_source.address:
-            # AMQP 1.0, 2.6.3: a link that is refused is attached without a source, and detached with the reason.
+            # AMQP 1.0, 2.6.3: the broker answers a refused link with an attach without a source,
+            # and then with a detach that has the reason.
             self.work(REASON_SECONDS)
-            raise self.error("the broker attached another source than the one asked for")
+            raise self.error("the broker attached a different source than requested")
         self._is_subscribed = True
 
     def work(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Receive and send for so long, or until something has happened; return whether it has."""
+        """Exchange data until ``until()`` is true or ``seconds`` have passed, and return whether it is true."""
         end = time.monotonic() + seconds
         while True:
             due = self._exchange()
@@ -223,18 +237,20 @@ class AmqpConnection(Connection):
             self._wait((min(end, due) if due else end) - now, to_send=not self.is_sent)
 
     def close(self) -> None:
-        """Close the connection: what was not accepted is in the queue again, in its order, when this returns."""
+        """Close the connection, and wait until the broker has put unaccepted messages back in order."""
         self._session = self._link = None
-        self._is_subscribed = False  # what comes now is for somebody else
+        self._is_subscribed = False  # messages that arrive now go to another consumer
         with suppress(BrokerError, self._proton.ProtonException):
             self._engine.close()
             self.work(CLOSE_SECONDS)
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may take this consumer for alive; see ``Connection``.
+        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
 
-        Where nothing came, it announced half of the time after which it gives up (AMQP 1.0, 2.4.5); else it has closed the connection, or answers to its closing.
+        If the connection went silent, the broker waits for its timeout, and it has announced half
+        of that (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that
+        it is closed.
         """
         if self._is_ended or SILENT not in str(error):
             return 0.0
@@ -242,7 +258,7 @@ class AmqpConnection(Connection):
         return time.monotonic() + (2 * announced + 1 if announced else OWNED_SECONDS)
 
     def _engines(self) -> tuple[Any, Any]:
-        """Return the engine of the transport and that of the connection, which is not open yet."""
+        """Return the transport's engine and the connection's engine, which is not open yet."""
         address, options = self._address, self._address.options
         transport, engine = self._proton.Transport(), self._proton.Connection()
         engine.container = options.get("client-id") or str(uuid.uuid4())
@@ -250,7 +266,8 @@ class AmqpConnection(Connection):
         if address.user is not None:
             engine.user, engine.password = address.user, address.password or ""
         sasl = transport.sasl()
-        # The engine does not see that the socket is encrypted; where it is not, the address asked for that.
+        # Allow PLAIN: the engine cannot see that the socket is encrypted, and if it is not, the
+        # address asked for that.
         sasl.allow_insecure_mechs = True
         sasl.allowed_mechs("ANONYMOUS" if address.user is None else "PLAIN")
         transport.idle_timeout = float(address.number("heart-beat", HEARTBEAT))
@@ -258,13 +275,19 @@ class AmqpConnection(Connection):
         return transport, engine
 
     def _answer(self, endpoint: Any) -> None:
-        """Wait until the broker has answered to a connection or link that is opened; raises BrokerError."""
+        """Wait until the broker has answered the opening of a connection or link.
+
+        Raises BrokerError.
+        """
         waits = self._proton.Endpoint.REMOTE_UNINIT
         if not self.work(CONNECT_SECONDS, lambda: not endpoint.state & waits):
             raise self.error("the broker does not answer")
 
     def _exchange(self) -> float:
-        """Receive what is there, and send what waits, without waiting; return when the engine is due again, 0 for never."""
+        """Receive and send without waiting.
+
+        Returns when the engine's next timer is due, or 0 for never.
+        """
         try:
             self._fill()
             if self._is_subscribed:
@@ -292,7 +315,7 @@ class AmqpConnection(Connection):
         )
 
     def _push(self, data: memoryview) -> None:
-        """Give the engine what came; messages are taken from it as they become whole."""
+        """Give received bytes to the engine, and read messages from it as they become complete."""
         while data and (capacity := self._transport.capacity()) > 0:
             self._transport.push(data[:capacity])
             data = data[capacity:]
@@ -308,14 +331,14 @@ class AmqpConnection(Connection):
                 sent = self._send_some(self._transport.peek(min(size, ROOM)))
             except BrokerError:
                 if self._is_ended:
-                    return  # the engine may know the reason
+                    return  # _check asks the engine for the reason
                 raise
             if not sent:
                 return
             self._transport.pop(sent)
 
     def _check(self) -> None:
-        """Raise BrokerError where the broker has ended the link or the connection, or the engine has given up."""
+        """Raise BrokerError if the broker closed the link or connection, or the engine gave up."""
         closed = self._proton.Endpoint.REMOTE_CLOSED
         endpoints = {"link": self._link, "session": self._session, "connection": self._engine}
         for what, endpoint in endpoints.items():
@@ -334,7 +357,7 @@ class AmqpConnection(Connection):
             raise self.error("the connection is lost: the broker has closed it")
 
     def _condition_error(self, problem: str, condition: Any) -> BrokerError:
-        """Return an error with what the broker or the engine gives as the reason."""
+        """Build an error with the condition that the broker or the engine states as the reason."""
         if condition is None:
             return self.error(problem)
         text = f"{problem}: {condition.name}: {condition.description or 'no reason given'}"
@@ -342,7 +365,7 @@ class AmqpConnection(Connection):
 
 
 class AmqpReceiver(Reconnecting[AmqpConnection]):
-    """Receives from one queue or topic; see ``Receiver``."""
+    """Receive from one queue or topic; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         super().__init__(address, lasting=lasting)
@@ -358,10 +381,10 @@ class AmqpReceiver(Reconnecting[AmqpConnection]):
         return connection.is_detached
 
     def _receive(self, connection: AmqpConnection, seconds: float) -> Window | None:
-        found = connection.deliveries
-        if not connection.work(seconds, lambda: len(found) > 0):
+        deliveries = connection.deliveries
+        if not connection.work(seconds, lambda: len(deliveries) > 0):
             return None
-        delivered = found.window(self._limit)
+        delivered = deliveries.window(self._limit)
         messages = find_messages(delivered.data, delivered.places)
         rows = received_messages(messages, time.time_ns() // 1000)
         return Window(rows, (connection, delivered))
@@ -371,5 +394,5 @@ class AmqpReceiver(Reconnecting[AmqpConnection]):
         connection.work(0.0)
 
     def _settle(self, connection: AmqpConnection, seconds: float) -> bool:
-        # AMQP's receivers settle first, so there is nothing to wait for once all is sent.
+        # We settle first (rcv-settle-mode), so there is no answer to wait for once all is sent.
         return connection.work(seconds, lambda: connection.is_sent)

@@ -1,7 +1,9 @@
-"""One connection of STOMP 1.2: a socket, frames both ways, and heart-beats while nothing else is sent.
+"""A connection of STOMP 1.2: a socket, frames in both directions, and heart-beats.
 
-What brokers do differently (names of queues, flow control, what recognises a message) is one row a broker. Other consumers of a queue are reported by
-brokers in messages of their own, which a second connection receives.
+Brokers differ in the names of queues, in flow control, and in whether a redelivered message keeps
+its id. Each broker is one row of ``DIALECTS``. If a queue has other consumers, the order of
+messages is lost; ``ConsumerWatch`` asks the broker for that through a second connection, and logs a
+warning.
 """
 
 from __future__ import annotations
@@ -21,40 +23,63 @@ from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.frames import FrameReader, Frames, encode_frame
 
-AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 KiB, is eight messages
-AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it
+AHEAD_BYTES: Final = 8 << 20  # Artemis sends this much ahead: its default, 10 KiB, is 8 messages
+AHEAD: Final = 1000  # messages that Classic sends ahead, the default of its JMS clients
 _KEPT: Final = (
-    "Receive by AMQP (amqp://), or name a header with an id that a message keeps, as ?id-header=amqp-message-id, which RabbitMQ gives where "
-    "senders set it (docs/brokers.md)"
+    "Receive by AMQP (amqp://), or name a header whose id stays the same, such as ?id-header=amqp-message-id, which RabbitMQ sets if "
+    "the sender does (docs/brokers.md)"
 )
+_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
+_ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+_TYPE: Final = "subscription-type"
+WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
+SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost
+BEAT: Final = 10  # seconds between heart-beats in both directions, as we offer them
+GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
+READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 30.0
+FRAMES: Final = 64  # the most notifications taken at once
+SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
+UNKNOWN: Final = "whether %s has other consumers is not known: %s"
+_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class Consumers(NamedTuple):
-    """How a broker reports the consumers of a queue: the headers of a SUBSCRIBE, with the queue's name in them, and the header that has their number."""
+    """How to be notified of a queue's consumers: the headers of a SUBSCRIBE, and the header that counts them.
+
+    ``{}`` in the headers is replaced by the queue's name.
+    """
 
     subscribe: Mapping[str, str]
     number: str
 
 
 class Ahead(NamedTuple):
-    """What is sent ahead: the option of an address, the header of a SUBSCRIBE, and its default."""
+    """How to limit how much the broker sends ahead.
+
+    The limit has an option in the address, a header of SUBSCRIBE, and a default.
+    """
 
     option: str
     header: str
     default: int
 
 
-_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
-_ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
-_TYPE: Final = "subscription-type"
-
-
 class Dialect(NamedTuple):
-    """One broker. ``server`` is how the server header of CONNECTED begins.
+    """A broker's form of STOMP.
 
-    ``kinds`` are the forms of a destination, ``types`` what a broker calls them in a header of SUBSCRIBE. ``durable`` is the header of a durable subscription's name. ``keeps_ids``: a message that is
-    given again has the id that it had. ``id_tail``: the broker's own id of a message is what follows a comma in message-id, and the part before it is the consumer's. ``consumers`` is None where the
-    broker is not known to report them.
+    ``server`` is the start of the server header in its CONNECTED frames.
+
+    - ``durable``: the header of SUBSCRIBE that names a durable subscription.
+    - ``kinds``: how the destination of a queue or topic is written.
+    - ``types``: the values of SUBSCRIBE's header subscription-type for the two, if there is such a
+      header.
+    - ``keeps_ids``: a redelivered message has the same id as before.
+    - ``id_tail``: only the part of a message-id after the comma is the broker's; the rest is the
+      consumer's.
+    - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
+    - ``consumers``: None if the broker is not known to report other consumers.
     """
 
     name: str
@@ -101,26 +126,30 @@ DIALECTS: Final = (
             "consumerCount",
         ),
     ),
-    # docs/stomp.html: message-id is of the session, and amqp-message-id the sender's
+    # docs/stomp.html: message-id is valid in one session only; amqp-message-id is the sender's
     Dialect("RabbitMQ", "RabbitMQ/", "x-queue-name"),
     Dialect("an unknown broker", ""),
 )
 
 
 def dialect_of(server: str) -> Dialect:
-    """Return the dialect of a broker by the server header of its CONNECTED frame."""
+    """Return the dialect of a broker from the server header of its CONNECTED frame."""
     return next(dialect for dialect in DIALECTS if server.startswith(dialect.server))
 
 
 def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
-    """Return the headers of SUBSCRIBE; raises OptionError for an option that the broker does not have."""
+    """Return the headers of SUBSCRIBE.
+
+    Raises OptionError for an option that the broker does not support.
+    """
     options = address.options
     if not dialect.keeps_ids and "id-header" not in options:
-        problem = f"{dialect.name} is not known to give a message its id again: one that comes again would be captured twice"
+        problem = f"{dialect.name} is not known to keep a message's id: a redelivered message would be captured twice"
         raise OptionError(problem, where=Where(source=str(address)), hint=_KEPT)
     headers = {
         "id": "0",
         "destination": dialect.kinds[address.kind].format(address.destination),
+        # "client": an ACK also acknowledges all messages before it.
         "ack": "client",
         dialect.ahead.header: str(address.number(dialect.ahead.option, dialect.ahead.default)),
     }
@@ -128,8 +157,8 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
         headers[_TYPE] = dialect.types[address.kind]
     for option in ("prefetch", "prefetch-bytes"):
         if option in options and option != dialect.ahead.option:
-            problem = f"{dialect.name} does not have the option {option}"
-            raise OptionError(problem, hint=f"It has {dialect.ahead.option}")
+            problem = f"{dialect.name} does not support the option {option}"
+            raise OptionError(problem, hint=f"It supports {dialect.ahead.option}")
     if "selector" in options:
         headers["selector"] = options["selector"]
     if "durable" in options:
@@ -137,31 +166,25 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     return headers
 
 
-WINDOW_BYTES: Final = 4 << 20  # bytes that are received before a window is made of them
-SEND_SECONDS: Final = 30.0  # a broker that takes no bytes for so long is lost
-BEAT: Final = 10  # seconds between heart-beats, both ways, as they are offered
-GRACE: Final = 3.0  # heart-beats of the broker that may be missing before it is taken for dead
-
-
 class StompConnection(Connection):
     """A connection that is logged in."""
 
     @property
     def product(self) -> str:
-        """Return the name that the broker gives itself."""
+        """The broker's name for itself."""
         return self.server or "unnamed"
 
     @property
     def dialect(self) -> Dialect:
-        """Return which broker this is."""
+        """The broker's dialect."""
         return dialect_of(self.server)
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send one frame; it has left this process when this returns."""
+        """Send one frame, and return when it has left this process."""
         self._send(encode_frame(command, headers, body))
 
     def frames(self, seconds: float, limit: int) -> Frames | None:
-        """Return what is there, all of it that fits into a window, after waiting so long for the first frame."""
+        """Return the frames that have arrived, at most ``limit``, or None if none came within ``seconds``."""
         until = time.monotonic() + seconds
         while True:
             self._fill()
@@ -177,12 +200,15 @@ class StompConnection(Connection):
             self._wait(min(left, self._offered))
 
     def close(self) -> None:
-        """Close the socket, and end the heart-beats; see ``Connection``."""
+        """Close the socket and stop the heart-beats; see ``Connection``."""
         self._closed.set()
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may take this consumer for alive: it waits for two heart-beats that do not come; see ``Connection``."""
+        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
+
+        A broker gives up after two missing heart-beats.
+        """
         del error
         return 0.0 if self._is_ended else self._last_sent + 2 * self._offered + 1
 
@@ -201,16 +227,17 @@ class StompConnection(Connection):
         if "client-id" in address.options:
             headers["client-id"] = address.options["client-id"]
         self.send("CONNECT", headers)
-        found = self.frames(CONNECT_SECONDS, 1)
-        if found is None:
+        answer = self.frames(CONNECT_SECONDS, 1)
+        if answer is None:
             raise self.error("the broker does not answer to CONNECT")
-        known = found.headers(0)
-        if found.kinds[0] != kernels.CONNECTED:
-            raise self.error(f"the broker refuses the login: {report(found, 0)}", refused=True)
+        known = answer.headers(0)
+        if answer.kinds[0] != kernels.CONNECTED:
+            raise self.error(f"the broker refuses the login: {report(answer, 0)}", refused=True)
         if known.get("version") != "1.2":
             problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
             raise self.error(problem, refused=True)
         self.server = known.get("server", "")
+        # Each direction uses the longer of the two offered intervals; 0 means no heart-beats.
         ours, theirs = _beats(known.get("heart-beat", "0,0"))
         if ours:
             self._silence = GRACE * max(self._offered, ours)
@@ -219,11 +246,11 @@ class StompConnection(Connection):
             threading.Thread(target=self._beat, args=(every,), daemon=True).start()
 
     def _fill(self) -> None:
-        """Receive what is there without waiting, up to what one window may hold."""
+        """Receive without waiting, at most about one window."""
         while True:
             size = self._receive_into(self._reader.room())
             if not size:
-                return  # what the broker sent before it closed, as an ERROR frame, counts
+                return  # frames received before the broker closed, such as ERROR, are still used
             self._last_received = time.monotonic()
             self._reader.extend(size)
             if self._reader.waiting >= WINDOW_BYTES:
@@ -231,12 +258,14 @@ class StompConnection(Connection):
 
     def _check_silence(self) -> None:
         silent = time.monotonic() - self._last_received
+        # `_silence` is 0 if the broker sends no heart-beats; then silence is normal.
         if self._silence and silent > self._silence:
             raise self.error(f"nothing came from the broker for {silent:.0f} seconds")
 
     def _send(self, data: bytes) -> None:
         until, rest = time.monotonic() + SEND_SECONDS, memoryview(data)
         with self._sending:
+            # The socket does not block, so it may accept only a part; wait until it can take more.
             while rest:
                 rest = rest[self._send_some(rest) :]
                 if rest and time.monotonic() > until:
@@ -246,14 +275,15 @@ class StompConnection(Connection):
             self._last_sent = time.monotonic()
 
     def _beat(self, seconds: float) -> None:
-        """Send a line feed where nothing was sent for so long (STOMP 1.2, Heart-beating)."""
+        """Send a line feed whenever nothing was sent for ``seconds`` (STOMP 1.2, Heart-beating)."""
+        # Looking twice per interval keeps the pause below one and a half intervals.
         while not self._closed.wait(seconds / 2):
             if time.monotonic() - self._last_sent < seconds:
                 continue
             try:
                 self._send(b"\n")
             except (BrokerError, ValueError):
-                return  # whoever receives sees it too
+                return  # receiving fails too, and reports it
 
 
 def report(frames: Frames, frame: int) -> str:
@@ -265,22 +295,16 @@ def report(frames: Frames, frame: int) -> str:
 
 
 def _beats(text: str) -> tuple[float, float]:
-    """Return the seconds of a heart-beat header: how often the server sends, how often it wants to hear."""
+    """Parse a heart-beat header: how often the server sends, and how often it wants to hear, in seconds."""
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
 
 
-READY_SECONDS: Final = 2.0  # that a subscription waits for the second connection, at most
-POLL_SECONDS: Final = 0.2
-RETRY_SECONDS: Final = 30.0
-FRAMES: Final = 64  # at once
-SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
-UNKNOWN: Final = "whether %s has other consumers is not known: %s"
-_LOG: Final = logging.getLogger("trailgate.brokers")
-
-
 class ConsumerWatch:
-    """Logs a warning where a queue has another consumer. Whatever fails here, messages are received all the same."""
+    """Log a warning if a queue has another consumer.
+
+    Failures of the watch never stop the capture.
+    """
 
     def __init__(self, address: BrokerAddress) -> None:
         kept = ("ca", "cert", "key", "virtual-host")
@@ -292,7 +316,7 @@ class ConsumerWatch:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until consumers that come from now on are seen, or that fails."""
+        """Wait until the watch sees new consumers, or has failed."""
         self._ready.wait(READY_SECONDS)
 
     def close(self) -> None:
@@ -315,14 +339,15 @@ class ConsumerWatch:
             self._closed.wait(RETRY_SECONDS)
 
     def _watch(self) -> None:
-        """Receive what the broker reports until this is closed; raises BrokerError."""
+        """Receive the broker's notifications until the watch is closed. Raises BrokerError."""
         connection = StompConnection(self._address)
         try:
             watched = connection.dialect.consumers
             if watched is None:
-                self._is_known = False  # asking again is in vain
+                self._is_known = False  # do not retry
                 raise connection.error(f"{connection.dialect.name} is not known to report them")
-            # A name with its address, as Artemis takes it; and in a selector quotes are doubled.
+            # Artemis accepts ADDRESS::QUEUE as a name, of which only the queue counts here. Quotes
+            # are doubled because the name is part of a selector.
             name = self._address.destination.rpartition("::")[2].replace("'", "''")
             headers = {key: text.format(name) for key, text in watched.subscribe.items()}
             connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
@@ -336,12 +361,12 @@ class ConsumerWatch:
         finally:
             connection.close()
 
-    def _note(self, connection: StompConnection, found: Frames, header: str) -> None:
-        """Warn where there are more consumers than before, and more than one."""
-        for at in range(len(found)):
-            if found.kinds[at] == kernels.ERROR:
-                raise connection.error(report(found, at))
-            text = found.headers(at).get(header, "")
+    def _note(self, connection: StompConnection, frames: Frames, header: str) -> None:
+        """Warn if the number of consumers has grown, and is more than one."""
+        for at in range(len(frames)):
+            if frames.kinds[at] == kernels.ERROR:
+                raise connection.error(report(frames, at))
+            text = frames.headers(at).get(header, "")
             if not text.isdecimal():
                 continue
             if int(text) > max(1, self._count):

@@ -1,4 +1,8 @@
-"""Frames of STOMP 1.2, both directions: bytes in, places out, and frames to send. No socket is here."""
+"""Encode and decode STOMP 1.2 frames, without I/O.
+
+``FrameReader`` takes received bytes and finds frames with a kernel; ``Frames`` holds their offsets
+and decodes headers on request. ``encode_frame`` builds a frame to send.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,9 @@ from trailgate.arrays import Longs, Octets
 from trailgate.errors import BrokerError, Where
 from trailgate.live.brokers.stomp import kernels
 
-ROOM: Final = 1 << 18  # bytes that are received at once
-FRAMES: Final = 4096  # frames that are found at once
-LINES: Final = 1 << 16  # header lines of them, in all
+ROOM: Final = 1 << 18  # bytes of the receive buffer at first
+FRAMES: Final = 4096  # the most frames found by one call of the kernel
+LINES: Final = 1 << 16  # the most header lines of all these frames
 LENGTH_NAME: Final = np.frombuffer(b"content-length", np.uint8)
 
 # STOMP 1.2, Value Encoding: these four are escaped, and any other escape is a fatal error.
@@ -27,14 +31,14 @@ _RESTORED: Final = {escape: text for text, escape in ESCAPES.items()}
 
 _PROBLEMS: Final = {
     kernels.NO_NAME: "a header line has no name or no colon",
-    kernels.BAD_LENGTH: "content-length is not a number of bytes that a message may have",
-    kernels.NO_NUL: "no NUL follows the body whose length is stated",
+    kernels.BAD_LENGTH: "content-length is not a valid number of bytes",
+    kernels.NO_NUL: "no NUL follows the body of the stated length",
     kernels.TOO_LONG: f"a frame has more than {kernels.LONGEST_HEADERS} bytes of headers, or too long a body",
 }
 
 
 def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """Return a frame; CONNECT alone has no escapes in its headers."""
+    """Encode a frame. Only the headers of CONNECT are not escaped."""
     plain = command == "CONNECT"
     lines = [
         f"{name}:{value}" if plain else f"{name.translate(_ESCAPING)}:{value.translate(_ESCAPING)}"
@@ -44,7 +48,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") ->
 
 
 def unescape(text: str) -> str:
-    """Return a header's name or value as it was before it was escaped; raises BrokerError."""
+    r"""Decode the escapes of a header's name or value: ``a\cb`` → ``a:b``. Raises BrokerError."""
     if "\\" not in text:
         return text
     parts, at = [], 0
@@ -59,9 +63,9 @@ def unescape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Whole frames: the places of their bodies and header lines in ``data``, by the rows of the tables of ``kernels``.
+    """Complete frames: offsets into ``data``, in the tables that ``kernels`` describes.
 
-    The data are the reader's own: they change with what it receives next.
+    ``data`` is the reader's buffer, so it is valid only until the reader receives more.
     """
 
     data: Octets
@@ -73,18 +77,21 @@ class Frames:
 
     @property
     def kinds(self) -> Longs:
-        """Return what each frame is."""
+        """The type of each frame, such as ``kernels.MESSAGE``."""
         kinds: Longs = self.frames[kernels.KIND]
         return kinds
 
     def headers(self, frame: int) -> dict[str, str]:
-        """Return the headers of one frame; of repeated ones the first counts (STOMP 1.2, Repeated Header Entries)."""
-        found: dict[str, str] = {}
+        """Decode the headers of one frame.
+
+        The first of repeated headers counts (STOMP 1.2, Repeated Header Entries).
+        """
+        decoded: dict[str, str] = {}
         first, end = self.frames[kernels.FIRST_LINE : kernels.END_LINE + 1, frame].tolist()
-        for places in self.lines[: kernels.ESCAPED, first:end].T.tolist():
-            name, value = self._text(*places[:2]), self._text(*places[2:])
-            found.setdefault(name, value)
-        return found
+        for spans in self.lines[: kernels.ESCAPED, first:end].T.tolist():
+            name, value = self._text(*spans[:2]), self._text(*spans[2:])
+            decoded.setdefault(name, value)
+        return decoded
 
     def body(self, frame: int) -> bytes:
         """Return the body of one frame."""
@@ -96,7 +103,7 @@ class Frames:
 
 
 class FrameReader:
-    """Finds frames in what is received: fill ``room()``, say how much with ``received``, then ``take``."""
+    """Find frames in a stream of bytes: write into ``room()``, call ``extend`` with the size, then ``take``."""
 
     def __init__(self) -> None:
         self._data = np.empty(ROOM, np.uint8)
@@ -107,14 +114,16 @@ class FrameReader:
 
     @property
     def waiting(self) -> int:
-        """Return how many bytes were received and not taken."""
+        """The number of bytes received and not yet taken."""
         return self._end - self._begin
 
     def room(self) -> memoryview:
-        """Return where the next bytes are to be put; frames that were taken lose their data."""
+        """Return the buffer for the next bytes. Frames taken before become invalid."""
         if self._begin == self._end:
             self._begin = self._end = 0
         if len(self._data) - self._end < ROOM // 4:
+            # Little room is left: move the unread bytes to the start, into a larger buffer if they
+            # fill more than half of this one.
             size = self._end - self._begin
             data = self._data
             if size > len(data) // 2:
@@ -124,21 +133,24 @@ class FrameReader:
         return self._data.data[self._end :]
 
     def extend(self, size: int) -> None:
-        """Add bytes that were put into the room."""
+        """Record that ``size`` bytes were written into the room."""
         self._end += size
 
     def take(self, limit: int = FRAMES) -> Frames:
-        """Return the whole frames that are there, so many at most; raises BrokerError for bytes that are not frames."""
+        """Remove and return the complete frames, at most ``limit``.
+
+        Raises BrokerError for invalid bytes.
+        """
         tables = self._frames, self._lines, self._counts
-        found = kernels.find_frames(self._data, self._begin, self._end, LENGTH_NAME, limit, *tables)
-        if found < 0:
+        count = kernels.find_frames(self._data, self._begin, self._end, LENGTH_NAME, limit, *tables)
+        if count < 0:
             raw = self._data[self._begin : min(self._end, self._begin + 64)].tobytes()
-            problem = f"what the broker sent is not STOMP 1.2: {_PROBLEMS[found]}"
+            problem = f"the broker sent bytes that are not STOMP 1.2: {_PROBLEMS[count]}"
             hint = "Is this the port of the broker's STOMP acceptor?"
             raise BrokerError(problem, where=Where(raw=raw), hint=hint)
         lines, self._begin = self._counts.tolist()
         return Frames(
             self._data,
-            self._frames.reshape(kernels.FRAME, -1)[:, :found],
+            self._frames.reshape(kernels.FRAME, -1)[:, :count],
             self._lines.reshape(kernels.LINE, -1)[:, :lines],
         )

@@ -1,6 +1,7 @@
-"""Frames of STOMP 1.2: one pass that finds where their commands, headers and bodies lie.
+"""Find the commands, headers and bodies of STOMP 1.2 frames in one pass.
 
-A frame is a command line, header lines, an empty line, the body and a NUL (STOMP 1.2, Augmented BNF).
+A frame is a command line, header lines, an empty line, the body and a NUL (STOMP 1.2, Augmented
+BNF).
 """
 
 from __future__ import annotations
@@ -10,25 +11,25 @@ from typing import Final
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
-# What a frame is, in ``kinds``.
+# The types of frames.
 OTHER: Final = 0
 MESSAGE: Final = 1
 RECEIPT: Final = 2
 ERROR: Final = 3
 CONNECTED: Final = 4
 
-# Problems, in place of the number of frames.
+# Problems, returned instead of the number of frames.
 NO_NAME: Final = -1  # a header line without a colon, or with nothing before it
 BAD_LENGTH: Final = -2  # a content-length that is not a number
 NO_NUL: Final = -3  # no NUL after the body
 TOO_LONG: Final = -4  # more header lines or bytes than a frame may have
 
-# What is counted, in ``counts``: header lines, and the place after the last whole frame.
+# Elements of ``counts``: the number of header lines, and the offset after the last complete frame.
 LINES: Final = 0
 PLACE: Final = 1
 COUNTS: Final = 2
 
-# Rows of the table ``frames``, a column each frame: its kind, its header lines, and its body.
+# Rows of the table ``frames``, which has one column per frame: its type, header lines and body.
 KIND: Final = 0
 FIRST_LINE: Final = 1
 END_LINE: Final = 2
@@ -36,7 +37,8 @@ BODY: Final = 3
 BODY_END: Final = 4
 FRAME: Final = 5
 
-# Rows of the table ``lines``, a column each header line; 1 is that of a line with a backslash.
+# Rows of the table ``lines``, which has one column per header line. ESCAPED is 1 if the line contains
+# a backslash.
 NAME: Final = 0
 NAME_END: Final = 1
 VALUE: Final = 2
@@ -45,7 +47,7 @@ ESCAPED: Final = 4
 LINE: Final = 5
 
 LONGEST_HEADERS: Final = 1 << 20  # bytes: brokers refuse frames with more
-LONGEST_BODY: Final = 1 << 30  # bytes: what one column of bodies has room for, twice
+LONGEST_BODY: Final = 1 << 30  # bytes: half of what an Arrow column of bodies can hold
 
 NUL: Final = 0
 NEWLINE: Final = 10
@@ -56,7 +58,7 @@ BACKSLASH: Final = 92
 
 @inner
 def line_end(data: Octets, at: int, end: int) -> int:
-    """Return the place of the next line feed, ``end`` where there is none."""
+    """Return the offset of the next line feed, or ``end`` if there is none."""
     while at < end and data[at] != NEWLINE:
         at += 1
     return at
@@ -64,7 +66,10 @@ def line_end(data: Octets, at: int, end: int) -> int:
 
 @inner
 def kind_of(data: Octets, begin: int, end: int) -> int:
-    """Return what a command is, by its length and its first letter: a server sends only these."""
+    """Return the type of a frame from the length and the first letter of its command.
+
+    That is enough because servers send only these four commands.
+    """
     size = end - begin
     if size == 7 and data[begin] == 77:  # MESSAGE
         return MESSAGE
@@ -79,7 +84,7 @@ def kind_of(data: Octets, begin: int, end: int) -> int:
 
 @inner
 def is_name(data: Octets, begin: int, end: int, name: Octets) -> bool:
-    """Return whether a header has a name."""
+    """Return whether the bytes between two offsets equal a name."""
     if end - begin != len(name):
         return False
     for at in range(len(name)):
@@ -90,7 +95,7 @@ def is_name(data: Octets, begin: int, end: int, name: Octets) -> bool:
 
 @inner
 def number_at(data: Octets, begin: int, end: int) -> int:
-    """Return the number in digits between two places, -1 where there is none or it is too large."""
+    """Parse the decimal number between two offsets, or return -1 if it is invalid or too large."""
     if end <= begin or end - begin > 10:
         return -1
     number = 0
@@ -113,12 +118,15 @@ def find_frames(
     lines: Longs,
     counts: Longs,
 ) -> int:
-    r"""Write the places of the whole frames between two places, ``limit`` at most; return how many there are, or a problem.
+    r"""Find the complete frames between two offsets, at most ``limit``.
 
-    ``length_name`` is content-length. The tables ``frames`` and ``lines`` are one row after the other. It stops where a frame is not whole, and where
-    a table is full.
+    Returns their number, or a problem.
 
-    Of ``MESSAGE\n`` ``id:7\n`` ``\n`` ``hi\0`` there is one frame: a MESSAGE with header line 0 and the body at 14 to 16; the line's name is at 8 to 10, and its value at 11 to 12.
+    ``length_name`` is ``b"content-length"``. ``frames`` and ``lines`` are tables stored row by row.
+    The search stops at an incomplete frame, or if a table is full.
+
+    Example: ``MESSAGE\n`` ``id:7\n`` ``\n`` ``hi\0`` is one frame: a MESSAGE with header line 0 and
+    the body 14:16. The name of the line is 8:10, and its value 11:12.
     """
     room = len(frames) // FRAME
     line_room = len(lines) // LINE
@@ -137,6 +145,7 @@ def find_frames(
         stop = line_end(data, at, end)
         if stop >= end:
             return TOO_LONG if end - frame > LONGEST_HEADERS else found
+        # A line may end with CR LF; ``last`` is the offset of its end without either.
         last = stop - 1 if stop > at and data[stop - 1] == RETURN else stop
         kind = kind_of(data, at, last)
         first_line = line
@@ -155,7 +164,8 @@ def find_frames(
                 whole = True
                 break
             if line >= line_room:
-                # Full: this frame comes first next time, unless it alone has more than fit.
+                # The table is full: the next call starts with this frame. If it is the first one,
+                # it alone has more lines than the table.
                 return TOO_LONG if found == 0 else found
             colon = at
             slash = 0
@@ -181,6 +191,8 @@ def find_frames(
             at = stop + 1
         if not whole:
             return TOO_LONG if end - frame > LONGEST_HEADERS else found
+        # With a content-length the body may contain NULs; without it the body ends at the first
+        # NUL.
         stop = at + length
         if length < 0:
             stop = at

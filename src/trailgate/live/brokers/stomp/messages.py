@@ -1,4 +1,4 @@
-"""MESSAGE frames as received messages: headers in the JMS meaning, ids, and bodies, in columns."""
+"""Convert MESSAGE frames to received messages in columns: JMS headers, ids and bodies."""
 
 from __future__ import annotations
 
@@ -32,19 +32,18 @@ from trailgate.messages.messages import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
 NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it
-NO_BODY: Final = "the message has no body: it is empty, or one of JMS's kinds that STOMP does not carry (map, object, stream)"
-RAW_AMQP: Final = (
-    "the body is a whole AMQP message: the broker's amqp connector needs transport.transformer=jms"
-)
+NO_BODY: Final = "the message has no body: it is empty, or of a JMS type that STOMP cannot carry (map, object, stream)"
+RAW_AMQP: Final = "the body is a complete AMQP message: the broker's amqp connector needs transport.transformer=jms"
 _JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 
 
 def received_messages(
     frames: Frames, dialect: Dialect, now: int, id_header: str | None = None
 ) -> pa.RecordBatch:
-    """Return the MESSAGE frames as rows of ``RECEIVED``; raises BrokerError for an escape that does not exist.
+    """Convert the MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
 
-    ``id_header`` has the ids, where that is not message-id.
+    ``now`` is the time of receipt in microseconds. ``id_header`` names the header with the ids, if
+    it is not message-id.
     """
     rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
     lines = _Lines(frames, rows)
@@ -53,7 +52,8 @@ def received_messages(
         bodies = _joined_surrogates(bodies)
     ids = lines.values(id_header or "message-id")
     if dialect.id_tail and id_header is None:
-        # Unique in a broker's store only: with the time of sending, one from another store is not taken for it.
+        # The broker's number is unique only within its store. Together with the time of sending it
+        # also differs from the numbers of another store, such as that of a new installation.
         tails = pc.replace_substring_regex(ids, "^.*,", "")
         ids = pc.binary_join_element_wise(tails, lines.values("timestamp"), "@")
     empty = pc.equal(pc.binary_length(bodies), 0)
@@ -69,10 +69,12 @@ def received_messages(
 
 
 class _Lines:
-    """The header lines of MESSAGE frames: each with its message, its name and its value."""
+    """The header lines of MESSAGE frames in columns: the message's row, the name and the value."""
 
     def __init__(self, frames: Frames, rows: Longs) -> None:
         counts = frames.frames[kernels.END_LINE] - frames.frames[kernels.FIRST_LINE]
+        # number[frame] is the row of a MESSAGE frame, and -1 for other frames, whose lines are
+        # dropped.
         number = np.full(len(frames), -1)
         number[rows] = np.arange(len(rows))
         message = np.repeat(number, counts)
@@ -88,7 +90,8 @@ class _Lines:
         coded = names.dictionary_encode()
         self.distinct: list[str] = coded.dictionary.to_pylist()
         self._code, self._values = np.asarray(coded.indices).astype(np.int64), strings
-        # Of a header's repetitions the first counts (STOMP 1.2, Repeated Header Entries).
+        # Keep the first of repeated headers (STOMP 1.2, Repeated Header Entries). A pair is one
+        # number per message and name.
         pairs = self.message * max(1, len(self.distinct)) + self._code
         _, first = np.unique(pairs, return_index=True)
         if len(first) < len(pairs):
@@ -97,21 +100,21 @@ class _Lines:
             self._values = self._values.take(pa.array(first))
 
     def of(self, name: str) -> HeaderLines:
-        """Return the lines of a header."""
+        """Return the lines of one header."""
         code = self.distinct.index(name) if name in self.distinct else -1
         rows = np.flatnonzero(self._code == code)
         return repeat(name, self.message[rows], self._values.take(pa.array(rows)))
 
     def values(self, name: str) -> pa.Array:
-        """Return each message's value of a header, null where it has none."""
+        """Return each message's value of a header, or null if it has none."""
         own = self.of(name)
         return value_of_each(own.messages, own.values, self.count)
 
     def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
-        """Return the headers as JMS names them, without those that a JMS client does not see."""
+        """Return the headers with their JMS names, without those that a JMS client does not expose."""
         parts = [_rename(self.of(name), _JMS[name]) for name in self.distinct if name in _JMS]
-        gone = [name in _JMS or _is_hidden(name) for name in self.distinct]
-        rows = np.flatnonzero(~np.asarray(gone, bool)[self._code])
+        excluded = [name in _JMS or _is_hidden(name) for name in self.distinct]
+        rows = np.flatnonzero(~np.asarray(excluded, bool)[self._code])
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
         parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
         parts += [row.lacking(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
@@ -120,7 +123,7 @@ class _Lines:
 
 
 def _rename(own: HeaderLines, row: JmsHeader) -> HeaderLines:
-    """Return the lines of one header by its JMS name and in its JMS form."""
+    """Return the lines of one header with its JMS name and its JMS value."""
     values = own.values
     if row.kind != "text":
         coded = values.dictionary_encode()
@@ -134,7 +137,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
-    """Return strings of which some were escaped."""
+    """Return strings after decoding the escapes of the given rows."""
     known = strings.to_pylist()
     for row in rows.tolist():
         known[row] = unescape(known[row])
@@ -142,7 +145,7 @@ def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
 
 
 def _joined_surrogates(bodies: pa.Array) -> pa.Array:
-    """Return bodies in UTF-8 where the broker wrote halves of characters (CESU-8); others are left as they are."""
+    """Convert CESU-8 bodies to UTF-8. Bodies that are neither stay unchanged."""
     try:
         bodies.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""A receiver for STOMP 1.2: windows of messages from one queue or topic, acknowledged by one frame each."""
+"""Receive windows of messages from STOMP 1.2 brokers. One ACK frame acknowledges a window."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from trailgate.live.brokers.stomp.frames import Frames
 from trailgate.live.brokers.stomp.messages import received_messages
 
 CLOSE_SECONDS: Final = 5.0
-TOO_SLOW: Final = "AMQ229014"  # Artemis missed heart-beats, which is about the moment
+TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which is temporary
 _BYE: Final = "disconnected"
 
 
 class StompReceiver(Reconnecting[StompConnection]):
-    """Receives from one destination; see ``Receiver``."""
+    """Receive from one destination; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         super().__init__(address, lasting=lasting)
         self._receipts = 0
-        self._is_reported = False  # an error, by the broker
+        self._is_reported = False  # True once the broker has sent an ERROR frame
         self._unconfirmed: set[str] = set()
         self._waiting: deque[Window] = deque()
         self._watch: ConsumerWatch | None = None
@@ -47,14 +47,16 @@ class StompReceiver(Reconnecting[StompConnection]):
     def _open(self) -> StompConnection:
         connection = StompConnection(self._address)
         self._unconfirmed.clear()
-        self._waiting.clear()  # messages of the connection before come again
+        self._waiting.clear()  # the broker redelivers the lost connection's messages
         self._is_reported = False
         return connection
 
     def _subscribe(self, connection: StompConnection) -> None:
         if self._watch is None and self._address.kind == QUEUE:
             self._watch = ConsumerWatch(self._address)
-            self._watch.wait()  # the broker reports those that come later, with the number of all
+            # The broker reports only consumers that come after the watch, so watch before
+            # subscribing. Our own report then has the number of all consumers.
+            self._watch.wait()
         headers = subscription(connection.dialect, self._address)
         connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})
         if not self._take(connection, CONNECT_SECONDS):  # messages may come before the receipt
@@ -84,7 +86,7 @@ class StompReceiver(Reconnecting[StompConnection]):
 
     def _disconnect(self, connection: StompConnection) -> None:
         with suppress(BrokerError):
-            # With its receipt, what was not acknowledged is in the queue again, in its order.
+            # When the receipt arrives, unacknowledged messages are in the queue again, in order.
             connection.send("DISCONNECT", {"receipt": _BYE})
             self._unconfirmed.add(_BYE)
             until = time.monotonic() + CLOSE_SECONDS
@@ -92,32 +94,35 @@ class StompReceiver(Reconnecting[StompConnection]):
                 self._waiting.clear()
 
     def _take(self, connection: StompConnection, seconds: float) -> bool:
-        """Note receipts, and make a window of the messages that have come; return whether anything has."""
-        found = connection.frames(seconds, self._limit)
-        if found is None:
+        """Process the frames that have arrived: receipts, and messages as a window.
+
+        Returns whether there were any.
+        """
+        frames = connection.frames(seconds, self._limit)
+        if frames is None:
             return False
-        self._control(connection, found)
-        rows = np.flatnonzero(found.kinds == kernels.MESSAGE)
+        self._control(connection, frames)
+        rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
         if len(rows):
-            last = found.headers(int(rows[-1]))
+            last = frames.headers(int(rows[-1]))
             if "ack" not in last:
                 problem = "the broker sent a message without an ack header"
                 raise connection.error(problem, refused=True)
             named = self._address.options.get("id-header")
-            messages = received_messages(found, connection.dialect, time.time_ns() // 1000, named)
+            messages = received_messages(frames, connection.dialect, time.time_ns() // 1000, named)
             self._waiting.append(Window(messages, (connection, last["ack"])))
         return True
 
-    def _control(self, connection: StompConnection, found: Frames) -> None:
-        """Note receipts; raise BrokerError for an error of the broker."""
-        if found.kinds.min() == found.kinds.max() == kernels.MESSAGE:
+    def _control(self, connection: StompConnection, frames: Frames) -> None:
+        """Process receipts. Raises BrokerError for an ERROR frame."""
+        if frames.kinds.min() == frames.kinds.max() == kernels.MESSAGE:
             return
-        for at in np.flatnonzero(found.kinds != kernels.MESSAGE).tolist():
-            kind = found.kinds[at]
+        for at in np.flatnonzero(frames.kinds != kernels.MESSAGE).tolist():
+            kind = frames.kinds[at]
             if kind == kernels.RECEIPT:
-                self._unconfirmed.discard(found.headers(at).get("receipt-id", ""))
+                self._unconfirmed.discard(frames.headers(at).get("receipt-id", ""))
             elif kind == kernels.ERROR:
                 self._is_reported = True
-                raise connection.error(f"the broker reports an error: {report(found, at)}")
+                raise connection.error(f"the broker reports an error: {report(frames, at)}")
             else:
-                raise connection.error("the broker sent a frame that no subscriber gets")
+                raise connection.error("the broker sent a frame that is not for subscribers")
