@@ -189,7 +189,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
 
             with applied_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)
-    # A capture that follows runs until it is stopped, so its exit code says nothing about messages.
+    # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
 

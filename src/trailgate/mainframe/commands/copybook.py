@@ -222,7 +222,7 @@ def _print_dialects(by_compiler: Mapping[str, list[Layout]]) -> None:
     rows: list[tuple[str, ...]] = []
     for same in zip(*by_compiler.values(), strict=True):
         rows.append((same[0].name, "record", *(f"{layout.size} bytes" for layout in same)))
-        # The same items stand at the same places in every compiler's tree, so they can be paired.
+        # Every compiler's tree has the same items in the same order, so they can be paired.
         for fields in zip(*(layout.root.walk() for layout in same), strict=True):
             spans = [(field.offset, field.size) for field in fields]
             # Show an item only if its span differs between compilers; the record's size is shown

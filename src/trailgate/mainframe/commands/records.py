@@ -128,7 +128,7 @@ def _write_records(path: list[str], given: RecordsArguments) -> None:
         raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
     named = {"copybook": given.copybook, **named_values(given.option)}
     options = WritingOptions.of(named, given.base, in_place=bool(given.set))
-    # The file's extension says how rows are read; stdin has none.
+    # The file's extension determines how rows are read; stdin has none.
     path = ["-.jsonl" if one == "-" and given.write else one for one in path]
     to = given.to
     if given.base is not None:

@@ -40,13 +40,7 @@ from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages
-from trailgate.errors import (
-    OptionError,
-    TrailgateError,
-    Where,
-    did_you_mean,
-    mask_logins,
-)
+from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
 from trailgate.mainframe.files.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
@@ -59,9 +53,7 @@ from trailgate.mainframe.files.record_files import (
 from trailgate.mainframe.framing import check_formats, framing_of, without_ends
 from trailgate.mainframe.jobs.option_texts import known_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
-from trailgate.options import (
-    list_names,
-)
+from trailgate.options import list_names
 from trailgate.storage.files.found_files import (
     Addresses,
     check_folder,

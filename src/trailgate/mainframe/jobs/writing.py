@@ -1,7 +1,7 @@
 """Write columns as files of copybook records (docs/copybook.md, "Write files of records").
 
 A single file is written under a temporary name, and renamed when it is complete. A folder of
-several parts is written by tasks, and published at once (``jobs.part_folder``).
+several parts is written by tasks, and published at once (``mainframe/jobs/part_folder.py``).
 """
 
 from __future__ import annotations

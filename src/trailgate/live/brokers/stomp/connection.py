@@ -258,7 +258,7 @@ class StompConnection(Connection):
 
     def _check_silence(self) -> None:
         silent = time.monotonic() - self._last_received
-        # `_silence` is 0 if the broker sends no heart-beats; then silence says nothing.
+        # `_silence` is 0 if the broker sends no heart-beats; then silence is normal.
         if self._silence and silent > self._silence:
             raise self.error(f"nothing came from the broker for {silent:.0f} seconds")
 
