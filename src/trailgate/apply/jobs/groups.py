@@ -2,7 +2,7 @@
 
 A target keeps one position for all tables of a group. A table that joins the group later would lack
 the operations before that position. So if a run has more tables or MAP statements than the previous
-one, it stops, unless the option ``changed_maps`` says what to do. A run with fewer tables
+one, it stops, unless the option ``changed_maps`` defines what to do. A run with fewer tables
 continues; the dropped tables are no longer applied.
 
 The source of a stored position is a string such as
@@ -71,8 +71,8 @@ class GroupSource:
     def joining(self, before: GroupSource, is_absent: Callable[[str], bool]) -> list[str] | None:
         """Return the sorted tables or statements that this source has and ``before`` did not, or None if the two cannot belong to the same group.
 
-        A pattern that is no longer excluded joins nothing if ``is_absent`` says that no table of
-        the trail matches it.
+        ``is_absent`` returns whether no table of the trail matches a pattern. Such a pattern joins
+        nothing when it is no longer excluded.
         """
         if (self.trail, self.mode) != (before.trail, before.mode):
             return None

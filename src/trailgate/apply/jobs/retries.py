@@ -1,6 +1,6 @@
 """Retry after faults of the target: which faults, for how long, and what is counted.
 
-A fault is a ``TargetUnavailableError`` (``targets/faults.py``). The run then opens its target again
+A fault is a ``TargetUnavailableError`` (``apply/targets/faults.py``). The run then opens its target again
 and continues at the position stored there. So if the connection broke during a commit, the batch is
 applied exactly once, whether or not the server had committed it.
 """

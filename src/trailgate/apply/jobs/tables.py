@@ -394,8 +394,8 @@ class TargetTables:
             if held is None and at is not None and self._bound is None:
                 problem = "the target's table is gone, and it was applied to before"
                 raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
-            # A batch that does not change a table leaves its position behind the position of all
-            # tables, so the later of the two counts.
+            # A batch without operations on a table does not update its position, only that of all
+            # tables. So the later of the two counts.
             done = max((one.position for one in (at, self.done) if one), default="")
             if not self.by_position:
                 self._landed[name], done = done, ""

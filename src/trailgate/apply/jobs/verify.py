@@ -9,7 +9,7 @@ Both sides are made by the same code, so this does not find errors of apply itse
 that somebody else made to the tables.
 
 If tables were loaded before apply began, the scratch file contains only what the trail determines
-(``effects/determined.py``): which keys exist, and which columns have known values. Only these are
+(``apply/effects/determined.py``): which keys exist, and which columns have known values. Only these are
 compared. Other rows count as ``untouched``. The same is done if the trail's first files are gone,
 because their rows exist only in the target.
 """
@@ -276,7 +276,7 @@ def verify_tables(
     operations on them.
 
     If the trail's first files are missing, tables of current rows are compared like loaded ones,
-    and a notice says so.
+    and a notice warns about it.
 
     Raises OptionError if loaded tables have a mode other than "current", and everything that
     ``apply_trail`` raises.

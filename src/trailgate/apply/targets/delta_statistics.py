@@ -51,7 +51,7 @@ def statistics_settings(schema: pa.Schema, known: Mapping[str, str | None]) -> d
         names = [name.strip().strip("`") for name in listed.split(",")]
         chosen = [name for name in names if name not in rounded]
         return {} if chosen == names else {STATISTICS: ",".join(map("`{}`".format, chosen))}
-    # Otherwise the first 32 columns have statistics, or as many as the property says (-1: all). If a
+    # Otherwise the first 32 columns have statistics, or as many as the property states (-1: all). If a
     # rounded column is among them, replace the number by a list of the others.
     count = int(known.get(INDEXED) or 32)
     first = schema.names[: count if count >= 0 else None]

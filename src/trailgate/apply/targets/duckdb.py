@@ -248,7 +248,7 @@ class TableTarget:
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Mark some keys as unknown in a table that ``effects/determined.py`` describes."""
+        """Mark some keys as unknown in a table that ``apply/effects/determined.py`` describes."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
         name, names = sql.quoted(*table.name), ", ".join(map(sql.quoted, table.key_names))
         same = sql.match(table, "t", "s")
@@ -268,8 +268,8 @@ class TableTarget:
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
         """Compare a table with other rows by key. Return the number of rows of each kind, and the first ``most`` differing rows (see ``sql.comparison``).
 
-        With ``determined`` the table is one that ``effects/determined.py`` describes: only some
-        keys and values are known. ``is_whole`` says that it contains all keys.
+        With ``determined`` the table is one that ``apply/effects/determined.py`` describes: only some
+        keys and values are known. ``is_whole`` means that it contains all keys.
         """
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")

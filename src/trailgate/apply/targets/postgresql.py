@@ -105,8 +105,8 @@ SETTINGS: Final = MappingProxyType(
         "standard_conforming_strings": "on",
     }
 )
-# The same settings for one transaction only (``true``): behind a pool, the next transaction may use
-# another connection.
+# The same settings for one transaction only (``true``), because a connection pool may give the next
+# transaction another connection.
 SETTING: Final = (
     "SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())

@@ -52,8 +52,8 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
 
     The patch keeps columns that the source does not have. With ``defaults`` a replaced row keeps
     its effect instead, so that these columns can be reset to their defaults. The column ``x`` then
-    says which of them have no value: bit 0 is set for the first of ``extra_columns``, bit 1 for the
-    second, and so on.
+    has a bit for each of them without a value: bit 0 for the first of ``extra_columns``, bit 1 for
+    the second, and so on.
     """
     nets = effects.nets
     columns: dict[str, pa.Array] = {}
@@ -463,8 +463,8 @@ def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
 class Known(NamedTuple):
     """What is known about the expected rows of a comparison: the names of the ``key`` columns, and how complete the rows are.
 
-    With ``determined`` only some keys and values are known (``effects/determined.py``).
-    ``is_whole`` says that all keys are.
+    With ``determined`` only some keys and values are known (``apply/effects/determined.py``).
+    ``is_whole`` means that all keys are.
     """
 
     key: Sequence[str]
