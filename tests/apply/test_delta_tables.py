@@ -353,12 +353,12 @@ REFUSED: Final[Sequence[tuple[Callable[[Path], None], Sequence[Change], str]]] =
     (
         lambda path: create(path, properties={"delta.appendOnly": "true"}),
         [ROW, GONE],
-        r"takes no updates and deletes: .*delta\.appendOnly is true .*--mode append",
+        r"does not allow updates and deletes: .*delta\.appendOnly is true .*--mode append",
     ),
     (
         lambda path: create(path, properties={"delta.appendOnly": "true"}),
         [ROW, (TRUNCATE, None, None)],
-        r"takes no updates and deletes: .*delta\.appendOnly is true .*--mode append",
+        r"does not allow updates and deletes: .*delta\.appendOnly is true .*--mode append",
     ),
     (constrained, [(INSERT, None, {"ID": 1, "V": "abc"})], r"refuse a row: id=1, v=abc .*CHECK"),
     (not_null, [(INSERT, None, {"ID": 1, "V": None})], r"refuse a row: id=1, v= .*NOT NULL"),
@@ -371,8 +371,16 @@ REFUSED: Final[Sequence[tuple[Callable[[Path], None], Sequence[Change], str]]] =
             ("clustering", "ClusteredTable"),
         )
     ),
-    (parted(pa.string()), [(INSERT, None, {"ID": 1, "V": ""})], "empty text is NULL there"),
-    (parted(pa.binary()), [ROW], r"does not write partitions of binary.*Part the table by another"),
+    (
+        parted(pa.string()),
+        [(INSERT, None, {"ID": 1, "V": ""})],
+        "an empty string would become NULL",
+    ),
+    (
+        parted(pa.binary()),
+        [ROW],
+        r"cannot write partitions of binary.*Partition the table by another",
+    ),
 ]
 
 

@@ -38,5 +38,5 @@ def test_rows_have_the_last_operation_on_them(name: str, tmp_path: Path) -> None
 
 def test_it_is_about_current_rows(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", history(chance("meta"), 2).log)
-    with pytest.raises(OptionError, match="--meta is about current rows"):
+    with pytest.raises(OptionError, match="--meta needs --mode current"):
         apply_trail(tmp_path / "ot", f"duckdb:{tmp_path}/x.duckdb", meta=True, mode="history")

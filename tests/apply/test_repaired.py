@@ -152,7 +152,7 @@ def repair(
             patch.setattr(
                 apply_tables, "open_target", lambda _, group, __="": tried.where.open(group)
             )
-            with pytest.raises(OptionError, match="this file is applied"):
+            with pytest.raises(OptionError, match="this file was already applied"):
                 apply_repaired(
                     folder / "ot",
                     tried.where.to,

@@ -210,7 +210,7 @@ def test_what_others_drop_does_not_come_back_empty(name: str, tmp_path: Path, re
     apply_trail(ot, database.address)
     database.run("ALTER TABLE hr.t DROP COLUMN v")
     append(tmp_path / "ot", table, (INSERT, None, {"K": 2, "A": 2, "V": "y"}))
-    with pytest.raises(DefinitionError, match=r"somebody has dropped it.*hr\.t.*field v"):
+    with pytest.raises(DefinitionError, match=r"somebody has dropped this column.*hr\.t.*field v"):
         apply_trail(ot, database.address)
     database.run("ALTER TABLE hr.t ADD COLUMN v varchar")
     apply_trail(ot, database.address)

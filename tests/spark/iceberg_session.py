@@ -174,7 +174,7 @@ def test_a_truncate_ends_the_versions_of_mode_history(place: Place) -> None:
     found = {row["id"]: row for row in place.rows("hr.t").to_pylist()}
     assert {key: row["_is_current"] for key, row in found.items()} == {1: False, 2: True}
     assert str(found[1]["_valid_to"]).startswith("1970-01-01 00:00:00")
-    with pytest.raises(OptionError, match="iceberg: takes no rows of --mode soft-delete"):
+    with pytest.raises(OptionError, match="iceberg: does not support --mode soft-delete"):
         place.apply(mode="soft-delete")
 
 

@@ -83,7 +83,8 @@ def test_operations_of_two_trails_are_refused(spark: SparkSession, tmp_path: Pat
     logged(other, "two")
 
     with pytest.raises(
-        Exception, match=r"two operations have the position 0:|the transaction . does not end"
+        Exception,
+        match=r"two different operations have the position 0:|the transaction . does not end",
     ):
         apply(frame_of(spark, tmp_path).union(frame_of(spark, other)), tmp_path)
 

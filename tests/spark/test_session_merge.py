@@ -72,7 +72,7 @@ def test_a_merge_has_the_bounds_of_keys_that_are_numbers_or_dates() -> None:
 def test_a_session_without_delta_is_an_error_of_ours(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
     to = f"delta:{tmp_path}/lake"
-    hint = r"does not merge into the Delta table: .*lake/hr/t\).*spark\.jars\.packages=io\.delta"
+    hint = r"cannot merge into the Delta table: .*lake/hr/t\).*spark\.jars\.packages=io\.delta"
     with pytest.raises(ApplyError, match=hint):
         trailgate.spark.apply(spark, tmp_path / "ot", to, merge="session")
     assert DeltaTable(tmp_path / "lake/hr/t").to_pyarrow_table().num_rows == 0
@@ -97,5 +97,7 @@ def test_a_session_without_the_catalog_is_an_error_of_ours(
     write_log(tmp_path / "ot", LOG)
     with pytest.raises(ApplyError, match=r"the session refuses: .*sea.*spark\.sql\.catalog\.NAME"):
         trailgate.spark.apply(spark, tmp_path / "ot", "iceberg:sea")
-    with pytest.raises(OptionError, match=r"Spark that has the catalog.*spark\.apply\(spark"):
+    with pytest.raises(
+        OptionError, match=r"Spark session that has the catalog.*spark\.apply\(spark"
+    ):
         apply_trail(tmp_path / "ot", "iceberg:sea")

@@ -53,7 +53,9 @@ from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
 LOG: Final = logging.getLogger(__name__)
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, in which tables are searched for patterns
-UNDEFINED: Final = "no operation of a table that fits; the trail defines no tables, so that their names are not known"
+UNDEFINED: Final = (
+    "no operation on a matching table; the trail defines no tables, so their names are unknown"
+)
 SHOWN: Final = 80  # characters of a DDL statement in an error
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
@@ -347,7 +349,7 @@ class ApplyRun:
         if own.joining(other, self._is_absent) != []:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",
-                hint="Give the options that it was applied with",
+                hint="Use the same options as for apply",
             )
         self._stream.continued(stored_position(known))
 

@@ -92,9 +92,9 @@ class DiscardFile:
             found = None
         if isinstance(found, dict):
             return found
-        problem = "the line is not an object of JSON, so the file is one of something else"
+        problem = "the line is not a JSON object, so this is not a discard file"
         where = Where(source=str(self._path), line=number)
-        raise OptionError(problem, where=where, hint="--discards names another file")
+        raise OptionError(problem, where=where, hint="Name another file with --discards")
 
     def add(self, block: ChangeBlock, errors: Mapping[int, TrailgateError]) -> None:
         """Buffer lines for the operations of a block. ``errors`` has the reasons by operation number in the batch; an operation without one was discarded because of its transaction."""

@@ -38,10 +38,12 @@ from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import latest_tables
 
 SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are searched
-TORN: Final = "Apply whole transactions: filter the frame by none of its columns, and name tables by the option tables"
+TORN: Final = (
+    "Apply complete transactions: do not filter the frame, and choose tables with the option tables"
+)
 EARLIER: Final = (
-    "Apply the batches of one trail in their order; a query that begins anew takes the option skipApplied=true, "
-    "by which operations that the tables have are left out"
+    "Apply the batches of a trail in order. A query that starts again needs the option skipApplied=true, "
+    "which skips operations that are already applied"
 )
 
 
@@ -188,9 +190,9 @@ def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
         if one != other:
             place = short_position(one["position"])
             raise TransactionError(
-                f"two operations have the position {place}",
+                f"two different operations have the position {place}",
                 where=Where(table=other["table"]),
-                hint="Apply each trail by a group of its own",
+                hint="Use a different group for each trail",
             )
 
 

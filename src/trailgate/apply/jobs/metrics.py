@@ -112,14 +112,14 @@ DISCARDED: Final = Metric("trailgate_apply_discarded_total", "discarded", "Opera
 ROWS: Final = Metric("trailgate_apply_rows_total", "rows", "Rows of the target that were written.")
 CHANGES: Final = ("inserted", "updated", "replaced", "deleted")
 BATCHES: Final = Metric("trailgate_apply_batches_total", "batches", "Batches that were committed.")
-ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the target, by reason; each but a last one was retried.")  # fmt: skip
+ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the target, by reason. All were retried, except one that ended the run.")  # fmt: skip
 OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "Times at which the target failed after it had worked.")  # fmt: skip
 GAUGES: Final = (
-    Metric("trailgate_apply_up", "up", "Whether the target works: 1, or 0; 0 also after a run that ended with an error."),
-    Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of whole transactions of the trail that are not applied."),
+    Metric("trailgate_apply_up", "up", "1 if the target works, 0 if it does not or if the run ended with an error."),
+    Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of complete transactions in the trail that are not applied."),
     Metric("trailgate_apply_last_commit_timestamp_seconds", "committed", "When the last batch was committed, in seconds since 1970 UTC."),
 )  # fmt: skip
-LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last operation that is applied, 0 if the trail has no later one.")  # fmt: skip
+LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
 
 
 def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:

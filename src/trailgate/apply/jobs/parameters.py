@@ -113,8 +113,8 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     """
     if options.params is None:
         if options.ignore_unsupported:
-            problem = "ignore_unsupported is about a Replicat parameter file, and none is given"
-            raise OptionError(problem, hint="Leave it out, or name the file by params")
+            problem = "ignore_unsupported needs a Replicat parameter file, and none is given"
+            raise OptionError(problem, hint="Remove it, or name the file with params")
         return MappedOptions(options)
     path = str(options.params)
     try:
@@ -127,7 +127,8 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     )
     if options.tables is not None:
         raise OptionError(
-            "MAP statements name the tables, and so does --tables", where=Where(source=path)
+            "MAP statements choose the tables, so --tables cannot be used with them",
+            where=Where(source=path),
         )
     defaults = {one.name: one.default for one in fields(ApplyOptions)}
     names = ("group", "discards", "on_error", "mode")

@@ -41,7 +41,7 @@ from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 
 NAMES: Final = frozenset((REASON, *OPERATIONS_SCHEMA.names))
-ASKED: Final = "Their rows may have been changed since: look, and then apply them with --force; tables of --meta state it"
+ASKED: Final = "Check whether their rows have changed since, and then apply with --force. Tables with --meta are checked by position"
 
 
 @check_arguments
@@ -69,10 +69,10 @@ def apply_repaired(
     """
     given = ApplyOptions(**OPTIONS.read(options))
     if given.mode == "history":
-        problem = "repaired operations are not applied to --mode history: versions would begin before those that follow them"
+        problem = "repaired operations cannot be applied with --mode history: their versions would begin before later ones"
         raise OptionError(problem)
     if not (force or given.meta):
-        raise OptionError("repaired operations are not applied unasked", hint=ASKED)
+        raise OptionError("repaired operations could overwrite later changes", hint=ASKED)
     mapped = mapped_options(replace(given, after_csn=None, overlay_until=None))
     content = read_whole(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
@@ -82,11 +82,9 @@ def apply_repaired(
         group.on_error not in (STOP, IGNORE)
         and Path(discard_path(group)).absolute() == Path(str(file)).absolute()
     ):
-        problem = (
-            "operations that cannot be applied would be discarded to the file that they are from"
-        )
+        problem = "operations that still cannot be applied would be discarded to the file that they come from"
         raise OptionError(
-            problem, where=Where(source=str(file)), hint="--discards names another file"
+            problem, where=Where(source=str(file)), hint="Name another file with --discards"
         )
     source = f"discards of {mapped.source(trail)}"
     digest = content_digest(content)
@@ -94,7 +92,7 @@ def apply_repaired(
         # Positions of this group store the digest of the last file in place of the CSN.
         done = tables.done
         if done is not None and done.csn == digest:
-            raise OptionError("this file is applied", where=Where(source=str(file)))
+            raise OptionError("this file was already applied", where=Where(source=str(file)))
         if not batch.rows:
             return ApplyReport()
         number = 1 if done is None else parse_position(done.position)[0] + 1
@@ -134,9 +132,9 @@ def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRea
     ahead = {name: one for name, one in tables.landed.items() if one > tables.done_before}
     for name, one in ahead.items():
         if one != at:
-            problem = "a run was killed while it applied another file, which this table has and others may not have"
+            problem = "a run was killed while it applied another file, which is in this table but may not be in others"
             raise OptionError(
-                problem, where=Where(table=name), hint="Apply that file again as it was"
+                problem, where=Where(table=name), hint="Apply that file again, unchanged"
             )
     operations = {name: own for name, own in read.operations.items() if name not in ahead}
     return replace(read, operations=operations)
@@ -180,7 +178,7 @@ def _rows(content: bytes, source: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise DecodeError("the line is not an object", where=where)
             unknown = sorted(set(found) - NAMES)
             if unknown:
-                raise DecodeError(f"an operation has no {unknown[0]}", where=where)
+                raise DecodeError(f"an operation has no field {unknown[0]}", where=where)
             row = {name: value for name, value in found.items() if name != REASON}
             for name in IMAGES:
                 if name in row:
@@ -199,6 +197,6 @@ def _entries(value: Any, name: str, where: Where) -> list[tuple[str, str | None]
         raise DecodeError(f"{name} is not an object", where=where)
     for column, text in value.items():
         if text is not None and not isinstance(text, str):
-            problem = f"the value of {column} in {name} is {text!r}, and not a text"
+            problem = f"the value of {column} in {name} is {text!r}, not a string"
             raise DecodeError(problem, where=where)
     return list(value.items())

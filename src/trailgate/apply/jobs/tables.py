@@ -140,7 +140,7 @@ class _Change:
 
 
 MOST_SOUGHT: Final = 1 << 20  # operations of a batch among which a refused one is looked for
-GONE_HINT: Final = "Restore the table, or apply the trail by another --group to a new one. What was applied to it before is not applied again"
+GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,9 @@ class TableModes:
         return self.usual if name == self.run else MODES[name]
 
 
-CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
+CHANGED_SINCE: Final = (
+    "Check whether the operation is still correct, and then apply it with --force"
+)
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # a table's name, changes and counts
 
 
@@ -217,7 +219,9 @@ class TargetTables:
         is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
         if options.meta and options.mode != "current":
-            raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
+            raise OptionError(
+                f"--meta needs --mode current, and cannot be used with --mode {options.mode}"
+            )
         self._options = options
         self._modes = TableModes(options.mode, options.meta, mapping)
         self.notices: tuple[str, ...] = ()
@@ -265,7 +269,7 @@ class TargetTables:
         known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
         where = Where(source=to)
         if joining is None:
-            hint = "Give the options that it was applied with, or name another group, --group NAME"
+            hint = "Use the same options as before, or another group: --group NAME"
             raise StorageError(known, where=where, hint=hint)
         if joining and self.by_position and options.changed_maps == "stop":
             at = f"position {short_position(done.position)}"
@@ -296,7 +300,7 @@ class TargetTables:
                     problem = (
                         f"{known.table} is applied up to position {at}, and {shown(one)} joins it"
                     )
-                    hint = "Give the new source a target of its own"
+                    hint = "Map the new source to another target table"
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 
     def release(self) -> None:
@@ -392,7 +396,9 @@ class TargetTables:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
             at = self._target.position(wanted if held is None else held)
             if held is None and at is not None and self._bound is None:
-                problem = "the target's table is gone, and it was applied to before"
+                problem = (
+                    "the target's table no longer exists, but operations were applied to it before"
+                )
                 raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
             # A batch without operations on a table does not update its position, only that of all
             # tables. So the later of the two counts.
@@ -504,9 +510,10 @@ class TargetTables:
             own = {column.name for column in mode.columns}
             # A table has the marker columns of a mode exactly if it was created in that mode.
             if own and (own <= names) != (name == chosen):
-                is_one = "is one" if own <= names else "is none"
+                how = "was" if own <= names else "was not"
                 raise DefinitionError(
-                    f"the target's table {is_one} of --mode {name}", where=Where(table=str(held))
+                    f"the target's table {how} created with --mode {name}",
+                    where=Where(table=str(held)),
                 )
 
     def _make(self) -> None:

@@ -60,13 +60,13 @@ ACTUAL: Final = "trailgate_actual"
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows per table in a report
 KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
-TIMED: Final = "Which versions there are depends on when batches were applied"
-REMAINING: Final = "of rows, those that the remaining files have operations on are compared, in the columns that these log; the others are untouched"
-WHOLE: Final = "the trail begins at file number {}, and without the operations of earlier files its rows cannot be compared: {}"
-WHOLE_HINT: Final = "Put the earlier files of the trail back to compare"
-DISCARDED: Final = "operations that are in the discard file {} were left out: {}"
-NO_DISCARDS: Final = "there is no discard file {}, so operations that were discarded make differences: --discards names another file"
-LOADED: Final = "The trail does not have the versions that were there before it"
+TIMED: Final = "Which versions exist depends on when batches were applied"
+REMAINING: Final = "only rows with operations in the remaining files are compared, in the columns that these log; other rows count as untouched"
+WHOLE: Final = "the trail begins at file number {}, and without the earlier files its rows cannot be compared: {}"
+WHOLE_HINT: Final = "Restore the earlier files of the trail"
+DISCARDED: Final = "operations that are in the discard file {} were skipped: {}"
+NO_DISCARDS: Final = "the discard file {} does not exist, so discarded operations count as differences. Name another file with --discards"
+LOADED: Final = "The trail does not contain the versions from before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ def verify_tables(
         with first:
             mapping = first.mapped.mapping
             if mapping is not None and mapping.has_times and "history" in mapped.modes:
-                problem = "versions of rows with columns of @DATENOW are not compared"
+                problem = "row versions with @DATENOW columns cannot be compared"
                 raise OptionError(problem, hint=TIMED)
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
             found = {

@@ -77,5 +77,5 @@ def _refusal(error: Exception, path: str) -> TrailgateError:
     known = known_refusal(text, path)
     if known is not None:
         return known
-    problem = f"the session does not merge into the Delta table: {line_of(error)}"
+    problem = f"the session cannot merge into the Delta table: {line_of(error)}"
     return ApplyError(problem, where=Where(source=path), hint="" if "[DELTA_" in text else NO_DELTA)

@@ -382,7 +382,7 @@ def _check_name(path: str) -> None:
     """Raise OptionError if a path has a character with which delta-rs aborts the process or writes to a different path."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
     if bad:
-        problem = f"delta-rs writes no table in a path that has {bad[0]!r}: {path}"
+        problem = f"delta-rs cannot write a table to a path with {bad[0]!r}: {path}"
         raise OptionError(problem, hint="Name another folder")
 
 

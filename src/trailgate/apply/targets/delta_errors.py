@@ -22,13 +22,13 @@ from trailgate.errors import (
 
 MOST_SIGNS: Final = 300  # characters of an error of the library
 DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
-CONSTRAINTS: Final = "NOT NULL columns and CHECK constraints refuse rows: change the constraint, or leave the table out by --tables"
+CONSTRAINTS: Final = "Change the NOT NULL or CHECK constraint, or exclude the table with --tables"
 # Permanent errors of delta-rs or of Delta on Spark: a pattern of the text, the problem, and a hint. {}
 # is replaced by the library's text.
 REFUSALS: Final = (
     (
         r"append-only|DELTA_CANNOT_MODIFY_APPEND_ONLY",
-        "the table takes no updates and deletes: its property delta.appendOnly is true",
+        "the table does not allow updates and deletes: its property delta.appendOnly is true",
         "Apply to it with --mode append, or set the property to false",
     ),
     (
@@ -38,18 +38,18 @@ REFUSALS: Final = (
     ),
     (
         r"Unsupported table features",
-        "delta-rs does not write tables with this feature: {}",
+        "delta-rs cannot write tables with this feature: {}",
         "Apply by a session of Spark that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
     ),
     (
         r"Column mapping is not supported",
-        "delta-rs does not do this to a table with mapped column names: {}",
-        "Let Spark add the columns that the trail has more, ALTER TABLE t ADD COLUMNS (...), and apply again",
+        "delta-rs cannot do this to a table with mapped column names: {}",
+        "Add the trail's new columns with Spark, ALTER TABLE t ADD COLUMNS (...), and apply again",
     ),
     (
         r"Duplicate field name",
-        "Delta has no two columns whose names differ only in case: {}",
-        "Give one of them another name, by COLMAP in a parameter file",
+        "Delta does not allow columns whose names differ only in case: {}",
+        "Rename one of them with COLMAP in a parameter file",
     ),
 )
 # delta-rs prints a coloured arrow before each cause of an error.

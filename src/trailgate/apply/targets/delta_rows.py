@@ -16,7 +16,7 @@ from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
-PARTITIONS: Final = "Part the table by another column, or not at all"
+PARTITIONS: Final = "Partition the table by another column, or not at all"
 # Types whose bounds are exact enough to skip files. Spark truncates bounds of timestamps to
 # milliseconds, so these are not in the list.
 RANGED: Final = (
@@ -55,10 +55,12 @@ def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
             continue
         kind = rows.schema.field(name).type
         if pa.types.is_binary(kind) or pa.types.is_floating(kind) or _has_fraction(kind):
-            problem = f"delta-rs does not write partitions of {kind}, the type of column {name}"
+            problem = f"delta-rs cannot write partitions of {kind}, the type of column {name}"
             raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
         if pa.types.is_string(kind) and pc.any(pc.equal(rows[name], "")).as_py():
-            problem = f"column {name} parts the table, and empty text is NULL there"
+            problem = (
+                f"column {name} is a partition column, in which an empty string would become NULL"
+            )
             raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
 
 

@@ -56,7 +56,7 @@ SIGNS: Final = (
 )
 HOLDER: Final = re.compile(r"held in (.*) \(PID (\d+)\)")
 LOCKED: Final = (
-    "DuckDB's file is one process's: it is free between the batches of a run that follows a trail"
+    "Only one process can open a DuckDB file. A run that follows a trail closes it between batches"
 )
 REFUSALS: Final = (
     ("Duplicate key", DUPLICATE),
@@ -363,7 +363,7 @@ class TableTarget:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
         # DuckDB shortens values in the text of an error, and may cut a UTF-8 character in half.
         except UnicodeDecodeError:
-            problem = "DuckDB refuses a value with other letters than those of ASCII"
+            problem = "DuckDB refuses a value with non-ASCII characters"
             raise RowRefusedError(problem, where=where) from None
         except duckdb.Error as error:
             raise _refusal(error, self._path, table) from None

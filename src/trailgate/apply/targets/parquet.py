@@ -43,8 +43,8 @@ class TableTarget:
 
     def __init__(self, root: str, group: str) -> None:
         if "://" in root:
-            hint = "Name a folder, or delta:, which stores have too"
-            raise OptionError(f"parquet: takes a folder, not {root}", hint=hint)
+            hint = "Name a local folder, or use delta:, which supports object stores"
+            raise OptionError(f"parquet: supports local folders, not {root}", hint=hint)
         self._root, self._group = Path(root), group
         if group in (".", "..") or "/" in group:
             raise OptionError(f"{group!r} cannot be the name of a group's file")
@@ -113,7 +113,7 @@ class TableTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Raise OptionError, because rows in Parquet files cannot be looked up by key."""
         del table, keys, keys_alone
-        raise OptionError("parquet: has no rows by their keys")
+        raise OptionError("parquet: cannot look up rows by key")
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
@@ -205,7 +205,7 @@ def table_rows(path: str) -> pa.RecordBatchReader:
     try:
         files = sorted(map(str, Path(path).glob(f"[!{HIDDEN}]*{ENDING}")))
         if not files:
-            raise StorageError("no files of Parquet here", where=Where(source=path))
+            raise StorageError("the folder has no Parquet files", where=Where(source=path))
         whole = pa.unify_schemas([pq.read_schema(file) for file in files])
         return ds.dataset(files, schema=whole).scanner().to_reader()
     except (OSError, pa.ArrowException) as error:

@@ -161,7 +161,7 @@ WHERE r.oid = %s ORDER BY a.attnum
 """
 TRIGGERS_OF: Final = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled IN ('O', 'A') ORDER BY 1"
 TRIGGERS: Final = (
-    "The table has triggers ({}): let them leave sessions alone whose application_name begins with 'trailgate apply', "
+    "The table has triggers ({}): let them ignore sessions whose application_name begins with 'trailgate apply', "
     "or disable them, ALTER TABLE ... DISABLE TRIGGER"
 )
 HAS_PLPGSQL: Final = (
@@ -181,7 +181,7 @@ SELECT own, (cast_).state, (cast_).problem FROM (
   SELECT own, pg_temp.trailgate_cast(own) AS cast_ FROM (SELECT DISTINCT {{0}} AS own FROM {{1}} WHERE {{0}} IS NOT NULL) AS values_ OFFSET 0
 ) AS tried WHERE (cast_).state IS NOT NULL LIMIT {sql.MOST_REFUSED}
 """
-DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
+DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
 
 class TableTarget:
@@ -307,7 +307,7 @@ class TableTarget:
         exact = [row for row in rows if row[1:3] == (schema, name)]
         if len(exact or rows) > 1:
             names = ", ".join(sorted(f"{row[1]}.{row[2]}" for row in rows))
-            problem = f"the target has several tables whose names differ in case alone: {names}"
+            problem = f"the target has several tables whose names differ only in case: {names}"
             hint = "MAP the table to one of them, with its name in quotes"
             raise DefinitionError(problem, where=Where(table=f"{schema}.{name}"), hint=hint)
         for number, *found, kind in exact or rows:
@@ -477,7 +477,7 @@ class TableTarget:
             where = Where(source=self._shown, table=str(table))
             if not is_there:
                 raise RowRefusedError(
-                    "a row is not there after it was written", where=where, hint=hint
+                    "a row does not exist after it was written", where=where, hint=hint
                 )
             for column, own, theirs in zip(columns, values[::2], values[1::2], strict=True):
                 if own != theirs:

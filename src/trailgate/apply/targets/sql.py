@@ -35,8 +35,10 @@ CHECKPOINT = "trailgate_checkpoint"
 MOST_REFUSED: Final = 10_000  # refused values that one statement returns
 MOST_EXTRA: Final = 62  # columns with a bit in ``x``, a signed 64-bit integer
 KNOWN_COLUMNS: Final = f"SELECT known_columns FROM {CHECKPOINT} WHERE grp = {{}} AND target = {{}}"
-DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; COLMAP of a parameter file leaves it out"
-KEY_HINT: Final = "Make it a column of another type, or name other columns as the key: KEYCOLS of a parameter file"
+DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
+KEY_HINT: Final = (
+    "Change the type of the column, or choose other key columns with KEYCOLS in a parameter file"
+)
 # The fields of ``Position``, and the columns that a checkpoint table of an earlier version lacks.
 POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")
 ADDED_COLUMNS = ("digest", "reached", "known_columns")
@@ -345,7 +347,7 @@ def literal(value: pa.Scalar) -> str:
 
 def not_a_table(what: str, name: str) -> DefinitionError:
     """Return the error that a view, or a similar object, has a table's name."""
-    problem = f"the target has {what} of this name, and changes are applied to tables"
+    problem = f"the target has {what} of this name, and changes can only be applied to tables"
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
 
 
@@ -366,7 +368,7 @@ def check_known_columns(wanted: TargetTable, held: TargetTable, known: str | Non
         if name.casefold() in asked and name.casefold() not in own
     ]
     if gone:
-        problem = "the target's table had this column when it was applied to last, and somebody has dropped it"
+        problem = "somebody has dropped this column since the table was last written"
         raise DefinitionError(
             problem, where=Where(table=str(held), field=gone[0]), hint=DROPPED_HINT
         )
@@ -417,7 +419,7 @@ def refused_values(
     for own, theirs in rows:
         one = changed_value(table, column, own, theirs)
         if theirs is None:
-            one.problem = f"the trail has {own!r}, which is not a value of the target's column of {column.stored.name}"
+            one.problem = f"the trail has {own!r}, which is not valid in the target's column of type {column.stored.name}"
         errors[own] = RowRefusedError(one.problem, where=one.where)
     first = next(iter(errors.values()))
     found = ValuesRefusedError(first.problem, where=first.where)
@@ -429,18 +431,18 @@ def changed_value(
     table: TargetTable, column: TargetColumn, own: Any, theirs: Any
 ) -> RowRefusedError:
     """Return the error that a database changes a value."""
-    kind = "computes" if column.stored is None else f"of {column.stored.name} has"
-    problem = f"the trail has {own!r}, for which the target's column {kind} {theirs!r}"
+    does = "computes" if column.stored is None else f"of type {column.stored.name} stores"
+    problem = f"the trail has {own!r}, but the target's column {does} {theirs!r}"
     return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
 
 
 def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyError:
     """Return the error that a statement changed an unexpected number of rows."""
-    hint = "Somebody else changes the table, or its key's columns have equal values in several rows"
+    hint = "Another process changes the table, or several rows have the same key"
     if table.keyless:
         hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"
     return ApplyError(
-        f"{changed} rows changed where {expected} should have",
+        f"{changed} rows were changed instead of {expected}",
         where=Where(table=str(table)),
         hint=hint,
     )

@@ -220,7 +220,7 @@ def check_mode(address: str, mode: str) -> None:
     scheme = address.partition(":")[0]
     if scheme in TARGETS and mode and mode not in (TARGETS[scheme].modes or (mode,)):
         taken = " or ".join(f"--mode {one}" for one in TARGETS[scheme].modes)
-        raise OptionError(f"{scheme}: takes no rows of --mode {mode}", hint=f"It takes {taken}")
+        raise OptionError(f"{scheme}: does not support --mode {mode}", hint=f"It supports {taken}")
 
 
 def group_positions(address: str) -> list[GroupPosition]:
@@ -255,7 +255,7 @@ def _module(address: str) -> Any:
         )
     if not kind.module:
         hint = f"As in trailgate.spark.apply(spark, 'dirdat/ot', '{address}')"
-        raise OptionError(f"{scheme}: takes a session of Spark that has the catalog", hint=hint)
+        raise OptionError(f"{scheme}: needs a Spark session that has the catalog", hint=hint)
     try:
         return importlib.import_module(kind.module)
     except ModuleNotFoundError as error:
