@@ -218,7 +218,7 @@ def test_what_others_drop_does_not_come_back_empty(name: str, tmp_path: Path, re
     assert not verify_tables(ot, database.address).is_equal
     database.run("DROP TABLE hr.t")
     append(tmp_path / "ot", table, (INSERT, None, {"K": 3, "A": 2, "V": "z"}))
-    with pytest.raises(DefinitionError, match=r"table is gone.*hr\.t.*--group"):
+    with pytest.raises(DefinitionError, match=r"table no longer exists.*hr\.t.*--group"):
         apply_trail(ot, database.address)
 
 

@@ -60,6 +60,9 @@ class SessionTarget(TableTarget):
             )
 
 
+TARGET: Final = SessionTarget
+
+
 def _has_exact_statistics(kind: pa.DataType) -> bool:
     """Return whether a type's statistics are exact, even if delta-rs wrote them."""
     return not has_rounded_statistics(kind)

@@ -240,6 +240,9 @@ class SessionTarget:
         return quoted(*self._root, *parts)
 
 
+TARGET: Final = SessionTarget
+
+
 def _columns(schema: pa.Schema) -> str:
     """Format columns for CREATE TABLE."""
     return ", ".join(

@@ -359,6 +359,9 @@ class TableTarget:
         return self._tables[path]
 
 
+TARGET: Final = TableTarget
+
+
 def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
     """Set the properties that disable rounded statistics, on a table that somebody else created."""
     settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)

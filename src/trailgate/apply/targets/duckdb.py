@@ -370,6 +370,9 @@ class TableTarget:
         return rows
 
 
+TARGET: Final = TableTarget
+
+
 def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """Open a file under a fixed database name, because the file's own name could equal one of its schemas. Raises StorageError."""
     if read_only and not Path(path).exists():

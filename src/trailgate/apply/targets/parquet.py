@@ -164,6 +164,9 @@ class TableTarget:
         return self._root / _inside(table)
 
 
+TARGET: Final = TableTarget
+
+
 def _inside(table: TargetTable) -> str:
     """Return the path of a table's folder below the root. Raises OptionError if its name cannot be a folder name."""
     for part in table.name:

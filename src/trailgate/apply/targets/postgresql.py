@@ -584,6 +584,9 @@ class TableTarget:
         return refusal.numbered(numbers)
 
 
+TARGET: Final = TableTarget
+
+
 def _connected(address: str, group: str) -> psycopg.Connection[Any]:
     """Connect to a database. Raises TargetUnavailableError if the server does not answer or is not ready, and StorageError if it refuses the login."""
     where = Where(source=mask_logins(address))
