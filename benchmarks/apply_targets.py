@@ -141,7 +141,7 @@ def _changes(rows: int) -> Changes:
 
 def _apply(target: ApplyTarget, operations: Operations) -> None:
     at = Position("bench", f"{1:020d}")
-    held = target.held(TARGET)
+    held = target.find_table(TARGET)
     assert held is not None
 
     def fetch(keys: pa.Table, keys_alone: bool) -> Any:

@@ -60,12 +60,12 @@ class MemoryTarget:
         own = [(name, at.position) for (group, name), at in done if name and group == self.group]
         return [TablePosition(".".join(name), at) for name, at in own]
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is."""
         own = self._open.tables.get(table.name)
         return None if own is None else table.as_held(table.name, own.schema)
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table: its columns keep all values of their types."""
         return table
 

@@ -198,7 +198,7 @@ def test_a_table_gets_columns_and_wider_integers(place: Place) -> None:
 
     assert place.rows("hr.t").to_pylist() == [{"id": 1, "a": 1, "own": None, "b": 2, "c": 3}]
     target = place.target
-    table = target.held(replace(TARGET, name=("hr", "t")))
+    table = target.find_table(replace(TARGET, name=("hr", "t")))
     assert table is not None
     target.widen(table, ("own",))
     assert place.rows("hr.t").schema.field("own").type == pa.int64()

@@ -389,7 +389,7 @@ class TargetTables:
         """Look up a table in the target when it is first used, and plan the columns that it lacks."""
         known = self._known.get(name)
         if known is None:
-            held = self._target.held(wanted)
+            held = self._target.find_table(wanted)
             if held is not None:
                 self._check_mode(held)
             if held is None and self._options.no_create:
@@ -406,7 +406,7 @@ class TargetTables:
             if not self.by_position:
                 self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
-            own = self._target.planned(wanted) if held is None else held
+            own = self._target.plan_table(wanted) if held is None else held
             known = KnownTable(own, done, until)
             if held is None:
                 self._changes[name] = _Change(is_new=True)

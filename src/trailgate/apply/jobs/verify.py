@@ -154,16 +154,16 @@ class _Expected(Target):
         own = None if theirs is None else self.real.position(theirs)
         return max(self.whole.position, "" if own is None else own.position)
 
-    def held(self, table: TargetTable) -> TargetTable | None:
-        theirs = self.real.held(table)
+    def find_table(self, table: TargetTable) -> TargetTable | None:
+        theirs = self.real.find_table(table)
         self.tables[str(table)] = (table, theirs)
         flat = self._flat(table)
-        found = self.scratch.held(flat)
+        found = self.scratch.find_table(flat)
         if found is None:
             bare = _bare(flat if theirs is None else replace(theirs, name=flat.name))
             self.scratch.create(determined_table(bare) if self.loaded else bare)
             self.scratch.keep_tables()  # or a refused batch would roll them back
-            found = self.scratch.held(flat)
+            found = self.scratch.find_table(flat)
             assert found is not None
         if self.loaded:
             found = _without_flags(found)
@@ -190,11 +190,11 @@ class _Expected(Target):
     def _flat(self, table: TargetTable) -> TargetTable:
         return replace(table, name=(SCHEMA, str(table)))
 
-    def planned(self, table: TargetTable) -> TargetTable:
-        return self.real.planned(table)
+    def plan_table(self, table: TargetTable) -> TargetTable:
+        return self.real.plan_table(table)
 
     def create(self, table: TargetTable) -> None:
-        self.scratch.create(table)  # never called, because held() creates missing tables
+        self.scratch.create(table)  # never called, because find_table() creates missing tables
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         self.scratch.add_columns(table, names)
@@ -370,7 +370,7 @@ def _compare(
 ) -> TableComparison:
     """Compare one expected table with the real one, except for the columns in ``timed``."""
     wanted, theirs = expected.tables[name]
-    ours = expected.scratch.held(replace(wanted, name=(SCHEMA, name)))
+    ours = expected.scratch.find_table(replace(wanted, name=(SCHEMA, name)))
     assert ours is not None
     asked = {column.name.casefold() for column in wanted.columns}
     names = [column.name for column in ours.columns if column.name.casefold() in asked]

@@ -128,7 +128,7 @@ class SessionTarget:
                 applied.append(TablePosition(name.replace("/", "."), position, version))
         return applied
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the catalog defines it, or None if it does not exist."""
         name = self._name(table.name)
         with _refusing(name):
@@ -136,7 +136,7 @@ class SessionTarget:
                 return None
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, unchanged, because Iceberg can represent all of its types."""
         return table
 

@@ -128,7 +128,7 @@ class TableTarget:
     def _state(self) -> str:
         return f"{self._root}/{STATE}/{self._group}"
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the Delta log defines it, or None if it does not exist."""
         found = self._open(table)
         if found is None:
@@ -140,7 +140,7 @@ class TableTarget:
         columns = tuple(replace(one, computed=one.name in computed) for one in held.columns)
         return replace(held, columns=columns).without_computed()
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, unchanged, because Delta can represent all of its types."""
         return table
 

@@ -117,7 +117,7 @@ class TableTarget:
         rows = self._execute(text, [self._group, _name(table)])
         return Position(*rows[0]) if rows else None
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the file defines it, or None if it does not exist."""
         schema, name = _parts(table)
         rows = self._execute(
@@ -168,7 +168,7 @@ class TableTarget:
         )
         return frozenset(one for (one,) in rows)
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, unchanged, because DuckDB can represent all of its types."""
         return table
 

@@ -85,7 +85,7 @@ class TableTarget:
         named = sorted(self._positions.items())
         return [TablePosition(name.replace("/", "."), at) for name, at in named]
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as its newest file defines it, or None if it has no file."""
         files = sorted((self._root / _inside(table)).glob(f"[!{HIDDEN}]*{ENDING}"))
         if not files:
@@ -96,7 +96,7 @@ class TableTarget:
         except (OSError, pa.ArrowException) as error:
             raise StorageError(str(error), where=Where(source=str(newest))) from None
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, unchanged, because Parquet can represent all of its types."""
         return table
 

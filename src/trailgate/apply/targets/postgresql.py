@@ -265,7 +265,7 @@ class TableTarget:
         text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = %s AND target <> '' ORDER BY 1"
         return [TablePosition(*row) for row in self._execute(text, [self._group])]
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the database defines it, or None if it does not exist."""
         found = self._named(*_parts(table))
         if found is None:
@@ -316,7 +316,7 @@ class TableTarget:
             return number, found[0], found[1]
         return None
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, with the PostgreSQL types that its columns will have."""
         columns = []
         for column in table.columns:

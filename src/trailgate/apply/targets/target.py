@@ -101,11 +101,11 @@ class Target(Protocol):
         """Return the position up to which a table is applied, or with None the position of all tables. Return None if nothing is applied."""
         ...
 
-    def held(self, table: TargetTable) -> TargetTable | None:
+    def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the target defines it, with its types and column names, or None if it does not exist."""
         ...
 
-    def planned(self, table: TargetTable) -> TargetTable:
+    def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, with the types that its columns will have in the target."""
         return table
 
