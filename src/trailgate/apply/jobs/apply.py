@@ -344,9 +344,9 @@ class ApplyRun:
 
     def check_source(self, known: Position) -> None:
         """Raise StorageError if a position belongs to another trail, to other tables of this trail, or to an earlier trail with the same prefix."""
-        own, other = GroupSource.read(self._source), GroupSource.read(known.trail)
+        current, stored = GroupSource.read(self._source), GroupSource.read(known.trail)
         # [] means that no table joined. None means that the two cannot belong to one group.
-        if own.joining(other, self._is_absent) != []:
+        if current.joining(stored, self._is_absent) != []:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",
                 hint="Use the same options as for apply",
@@ -398,9 +398,9 @@ class ApplyRun:
             tables.done is not None and batch.last.position <= tables.done.position
         ):
             return None
-        place = TrailPlace(*parse_position(batch.last.position))
+        last_position = TrailPlace(*parse_position(batch.last.position))
         last = replace(
-            batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
+            batch.last, digest=record_digest(trail, last_position), reached=long_position(*reached)
         )
         return tables.apply(replace(batch, last=last))
 
@@ -416,10 +416,10 @@ class ApplyRun:
         end = splits[-1].end
         if until := self._tables.until:
             end = min(end, TrailPlace(*parse_position(until)).just_after)
-        found = first_ddl(trail, start, end)
-        if found is not None:
-            place, statement = found
-            at = short_position(long_position(*place))
+        record = first_ddl(trail, start, end)
+        if record is not None:
+            position, statement = record
+            at = short_position(long_position(*position))
             shown = statement[:SHOWN] + ("..." if len(statement) > SHOWN else "")
             problem = f"{ddl.text} is not obeyed: position {at} has DDL, {shown!r}"
             where = Where(source=self.mapped.source_file, line=ddl.line, field="DDL")

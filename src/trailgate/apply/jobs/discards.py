@@ -70,7 +70,7 @@ class DiscardFile:
         end = len(content) - len(last)
         for number, line in enumerate(ended.splitlines(), 1):
             if line.strip():
-                self._note(self._parsed(line, number))
+                self._remember(self._parse_line(line, number))
         if not last.strip():
             return
         # A line without a newline: a killed run did not finish it, or an editor saved it so.
@@ -78,46 +78,46 @@ class DiscardFile:
             if not self._read_only:
                 os.truncate(self._path, end)
             return
-        self._note(self._parsed(last, ended.count(b"\n") + 2))
+        self._remember(self._parse_line(last, ended.count(b"\n") + 2))
         self._lines.append("")  # the missing newline, written before other lines are appended
 
-    def _note(self, line: Mapping[str, Any]) -> None:
+    def _remember(self, line: Mapping[str, Any]) -> None:
         self._known.add(_digest(line))
         self._positions.add(str(line.get("position")))
 
-    def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
+    def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
         try:
-            found = json.loads(line)
+            parsed = json.loads(line)
         except ValueError:
-            found = None
-        if isinstance(found, dict):
-            return found
+            parsed = None
+        if isinstance(parsed, dict):
+            return parsed
         problem = "the line is not a JSON object, so this is not a discard file"
         where = Where(source=str(self._path), line=number)
         raise OptionError(problem, where=where, hint="Name another file with --discards")
 
     def add(self, block: ChangeBlock, errors: Mapping[int, TrailgateError]) -> None:
         """Buffer lines for the operations of a block. ``errors`` has the reasons by operation number in the batch; an operation without one was discarded because of its transaction."""
-        for number, row in _numbered(block):
+        for number, row in _numbered_rows(block):
             error = errors.get(number)
-            line = _as_values(row, OTHERS if error is None else mask_logins(error.problem))
+            line = _to_line(row, OTHERS if error is None else mask_logins(error.problem))
             digest = _digest(line)
             if digest not in self._known:
-                self._note(line)
+                self._remember(line)
                 self._lines.append(json.dumps(line, ensure_ascii=False))
 
     def listed(self, block: ChangeBlock) -> list[int]:
         """Return the numbers of the block's operations that are already in the file."""
-        places = pa.array(list(self._positions), pa.string())
+        positions = pa.array(list(self._positions), pa.string())
         # Comparing positions is fast and excludes nearly all rows. The digests then find the lines
         # that are unchanged.
-        rows = np.flatnonzero(np.asarray(pc.is_in(block.position, places)))
+        rows = np.flatnonzero(np.asarray(pc.is_in(block.position, positions)))
         if not len(rows):
             return []
         return [
             number
-            for number, row in _numbered(block.take(rows))
-            if _digest(_as_values(row)) in self._known
+            for number, row in _numbered_rows(block.take(rows))
+            if _digest(_to_line(row)) in self._known
         ]
 
     def flush(self) -> None:
@@ -131,7 +131,7 @@ class DiscardFile:
         self._lines.clear()
 
 
-def _numbered(block: ChangeBlock) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered_rows(block: ChangeBlock) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each operation of a block as a row, with its number in the batch."""
     # ``to_operations`` sorts rows by their order, so the sorted numbers belong to them in turn.
     rows = to_operations(ChangeBatch([block], len(block))).to_pylist()
@@ -151,8 +151,8 @@ def _is_torn(line: bytes) -> bool:
 
 def reason_of(error: TrailgateError) -> str:
     """Return the reason of an error without the row's key and values, so that equal reasons can be counted."""
-    found = OF_ROW.match(error.problem)
-    return error.problem[found.end() :] if found else error.problem.partition(": ")[0]
+    key = OF_ROW.match(error.problem)
+    return error.problem[key.end() :] if key else error.problem.partition(": ")[0]
 
 
 def _digest(line: Mapping[str, Any]) -> bytes:
@@ -162,7 +162,7 @@ def _digest(line: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _as_values(row: Mapping[str, Any], reason: str = "") -> dict[str, Any]:
+def _to_line(row: Mapping[str, Any], reason: str = "") -> dict[str, Any]:
     """Convert a row of the operations table to the values of a line: the reason first, NULL values omitted."""
     values = {name: value for name, value in row.items() if value is not None}
     for name in IMAGES:

@@ -82,7 +82,7 @@ class FrameOperations:
         same position. Raises OptionError if the batch begins at or before the applied position,
         unless ``skip_applied``. Also raises everything that ``trailgate.apply_trail`` raises.
         """
-        batch = _by_position(batches)
+        batch = _sort_by_position(batches)
         if not batch.rows:
             return ApplyReport()
         _check_whole(batch)
@@ -99,10 +99,10 @@ class FrameOperations:
             done = tables.done_before
             if last <= done:
                 if last < done and not self.skip_applied:
-                    raise _earlier(first, done)
+                    raise _earlier_error(first, done)
                 return ApplyReport()
             if first <= done and not self.skip_applied:
-                raise _earlier(first, done)
+                raise _earlier_error(first, done)
             work = SplitWork(
                 TrailFiles(source, (), NO_DEFINITIONS),
                 tables.source,
@@ -110,7 +110,7 @@ class FrameOperations:
                 tables.known,
                 done,
                 extend=tables.extend,
-                prepare=_of_tables(mapped),
+                prepare=_prepare_for(mapped),
                 after_csn=self.options.after_csn,
                 keep=tables.keeps,
                 fold_rows=None,
@@ -119,12 +119,12 @@ class FrameOperations:
             return tables.apply(read)
 
 
-def _earlier(first: str, done: str) -> OptionError:
+def _earlier_error(first: str, done: str) -> OptionError:
     problem = f"the batch begins at position {short_position(first)}, and the tables are applied up to {short_position(done)}"
     return OptionError(problem, hint=EARLIER)
 
 
-def _of_tables(mapped: MappedOptions) -> Prepare:
+def _prepare_for(mapped: MappedOptions) -> Prepare:
     """Return a function that maps blocks of source tables to target tables, and drops tables that the option ``tables`` excludes."""
     patterns, mapped_blocks = mapped.options.tables, mapped.prepare()
     chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
@@ -137,7 +137,7 @@ def _of_tables(mapped: MappedOptions) -> Prepare:
     return prepare
 
 
-def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
+def _sort_by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
     """Merge batches into one, sorted by position. Drops exact duplicates."""
     blocks = [block for batch in batches for block in batch.blocks if len(block)]
     if not blocks:
@@ -160,9 +160,9 @@ def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
     slots[order] = np.arange(len(order))
     moved, start = [], 0
     for block in blocks:
-        own = slots[start : start + len(block)]
-        rows = np.argsort(own)
-        moved.append(replace(block.take(rows), order=own[rows]))
+        ranks = slots[start : start + len(block)]
+        rows = np.argsort(ranks)
+        moved.append(replace(block.take(rows), order=ranks[rows]))
         start += len(block)
     batch = ChangeBatch(moved, len(order))
     sorted_positions = positions.take(pa.array(order))
@@ -188,9 +188,9 @@ def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
     for at in twice.tolist():
         one, other = rows[named[at - 1]], rows[named[at]]
         if one != other:
-            place = short_position(one["position"])
+            position = short_position(one["position"])
             raise TransactionError(
-                f"two different operations have the position {place}",
+                f"two different operations have the position {position}",
                 where=Where(table=other["table"]),
                 hint="Use a different group for each trail",
             )
@@ -210,9 +210,9 @@ def _check_whole(batch: ChangeBatch) -> None:
     if not fits.all() and begins[row]:
         # The transaction before this row is the one that does not end.
         block, at = batch.find(row - 1)
-    tx_id, place = block.tx_id[at].as_py(), short_position(block.position[at].as_py())
+    tx_id, position = block.tx_id[at].as_py(), short_position(block.position[at].as_py())
     raise TransactionError(
-        f"the transaction {tx_id} {what} in the frame: position {place}",
+        f"the transaction {tx_id} {what} in the frame: position {position}",
         where=Where(table=block.table.name),
         hint=TORN,
     )

@@ -55,17 +55,17 @@ class GroupSource:
     @classmethod
     def read(cls, text: str) -> Self:
         """Parse the source of a position."""
-        found = _SOURCE.fullmatch(text)
-        assert found is not None  # the pattern also matches ""
-        chosen = _names(found["chosen"])
+        match = _SOURCE.fullmatch(text)
+        assert match is not None  # the pattern also matches ""
+        chosen = _names(match["chosen"])
         excluded = {one for one in chosen if one.startswith(EXCLUDED)}
         return cls(
-            found["trail"],
-            found["kind"] or "",
-            found["mode"] or "",
+            match["trail"],
+            match["kind"] or "",
+            match["mode"] or "",
             frozenset(chosen - excluded),
             frozenset(one.removeprefix(EXCLUDED) for one in excluded),
-            frozenset(_names(found["dropped"])),
+            frozenset(_names(match["dropped"])),
         )
 
     def joining(self, before: GroupSource, is_absent: Callable[[str], bool]) -> list[str] | None:
@@ -92,13 +92,13 @@ class GroupSource:
 
 def continued_source(text: str, before: str) -> str:
     """Add to a source the MAP statements that earlier runs of the group had and this one dropped. Statements whose target another statement writes are forgotten."""
-    own, earlier = GroupSource.read(text), GroupSource.read(before)
-    if own.kind != "map":
+    current, earlier = GroupSource.read(text), GroupSource.read(before)
+    if current.kind != "map":
         return text
-    written = TablePatterns(tuple(map(target_of, own.taken)))
+    written = TablePatterns(tuple(map(target_of, current.taken)))
     dropped = sorted(
         one
-        for one in (earlier.taken | earlier.dropped) - own.taken
+        for one in (earlier.taken | earlier.dropped) - current.taken
         if target_of(one) and "*" not in one and not written.fits_end(target_of(one))
     )
     return f"{text}&dropped={','.join(dropped)}" if dropped else text

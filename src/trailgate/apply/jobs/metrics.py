@@ -127,8 +127,8 @@ def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
     tables = sorted(statistics.done.tables.items())
     lines: list[str] = []
     for row in (OPERATIONS, DISCARDED):
-        own = [({**labels, "table": name}, getattr(one, row.of)) for name, one in tables]
-        lines += row.lines(COUNTER, own)
+        counts = [({**labels, "table": name}, getattr(one, row.of)) for name, one in tables]
+        lines += row.lines(COUNTER, counts)
     rows = [
         ({**labels, "table": name, "change": change}, getattr(one, change))
         for name, one in tables

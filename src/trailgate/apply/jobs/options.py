@@ -19,10 +19,10 @@ GROUP: Final = "trailgate"
 
 def _types(text: str) -> tuple[str, ...]:
     """Split a list like ``split_types``. Raises ValueError if it is empty."""
-    found = split_types(text)
-    if not found:
+    types = split_types(text)
+    if not types:
         raise ValueError
-    return found
+    return types
 
 
 def split_types(text: str) -> tuple[str, ...]:

@@ -51,14 +51,14 @@ class MappedOptions:
 
     def mode(self, target: str) -> str:
         """Return the mode of a target table: that of its MAP statement, or that of the run."""
-        own = None if self.mapping is None else self.mapping.mode(target)
-        return own or self.options.mode
+        mapped = None if self.mapping is None else self.mapping.mode(target)
+        return mapped or self.options.mode
 
     @property
     def modes(self) -> frozenset[str]:
         """All modes that tables of the target may have."""
-        own = frozenset() if self.mapping is None else self.mapping.modes
-        return own | {self.options.mode}
+        mapped = frozenset() if self.mapping is None else self.mapping.modes
+        return mapped | {self.options.mode}
 
     def prepare(self) -> Prepare:
         """Return the function that maps operations of source tables to target tables. ``@DATENOW`` in them is the local time of this call."""
@@ -72,11 +72,11 @@ class MappedOptions:
             stated = self.mapping.patterns
         else:
             tables = ",".join(self.options.tables or ())
-            own = TablePatterns.read(tables).patterns if tables else ()
-            stated = [("--tables", pattern) for pattern in own]
+            patterns = TablePatterns.read(tables).patterns if tables else ()
+            stated = [("--tables", pattern) for pattern in patterns]
         return [
-            (place, pattern)
-            for place, pattern in stated
+            (origin, pattern)
+            for origin, pattern in stated
             if not any(TablePatterns((pattern,)).fits(name) for name in names)
         ]
 
@@ -122,7 +122,7 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     except UnicodeDecodeError as error:
         problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
         raise OptionError(problem, where=Where(source=path)) from None
-    found = parse_replicat(
+    parameters = parse_replicat(
         text, path, read=reader_of(path), ignore_unsupported=options.ignore_unsupported
     )
     if options.tables is not None:
@@ -132,24 +132,24 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
         )
     defaults = {one.name: one.default for one in fields(ApplyOptions)}
     names = ("group", "discards", "on_error", "mode")
-    stated = {name: getattr(found, name) for name in names}
+    stated = {name: getattr(parameters, name) for name in names}
     chosen: dict[str, Any] = {}
     for name, value in stated.items():
-        own = getattr(options, name)
-        if value is None or own == value:
+        current = getattr(options, name)
+        if value is None or current == value:
             continue
-        if own != defaults[name]:
+        if current != defaults[name]:
             # The discard file does not affect the tables. A run may use its own file, and ``verify``
             # does so.
             if name == "discards":
                 continue
             flag = "--" + name.replace("_", "-")
-            problem = f"{flag} is {own}, and the parameter file states {value}"
+            problem = f"{flag} is {current}, and the parameter file states {value}"
             raise OptionError(problem, where=Where(source=path), hint="State it in one place")
         chosen[name] = value
     given = replace(options, **chosen)
-    around = replace(found.environment, group=given.group)
-    mapping = Mapping(found, with_machine(around, items_of(found.expressions)))
-    ddl = None if options.ignore_unsupported else found.ddl
-    definitions = None if found.sourcedefs is None else found_file(path, found.sourcedefs)
-    return MappedOptions(given, mapping, definitions, found.unused, found.ignored, ddl)
+    around = replace(parameters.environment, group=given.group)
+    mapping = Mapping(parameters, with_machine(around, items_of(parameters.expressions)))
+    ddl = None if options.ignore_unsupported else parameters.ddl
+    definitions = None if parameters.sourcedefs is None else found_file(path, parameters.sourcedefs)
+    return MappedOptions(given, mapping, definitions, parameters.unused, parameters.ignored, ddl)

@@ -88,13 +88,15 @@ class SplitRead:
             self,
             operations={
                 name: replace(
-                    own, order=own.order + rows, transaction=own.transaction + transactions
+                    operations,
+                    order=operations.order + rows,
+                    transaction=operations.transaction + transactions,
                 )
-                for name, own in self.operations.items()
+                for name, operations in self.operations.items()
             },
             blocks=[
-                (replace(block, order=block.order + rows), own + transactions)
-                for block, own in self.blocks
+                (replace(block, order=block.order + rows), operations + transactions)
+                for block, operations in self.blocks
             ],
             errors={number + rows: error for number, error in self.errors.items()},
             rows=self.rows + rows,
@@ -136,46 +138,46 @@ class SplitWork:
 
     def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitRead:
         """Convert batches of complete transactions as if they were one split."""
-        found = SplitRead()
+        split = SplitRead()
         faults = Faults(stop=not self.keep)
         parts: dict[str, list[Operations]] = {}
         last: ChangeBatch | None = None
         for batch in batches:
             # The transaction number of each row: a running count of the rows that begin one.
-            transactions = found.transactions + np.cumsum(_begins(batch))
+            transactions = split.transactions + np.cumsum(_find_begins(batch))
             for block in filter(len, batch.blocks):
                 try:
-                    self._add_block(found, parts, (block, transactions), faults)
+                    self._add_block(split, parts, (block, transactions), faults)
                 except TrailgateError as error:
-                    found.failed = error
-                    return found
+                    split.failed = error
+                    return split
             if batch.rows:
-                found.rows += batch.rows
-                found.transactions = int(transactions[-1])
+                split.rows += batch.rows
+                split.transactions = int(transactions[-1])
                 last = batch
         if last is not None:
             block, row = last.find(last.rows - 1)
-            found.last = position_at(self.source, block, row)
+            split.last = position_at(self.source, block, row)
         for name, joined in parts.items():
-            whole = join_operations([one.on(found.tables[name].table) for one in joined])
-            found.operations[name] = fold(whole) if self.fold_rows == 0 else whole
-        found.errors = faults.errors
-        return found
+            whole = join_operations([one.on(split.tables[name].table) for one in joined])
+            split.operations[name] = fold(whole) if self.fold_rows == 0 else whole
+        split.errors = faults.errors
+        return split
 
     def _add_block(
-        self, found: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
+        self, split: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
     ) -> None:
         """Add the operations of a block to all target tables that its source table is mapped to."""
         # ``block.order`` numbers the operations of one batch; ``moved`` those of the split.
         block, transactions = part
-        moved = replace(block, order=block.order + found.rows)
-        own = transactions[block.order]
+        moved = replace(block, order=block.order + split.rows)
+        numbers = transactions[block.order]
         if self.keep:
-            found.blocks.append((moved, own))
-        for portion, noted in self._portions(moved, faults):
-            for mapped in self.prepare(portion, noted):
-                chosen = own if mapped is moved else transactions[mapped.order - found.rows]
-                self._add(found, parts, (mapped, chosen), noted, block.table)
+            split.blocks.append((moved, numbers))
+        for portion, errors in self._portions(moved, faults):
+            for mapped in self.prepare(portion, errors):
+                chosen = numbers if mapped is moved else transactions[mapped.order - split.rows]
+                self._add(split, parts, (mapped, chosen), errors, block.table)
 
     def _portions(self, block: ChangeBlock, faults: Faults) -> Sequence[tuple[ChangeBlock, Faults]]:
         """Divide a block at ``settled`` and drop the operations after ``until``. Each portion comes with the collector of its errors."""
@@ -184,11 +186,11 @@ class SplitWork:
         settled = _up_to(block, self.settled)
         later = _up_to(block, self.until) & ~settled
         portions = ((settled, faults), (later, Faults(stop=False)))
-        return [(block.take(np.flatnonzero(one)), noted) for one, noted in portions if one.any()]
+        return [(block.take(np.flatnonzero(one)), errors) for one, errors in portions if one.any()]
 
     def _add(
         self,
-        found: SplitRead,
+        split: SplitRead,
         parts: dict[str, list[Operations]],
         part: Part,
         faults: Faults,
@@ -198,7 +200,7 @@ class SplitWork:
         block, transactions = part
         wanted = self.extend(target_table(block.table))
         name = str(wanted)
-        known = found.tables.get(name) or self.tables.get(name)
+        known = split.tables.get(name) or self.tables.get(name)
         known = KnownTable(wanted, self.done) if known is None else known
         # Positions have 20 digits, so they compare as strings.
         keep = np.ones(len(block), bool)
@@ -213,27 +215,27 @@ class SplitWork:
         if not len(rows):
             return
         known = replace(known, table=with_columns_of(known.table, wanted))
-        found.tables[name] = known
-        _note(found.defined, source, block.position[rows[0]].as_py() or "")
+        split.tables[name] = known
+        _add_definition(split.defined, source, block.position[rows[0]].as_py() or "")
         operations = operations_on(known.table, [block.take(rows)], [transactions[rows]], faults)
-        own = parts.setdefault(name, [])
-        own.append(operations)
+        joined = parts.setdefault(name, [])
+        joined.append(operations)
         # A large transaction would otherwise fill the memory. Folding leaves at most three
         # operations per key.
-        if self.fold_rows and sum(map(len, own)) > self.fold_rows:
-            own[:] = [fold(join_operations([one.on(known.table) for one in own]))]
+        if self.fold_rows and sum(map(len, joined)) > self.fold_rows:
+            joined[:] = [fold(join_operations([one.on(known.table) for one in joined]))]
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
     """Return the mask of the operations at or before a position."""
-    found: Mask = pc.less_equal(block.position, position).to_numpy(zero_copy_only=False)
-    return found
+    mask: Mask = pc.less_equal(block.position, position).to_numpy(zero_copy_only=False)
+    return mask
 
 
-def _note(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:
+def _add_definition(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:
     """Record that a source table had a definition at a position, and keep the first position."""
-    own = defined.setdefault(table.name, {})
-    own[table] = min(first, own.get(table, first))
+    positions = defined.setdefault(table.name, {})
+    positions[table] = min(first, positions.get(table, first))
 
 
 def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
@@ -267,22 +269,22 @@ def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
 
 def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
     """Merge the tables of all splits by name. A table gets the columns of all its versions."""
-    found: dict[str, KnownTable] = {}
+    tables: dict[str, KnownTable] = {}
     for one in reads:
         for name, known in one.tables.items():
-            first = found.setdefault(name, known)
-            found[name] = replace(first, table=with_columns_of(first.table, known.table))
-    return found
+            first = tables.setdefault(name, known)
+            tables[name] = replace(first, table=with_columns_of(first.table, known.table))
+    return tables
 
 
 def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
     """Merge the definitions of source tables, each with the position of its first operation."""
-    found: dict[str, dict[Table, str]] = {}
+    defined: dict[str, dict[Table, str]] = {}
     for one in reads:
-        for own in one.defined.values():
-            for table, first in own.items():
-                _note(found, table, first)
-    return found
+        for positions in one.defined.values():
+            for table, first in positions.items():
+                _add_definition(defined, table, first)
+    return defined
 
 
 def position_at(source: str, block: ChangeBlock | Operations, row: int) -> Position:
@@ -292,7 +294,7 @@ def position_at(source: str, block: ChangeBlock | Operations, row: int) -> Posit
     )
 
 
-def _begins(batch: ChangeBatch) -> Mask:
+def _find_begins(batch: ChangeBatch) -> Mask:
     """Return the mask of the operations that begin a transaction.
 
     The transaction indicator alone is not enough: the operation that has it may be on a table that
@@ -300,5 +302,5 @@ def _begins(batch: ChangeBatch) -> Mask:
     """
     # Equal IDs get equal codes. The first row is compared with itself, so its code never counts.
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
-    found: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
-    return found
+    begins: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
+    return begins

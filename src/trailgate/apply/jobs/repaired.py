@@ -129,14 +129,18 @@ def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRea
 
     Raises OptionError if that run applied a different file.
     """
-    ahead = {name: one for name, one in tables.landed.items() if one > tables.done_before}
+    ahead = {name: one for name, one in tables.table_positions.items() if one > tables.done_before}
     for name, one in ahead.items():
         if one != at:
             problem = "a run was killed while it applied another file, which is in this table but may not be in others"
             raise OptionError(
                 problem, where=Where(table=name), hint="Apply that file again, unchanged"
             )
-    operations = {name: own for name, own in read.operations.items() if name not in ahead}
+    operations = {
+        name: table_operations
+        for name, table_operations in read.operations.items()
+        if name not in ahead
+    }
     return replace(read, operations=operations)
 
 
@@ -173,13 +177,13 @@ def _rows(content: bytes, source: str) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         where = Where(source=source, line=number)
         try:
-            found = json.loads(line)
-            if not isinstance(found, dict):
+            parsed = json.loads(line)
+            if not isinstance(parsed, dict):
                 raise DecodeError("the line is not an object", where=where)
-            unknown = sorted(set(found) - NAMES)
+            unknown = sorted(set(parsed) - NAMES)
             if unknown:
                 raise DecodeError(f"an operation has no field {unknown[0]}", where=where)
-            row = {name: value for name, value in found.items() if name != REASON}
+            row = {name: value for name, value in parsed.items() if name != REASON}
             for name in IMAGES:
                 if name in row:
                     row[name] = _entries(row[name], name, where)

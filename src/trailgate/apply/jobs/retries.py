@@ -110,11 +110,11 @@ def retried(act: Callable[[], Result], retries: Retries) -> Result:
     """Call ``act`` until it succeeds, and return its result. Raises the last fault if it must not be retried."""
     while True:
         try:
-            found = act()
+            result = act()
         except TargetUnavailableError as error:
             retries.failed(error)
             if not retries.wait():
                 raise
         else:
             retries.answered()
-            return found
+            return result

@@ -158,8 +158,8 @@ class TableModes:
 
     def name(self, table: str) -> str:
         """Return the name of a table's mode. Raises OptionError if its MAP statements disagree."""
-        own = None if self.mapping is None else self.mapping.mode(table)
-        return own or self.run
+        mapped = None if self.mapping is None else self.mapping.mode(table)
+        return mapped or self.run
 
     def of(self, table: str) -> Mode:
         """Return a table's mode."""
@@ -193,7 +193,7 @@ class BoundedTarget(Target, Protocol):
         """Return the numbers of a block's operations that were discarded before, and that no table takes."""
         ...
 
-    def leave_out(self, operations: Operations) -> None:
+    def record_discarded(self, operations: Operations) -> None:
         """Record the discarded operations on a table."""
         ...
 
@@ -241,7 +241,7 @@ class TargetTables:
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self.settled, self.until = ("", "") if bounded is None else (bounded.settled, bounded.until)
-        self._landed: dict[str, str] = {}  # tables' positions, unless ``by_position``
+        self._table_positions: dict[str, str] = {}  # tables' positions, unless ``by_position``
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # planned before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
@@ -263,8 +263,8 @@ class TargetTables:
     ) -> None:
         """Continue a group whose tables or MAP statements have changed. Raises StorageError if the options do not allow that."""
         options = self._options
-        own, before = GroupSource.read(source), GroupSource.read(done.trail)
-        joined = own.joining(before, is_absent)
+        current, before = GroupSource.read(source), GroupSource.read(done.trail)
+        joined = current.joining(before, is_absent)
         joining = None if joined is None else [shown(one) for one in joined]
         known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
         where = Where(source=to)
@@ -282,7 +282,7 @@ class TargetTables:
         self.source = continued_source(source, done.trail)
         self.done = replace(done, trail=self.source)
         if joining and options.changed_maps == "catch-up":
-            self._check_further(own.further(before), to)
+            self._check_further(current.further(before), to)
             self.done = None  # only the position of each table counts
         elif joining:
             at = short_position(done.position)
@@ -317,9 +317,9 @@ class TargetTables:
         return dict(self._known)
 
     @property
-    def landed(self) -> Mapping[str, str]:
+    def table_positions(self) -> Mapping[str, str]:
         """The position of each table used so far, if positions do not belong to operations (``by_position``)."""
-        return dict(self._landed)
+        return dict(self._table_positions)
 
     @property
     def sources(self) -> set[str]:
@@ -334,8 +334,8 @@ class TargetTables:
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
         """A function that converts a table with the source's columns to the table that its mode writes."""
-        types = partial(_typed, self._types, self._options.sizes)
-        return partial(_extended, self._modes, types)
+        types = partial(_apply_types, self._types, self._options.sizes)
+        return partial(_extend_table, self._modes, types)
 
     @property
     def keeps(self) -> bool:
@@ -359,8 +359,8 @@ class TargetTables:
         while True:
             reads = list(read())
             for name, one in joined_tables(reads).items():
-                self._meet(name, one.table)
-            defined = self._follow(join_defined(reads))
+                self._register_table(name, one.table)
+            defined = self._follow_definitions(join_defined(reads))
             if all(
                 self._is_known(name, one) for read in reads for name, one in read.tables.items()
             ):
@@ -372,30 +372,30 @@ class TargetTables:
                 return replace(
                     joined,
                     operations={
-                        name: own.on(self._known[name].table)
-                        for name, own in joined.operations.items()
+                        name: operations.on(self._known[name].table)
+                        for name, operations in joined.operations.items()
                     },
                 )
 
     def _is_known(self, name: str, used: KnownTable) -> bool:
         """Return whether operations were converted for the table as it is in the target."""
         known = self._known[name]
-        own = {one.name.casefold(): one for one in known.table.columns}
+        columns = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
-            one.makes_values_of(own[one.name.casefold()]) for one in used.table.columns
+            one.makes_values_of(columns[one.name.casefold()]) for one in used.table.columns
         )
 
-    def _meet(self, name: str, wanted: TargetTable) -> None:
+    def _register_table(self, name: str, wanted: TargetTable) -> None:
         """Look up a table in the target when it is first used, and plan the columns that it lacks."""
         known = self._known.get(name)
         if known is None:
-            held = self._target.find_table(wanted)
-            if held is not None:
-                self._check_mode(held)
-            if held is None and self._options.no_create:
+            existing = self._target.find_table(wanted)
+            if existing is not None:
+                self._check_mode(existing)
+            if existing is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = self._target.position(wanted if held is None else held)
-            if held is None and at is not None and self._bound is None:
+            at = self._target.position(wanted if existing is None else existing)
+            if existing is None and at is not None and self._bound is None:
                 problem = (
                     "the target's table no longer exists, but operations were applied to it before"
                 )
@@ -404,11 +404,11 @@ class TargetTables:
             # tables. So the later of the two counts.
             done = max((one.position for one in (at, self.done) if one), default="")
             if not self.by_position:
-                self._landed[name], done = done, ""
+                self._table_positions[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
-            own = self._target.plan_table(wanted) if held is None else held
-            known = KnownTable(own, done, until)
-            if held is None:
+            target = self._target.plan_table(wanted) if existing is None else existing
+            known = KnownTable(target, done, until)
+            if existing is None:
                 self._changes[name] = _Change(is_new=True)
         whole = with_columns_of(known.table, wanted)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
@@ -424,42 +424,54 @@ class TargetTables:
 
     def check_unchanged(self, batch: SplitRead) -> None:
         """Raise ApplyError if the current row of an operation was written by a later operation, or has no position."""
-        for name, own in batch.operations.items():
+        for name, operations in batch.operations.items():
             if self._changes.get(name, _Change()).is_new:
                 continue
-            keys = keys_of(own)
-            rows = self._target.rows(own.table, key_table(own.table, keys), keys_alone=False)
-            names = own.table.key_names
+            keys = keys_of(operations)
+            rows = self._target.rows(
+                operations.table, key_table(operations.table, keys), keys_alone=False
+            )
+            names = operations.table.key_names
             written = {
                 tuple(row[one] for one in names): row.get(POSITION) for row in rows.to_pylist()
             }
             # Each tuple has the new key, and then the old key, which differs in a key update.
-            images = zip(*(column.to_pylist() for column in (*own.key, *own.old_key)), strict=True)
+            images = zip(
+                *(column.to_pylist() for column in (*operations.key, *operations.old_key)),
+                strict=True,
+            )
             for number, both in enumerate(images):
-                there = [one for one in (both[: len(names)], both[len(names) :]) if one in written]
-                place = own.position[number].as_py()
+                existing = [
+                    one for one in (both[: len(names)], both[len(names) :]) if one in written
+                ]
+                position = operations.position[number].as_py()
                 late = next(
-                    (one for one in there if place is None or _is_after(written[one], place)), None
+                    (
+                        one
+                        for one in existing
+                        if position is None or _is_after(written[one], position)
+                    ),
+                    None,
                 )
                 if late is not None:
                     at = written[late]
                     since = (
                         "nothing states when" if at is None else f"position {short_position(at)}"
                     )
-                    problem = (
-                        f"the row of {own.shown_key(number)} may have been changed since: {since}"
+                    problem = f"the row of {operations.shown_key(number)} may have been changed since: {since}"
+                    where = Where(
+                        source=None if position is None else operations.place(number), table=name
                     )
-                    where = Where(source=None if place is None else own.place(number), table=name)
                     raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
 
-    def _follow(self, found: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
+    def _follow_definitions(self, defined: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
         """Check changed definitions of source tables, plan the changes to their target tables, and return the last definition of each.
 
         Raises DefinitionError if a target table cannot follow a change.
         """
         last = dict(self._defined)
-        for source, own in found.items():
-            for table, first in sorted(own.items(), key=lambda one: one[1]):
+        for source, positions in defined.items():
+            for table, first in sorted(positions.items(), key=lambda one: one[1]):
                 before = last.get(source) or self._applied_definition(table)
                 last[source] = table
                 if before == table:
@@ -502,21 +514,21 @@ class TargetTables:
             self._known[name] = replace(known, table=replace(known.table, columns=tuple(columns)))
             self._changes[name] = replace(change, wider=change.wider + wider)
 
-    def _check_mode(self, held: TargetTable) -> None:
+    def _check_mode(self, table: TargetTable) -> None:
         """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
-        names = {column.name for column in held.columns}
-        chosen = self._modes.name(str(held))
+        names = {column.name for column in table.columns}
+        chosen = self._modes.name(str(table))
         for name, mode in MODES.items():
-            own = {column.name for column in mode.columns}
+            markers = {column.name for column in mode.columns}
             # A table has the marker columns of a mode exactly if it was created in that mode.
-            if own and (own <= names) != (name == chosen):
-                how = "was" if own <= names else "was not"
+            if markers and (markers <= names) != (name == chosen):
+                how = "was" if markers <= names else "was not"
                 raise DefinitionError(
                     f"the target's table {how} created with --mode {name}",
-                    where=Where(table=str(held)),
+                    where=Where(table=str(table)),
                 )
 
-    def _make(self) -> None:
+    def _change_tables(self) -> None:
         """Carry out the planned changes: create tables, widen columns and add columns."""
         for name, change in self._changes.items():
             table = self._known[name].table
@@ -533,11 +545,11 @@ class TargetTables:
         policy = self._policy
         if self._options.overlay_until is None:
             return self._apply_parts(batch, policy)
-        early, late = _parted(batch, self._options.overlay_until)
+        early, late = _split_at_csn(batch, self._options.overlay_until)
         done = ApplyReport()
-        for part, own in ((early, Collisions.OVERLAY), (late, policy)):
+        for part, collisions in ((early, Collisions.OVERLAY), (late, policy)):
             if part is not None:
-                done += self._apply_parts(part, own)
+                done += self._apply_parts(part, collisions)
         return replace(done, batches=1)
 
     def store(self, position: Position) -> None:
@@ -555,58 +567,64 @@ class TargetTables:
             return self._apply(batch, policy)
         except RowRefusedError as error:
             if self._responses.stops(error):
-                raise self._placed(batch, policy, error) from None
+                raise self._locate_refusal(batch, policy, error) from None
             refusal = error
-        if isinstance(refusal, ValuesRefusedError) and (own := _with_values(batch, refusal)):
+        if isinstance(refusal, ValuesRefusedError) and (
+            own := _find_refused_values(batch, refusal)
+        ):
             return self._apply_parts(replace(batch, errors={**batch.errors, **own}), policy)
-        middle = _middle(batch)
+        middle = _find_middle(batch)
         if middle is not None:
-            parts = _between(batch, 0, middle), _between(batch, middle, batch.rows)
+            parts = _slice_batch(batch, 0, middle), _slice_batch(batch, middle, batch.rows)
             done = ApplyReport()
             for part in parts:
                 if part is not None:
                     done += self._apply_parts(part, policy)
             return replace(done, batches=1)
-        refused = self._refused(batch, policy, refusal)
+        refused = self._find_refused(batch, policy, refusal)
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
 
-    def _placed(
+    def _locate_refusal(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
     ) -> TrailgateError:
         """Add the position, table and key of the refused operation to an error. Finds it by trying parts of the batch."""
         if batch.rows > MOST_SOUGHT:
             return refusal
-        refused = self._refused(batch, policy, refusal)
+        refused = self._find_refused(batch, policy, refusal)
         if len(refused) != 1:
             return refusal
         ((number, error),) = refused.items()
-        for own in batch.operations.values():
-            for row in np.flatnonzero(own.order == number).tolist():
+        for operations in batch.operations.values():
+            for row in np.flatnonzero(operations.order == number).tolist():
                 key = (
-                    f"{NAMES.get(int(own.op_type[row]), 'operation')} of {own.shown_key(row)}: "
-                    if own.key
+                    f"{NAMES.get(int(operations.op_type[row]), 'operation')} of {operations.shown_key(row)}: "
+                    if operations.key
                     else ""
                 )
-                where = replace(error.where, source=own.place(row), table=str(own.table))
+                where = replace(
+                    error.where, source=operations.place(row), table=str(operations.table)
+                )
                 hint, numbers = error.hint, error.numbers
-                made = type(error)(f"{key}{error.problem}", where=where, hint=hint)
-                return made.numbered(numbers)
+                placed = type(error)(f"{key}{error.problem}", where=where, hint=hint)
+                return placed.numbered(numbers)
         return error
 
-    def _refused(
+    def _find_refused(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
     ) -> dict[int, TrailgateError]:
         """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
-        own = {number for one in batch.operations.values() for number in one.order.tolist()}
-        numbers = sorted(own - batch.errors.keys())
+        batch_numbers = {
+            number for one in batch.operations.values() for number in one.order.tolist()
+        }
+        numbers = sorted(batch_numbers - batch.errors.keys())
         # Binary search. The target accepts the first ``fits`` operations and refuses the first
         # ``fails``. len(numbers) + 1 stands for the commit after the last operation.
         fits, fails = 0, len(numbers) + 1
         while fails - fits > 1:
             middle = (fits + fails) // 2
             end = numbers[middle - 1] + 1
-            part = _between(batch, 0, end)
-            error = None if part is None else self._refusal_of(part, policy)
+            part = _slice_batch(batch, 0, end)
+            error = None if part is None else self._try_write(part, policy)
             if error is None:
                 fits = middle
             else:
@@ -614,11 +632,11 @@ class TargetTables:
         chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
         return dict.fromkeys(chosen, refusal)
 
-    def _refusal_of(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
+    def _try_write(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
         """Write operations, roll them back, and return the error if the target refused them."""
         known, changes = dict(self._known), dict(self._changes)
         try:
-            with self._undone_where_it_fails():
+            with self._rollback_on_error():
                 self._write(batch, policy)
         except RowRefusedError as error:
             return error
@@ -631,10 +649,10 @@ class TargetTables:
         end = batch.last
         assert end is not None
         batch = self._without_discarded(batch)
-        with self._undone_where_it_fails():
-            report, faults, left_out = self._write(batch, policy, discards=True)
+        with self._rollback_on_error():
+            report, faults, excluded = self._write(batch, policy, discards=True)
             if not self._options.dry_run:
-                self._discard(batch, faults, left_out)
+                self._discard(batch, faults, excluded)
                 self._target.commit(end)
         self.done = end
         return report
@@ -650,11 +668,16 @@ class TargetTables:
         if not discarded:
             return batch
         if self._bounded is not None:
-            for own in batch.operations.values():
-                self._bounded.leave_out(
-                    own.take(np.flatnonzero(np.isin(own.order, list(discarded))))
+            for table_operations in batch.operations.values():
+                self._bounded.record_discarded(
+                    table_operations.take(
+                        np.flatnonzero(np.isin(table_operations.order, list(discarded)))
+                    )
                 )
-        operations = {name: own.without(discarded) for name, own in batch.operations.items()}
+        operations = {
+            name: table_operations.without(discarded)
+            for name, table_operations in batch.operations.items()
+        }
         return replace(batch, operations=operations)
 
     def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
@@ -663,14 +686,14 @@ class TargetTables:
             return self._bounded.discarded(block)
         # If any table is ahead of the position of all tables, a run was killed after it had committed
         # some tables. It had written the discard file before.
-        done = self._landed or {name: one.done for name, one in self._known.items()}
+        done = self._table_positions or {name: one.done for name, one in self._known.items()}
         ahead = max(done.values(), default="")
         if not (self._target.commits_alone and ahead > self.done_before):
             return ()
         return self._discard_file().listed(_up_to(block, ahead) if self.by_position else block)
 
     @contextmanager
-    def _undone_where_it_fails(self) -> Iterator[None]:
+    def _rollback_on_error(self) -> Iterator[None]:
         """Roll back if an error is raised. Tables are then looked up again, unless a row was refused."""
         known, changes = dict(self._known), dict(self._changes)
         try:
@@ -691,12 +714,12 @@ class TargetTables:
         """
         assert batch.last is not None
         if not self._options.dry_run:
-            self._make()
-        effects, faults, left_out = self._effects(batch, policy)
+            self._change_tables()
+        effects, faults, excluded = self._effects(batch, policy)
         reports = {name: report for name, _, report in effects}
         if not self._options.dry_run:
             if discards and self._target.commits_alone:
-                self._discard(batch, faults, left_out)
+                self._discard(batch, faults, excluded)
             for _, steps, _ in effects:
                 for one in steps:
                     # A step before the last one is committed with its own position. If the run is
@@ -705,14 +728,16 @@ class TargetTables:
                     if one is not steps[-1]:
                         at = Position(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
-            for own in batch.operations.values():
-                gone = _gone(own.order, own.transaction, faults, left_out)
-                if gone.any():
-                    name = str(own.table)
+            for operations in batch.operations.values():
+                discarded = _unapplied(operations.order, operations.transaction, faults, excluded)
+                if discarded.any():
+                    name = str(operations.table)
                     report = reports.get(name, TableReport())
-                    reports[name] = replace(report, discarded=int(own.weight[gone].sum()))
-        reasons = _reasons(batch, faults, left_out)
-        return ApplyReport(reports, 1, batch.last, reasons), faults, left_out
+                    reports[name] = replace(
+                        report, discarded=int(operations.weight[discarded].sum())
+                    )
+        reasons = _count_reasons(batch, faults, excluded)
+        return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
 
     def _effects(
         self, batch: SplitRead, policy: Collisions
@@ -726,38 +751,40 @@ class TargetTables:
         for number in sorted(reasons):
             if self._responses.stops(reasons[number]):
                 raise reasons[number]
-        left_out = self._left_out(batch, reasons)
+        excluded = self._excluded_transactions(batch, reasons)
         while True:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
-            found: list[TableEffects] = []
+            written: list[TableEffects] = []
             tried: list[Operations] = []
             updates_insert = False
             for name, operations in batch.operations.items():
-                own = operations.without(reasons).without_transactions(left_out)
-                if len(own):
+                remaining = operations.without(reasons).without_transactions(excluded)
+                if len(remaining):
                     chosen = self._collisions(name) or policy
-                    found.append(self._effects_on(own, chosen, faults))
-                    tried.append(own)
+                    written.append(self._effects_on(remaining, chosen, faults))
+                    tried.append(remaining)
                     updates_insert |= chosen.inserts
             final, again = final_errors(
                 faults.errors, tried, self._responses, updates_insert=updates_insert
             )
             if not again:
                 faults.errors = faults.errors | reasons
-                return found, faults, left_out
+                return written, faults, excluded
             reasons |= final
-            left_out = self._left_out(batch, reasons)
+            excluded = self._excluded_transactions(batch, reasons)
 
-    def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
+    def _excluded_transactions(
+        self, batch: SplitRead, errors: Mapping[int, TrailgateError]
+    ) -> frozenset[int]:
         """Return the transactions that are excluded because one of their operations cannot be applied."""
-        wanted = self._answered(errors, DISCARD_TRANSACTION)
+        wanted = self._with_response(errors, DISCARD_TRANSACTION)
         return frozenset(
             number
-            for block, own in batch.blocks
-            for number in own[np.isin(block.order, wanted)].tolist()
+            for block, transactions in batch.blocks
+            for number in transactions[np.isin(block.order, wanted)].tolist()
         )
 
-    def _answered(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
+    def _with_response(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
         """Return the numbers of the operations whose errors have this response."""
         return [number for number, one in errors.items() if self._responses.to(one) == response]
 
@@ -766,25 +793,25 @@ class TargetTables:
     ) -> TableEffects:
         steps: Sequence[Effects]
         if self._options.dry_run and operations.table.key:
-            steps = (_expected(operations),)
+            steps = (_dry_run_effects(operations),)
         else:
             fetch = partial(_fetch, self._target, operations.table)
             mode = self._modes.of(str(operations.table))
             effects_of = self._own_effects or mode.effects
             steps = effects_of(mode.logged(operations), fetch, policy, faults)
-        left_out = int(np.isin(operations.order, list(faults.errors)).sum())
-        return str(operations.table), steps, _report(operations, steps, left_out)
+        failed = int(np.isin(operations.order, list(faults.errors)).sum())
+        return str(operations.table), steps, _report(operations, steps, failed)
 
-    def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
+    def _discard(self, batch: SplitRead, faults: Faults, excluded: frozenset[int]) -> None:
         """Write the operations that are not applied to the discard file, except ignored ones."""
-        ignored = self._answered(faults.errors, IGNORE)
+        ignored = self._with_response(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return
         file = self._discard_file()
         for block, transactions in batch.blocks:
-            gone = _gone(block.order, transactions, faults, left_out)
-            kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
-            rows = np.flatnonzero(gone & ~kept)
+            unapplied = _unapplied(block.order, transactions, faults, excluded)
+            kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(excluded))
+            rows = np.flatnonzero(unapplied & ~kept)
             if len(rows):
                 file.add(block.take(rows), faults.errors)
         file.flush()
@@ -801,106 +828,117 @@ def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
     return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
 
 
-def _is_after(written: str | None, place: str) -> bool:
+def _is_after(written: str | None, position: str) -> bool:
     """Return whether a row was written after a position, or has no position."""
-    return written is None or written > place
+    return written is None or written > position
 
 
-def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapping[str, int]:
+def _count_reasons(batch: SplitRead, faults: Faults, excluded: frozenset[int]) -> Mapping[str, int]:
     """Count the operations that are not applied, by reason."""
-    found = Counter(map(reason_of, faults.errors.values()))
-    gone = sum(int(_gone(block.order, own, faults, left_out).sum()) for block, own in batch.blocks)
-    others = gone - len(faults.errors)
-    return found + Counter({OTHERS: others} if others > 0 else {})
+    counts = Counter(map(reason_of, faults.errors.values()))
+    unapplied = sum(
+        int(_unapplied(block.order, transactions, faults, excluded).sum())
+        for block, transactions in batch.blocks
+    )
+    others = unapplied - len(faults.errors)
+    return counts + Counter({OTHERS: others} if others > 0 else {})
 
 
-def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset[int]) -> Mask:
+def _unapplied(order: Longs, transactions: Longs, faults: Faults, excluded: frozenset[int]) -> Mask:
     """Return the mask of the operations that are not applied."""
-    found: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(left_out))
-    return found
+    mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
+    return mask
 
 
-def _with_values(batch: SplitRead, refusal: ValuesRefusedError) -> dict[int, TrailgateError]:
+def _find_refused_values(
+    batch: SplitRead, refusal: ValuesRefusedError
+) -> dict[int, TrailgateError]:
     """Return the operations that write a refused value, each with its error."""
-    found: dict[int, TrailgateError] = {}
+    errors: dict[int, TrailgateError] = {}
     refused = pa.array(list(refusal.errors), pa.string())
     table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
-    for name, own in batch.operations.items():
-        if table not in (name.casefold(), str(own.table).casefold()):
+    for name, operations in batch.operations.items():
+        if table not in (name.casefold(), str(operations.table).casefold()):
             continue
-        for at, column in enumerate(own.table.columns):
+        for at, column in enumerate(operations.table.columns):
             if column.name.casefold() != field:
                 continue
             # A key column has its values in ``key`` and ``old_key``, other columns in ``values``.
-            places = [place for place, key in enumerate(own.table.key) if key == at]
-            images = [one for place in places for one in (own.key[place], own.old_key[place])]
-            written = np.ones(len(own), bool)
-            if not places and own.values[at].values is not None:
+            key_indexes = [index for index, key in enumerate(operations.table.key) if key == at]
+            images = [
+                one
+                for index in key_indexes
+                for one in (operations.key[index], operations.old_key[index])
+            ]
+            written = np.ones(len(operations), bool)
+            if not key_indexes and operations.values[at].values is not None:
                 # A delete writes no values, except in a table without a key (--mode append), where
                 # every operation adds a row. Missing values are not written.
-                images = [own.values[at].values]
-                written = (own.op_type != DELETE) | (not own.key)
-                written &= ~own.values[at].is_missing(len(own))
+                images = [operations.values[at].values]
+                written = (operations.op_type != DELETE) | (not operations.key)
+                written &= ~operations.values[at].is_missing(len(operations))
             for values in images:
                 if not pa.types.is_string(values.type):
                     continue
                 bad = np.asarray(pc.fill_null(pc.is_in(values, refused), False)) & written
                 for row in np.flatnonzero(bad).tolist():
-                    found[int(own.order[row])] = refusal.errors[values[row].as_py()]
-    return {number: one for number, one in found.items() if number not in batch.errors}
+                    errors[int(operations.order[row])] = refusal.errors[values[row].as_py()]
+    return {number: one for number, one in errors.items() if number not in batch.errors}
 
 
-def _middle(batch: SplitRead) -> int | None:
+def _find_middle(batch: SplitRead) -> int | None:
     """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
-    pairs = [(own.order, own.transaction) for own in batch.operations.values()]
+    pairs = [(numbers.order, numbers.transaction) for numbers in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)
     # Rows of all tables in the order of the trail: a new transaction begins where its number changes.
-    order, transaction = order[sort], np.concatenate([own for _, own in pairs])[sort]
+    order, transaction = order[sort], np.concatenate([numbers for _, numbers in pairs])[sort]
     begins = order[1:][np.diff(transaction) != 0]
     return int(begins[len(begins) // 2]) if len(begins) else None
 
 
-def _parted(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | None]:
+def _split_at_csn(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | None]:
     """Split a batch before the first transaction with a CSN after ``csn``."""
     later = [
-        own.order[above_csn(own.csn, csn).fill_null(False).to_numpy(zero_copy_only=False)]
-        for own in batch.operations.values()
+        operations.order[
+            above_csn(operations.csn, csn).fill_null(False).to_numpy(zero_copy_only=False)
+        ]
+        for operations in batch.operations.values()
     ]
     first = min((int(order.min()) for order in later if len(order)), default=None)
     if first is None:
         return batch, None
-    return _between(batch, 0, first), _between(batch, first, batch.rows)
+    return _slice_batch(batch, 0, first), _slice_batch(batch, first, batch.rows)
 
 
-def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
+def _slice_batch(batch: SplitRead, start: int, end: int) -> SplitRead | None:
     """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
 
     def rows(order: Longs) -> Longs:
         return np.flatnonzero((order >= start) & (order < end))
 
-    chosen = {name: own.take(rows(own.order)) for name, own in batch.operations.items()}
-    operations = {name: own for name, own in chosen.items() if len(own)}
+    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
+    operations = {name: part for name, part in chosen.items() if len(part)}
     if not operations or batch.last is None:
         return None
     # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
     # position also has the digest and where the next batch begins.
     end_at = batch.last
     if end < batch.rows:
-        last = max(operations.values(), key=lambda own: int(own.order.max()))
+        last = max(operations.values(), key=lambda part: int(part.order.max()))
         end_at = position_at(batch.last.trail, last, int(last.order.argmax()))
     return replace(
         batch,
         operations=operations,
         blocks=[
-            (block.take(rows(block.order)), own[rows(block.order)]) for block, own in batch.blocks
+            (block.take(rows(block.order)), part[rows(block.order)]) for block, part in batch.blocks
         ],
         errors={number: one for number, one in batch.errors.items() if start <= number < end},
         last=end_at,
     )
 
 
-def _extended(
+def _extend_table(
     modes: TableModes,
     types: Callable[[TargetTable], TargetTable],
     table: TargetTable,
@@ -908,19 +946,19 @@ def _extended(
     return modes.of(str(table)).table(types(table))
 
 
-def _typed(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
+def _apply_types(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
     """Apply the column types that the user chose. Text columns keep their lengths only with ``sizes``."""
-    found = types.of(table)
+    typed = types.of(table)
     if sizes:
-        return found
-    return replace(found, columns=tuple(replace(one, length=None) for one in found.columns))
+        return typed
+    return replace(typed, columns=tuple(replace(one, length=None) for one in typed.columns))
 
 
 def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
     return target.rows(table, keys, keys_alone=keys_alone)
 
 
-def _expected(operations: Operations) -> Effects:
+def _dry_run_effects(operations: Operations) -> Effects:
     """Compute the changes of a dry run, which assumes that rows exist as the operations expect. Keys that need a replay are only counted."""
     # Only what follows the last truncate remains. ``number`` is negative for keys that need a replay.
     parts = [part for part, _ in operations.between_truncates()]
@@ -929,8 +967,8 @@ def _expected(operations: Operations) -> Effects:
     return Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
 
 
-def _report(operations: Operations, steps: Sequence[Effects], left_out: int = 0) -> TableReport:
-    done = TableReport(operations=int(operations.weight.sum()) - left_out)
+def _report(operations: Operations, steps: Sequence[Effects], failed: int = 0) -> TableReport:
+    done = TableReport(operations=int(operations.weight.sum()) - failed)
     for one in steps:
         counts = one.counts
         done += TableReport(

@@ -151,34 +151,34 @@ class _Expected(Target):
     def bound(self, table: TargetTable) -> str:
         """Return the position up to which the real table is applied."""
         theirs = self.tables[str(table)][1]
-        own = None if theirs is None else self.real.position(theirs)
-        return max(self.whole.position, "" if own is None else own.position)
+        applied = None if theirs is None else self.real.position(theirs)
+        return max(self.whole.position, "" if applied is None else applied.position)
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         theirs = self.real.find_table(table)
         self.tables[str(table)] = (table, theirs)
         flat = self._flat(table)
-        found = self.scratch.find_table(flat)
-        if found is None:
+        expected = self.scratch.find_table(flat)
+        if expected is None:
             bare = _bare(flat if theirs is None else replace(theirs, name=flat.name))
             self.scratch.create(determined_table(bare) if self.loaded else bare)
             self.scratch.keep_tables()  # or a refused batch would roll them back
-            found = self.scratch.find_table(flat)
-            assert found is not None
+            expected = self.scratch.find_table(flat)
+            assert expected is not None
         if self.loaded:
-            found = _without_flags(found)
-        return found if theirs is None else _as_compared(found, theirs)
+            expected = _without_flags(expected)
+        return expected if theirs is None else _as_compared(expected, theirs)
 
     def discarded(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that are in the discard file."""
         if self.discards is None:
             return ()
-        found = self.discards.listed(block)
-        chosen = np.flatnonzero(np.isin(block.order, found))
+        numbers = self.discards.listed(block)
+        chosen = np.flatnonzero(np.isin(block.order, numbers))
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
-        return found
+        return numbers
 
-    def leave_out(self, operations: Operations) -> None:
+    def record_discarded(self, operations: Operations) -> None:
         """Record the keys of discarded operations. In a loaded table nobody knows whether their rows exist."""
         keys = self.forgotten.setdefault(str(operations.table), set())
         keys.update(keys_of(operations))
@@ -294,7 +294,7 @@ def verify_tables(
     with (
         tempfile.TemporaryDirectory(prefix="trailgate-verify-") as folder,
         closing(open_target(to, given.group)) as real,
-        _told_of_target(begin),
+        _name_real_tables(begin),
     ):
         whole = real.position(None)
         if whole is None:
@@ -304,12 +304,17 @@ def verify_tables(
             scratch = Scratch(str(Path(folder, file)), given.group)
             expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
-            own = replace(given, discards=str(Path(folder, "discards.jsonl")))
-            made = ApplyRun(
-                trail, to, own, definitions=definitions, reading=reading, target=expected
+            scratch_options = replace(given, discards=str(Path(folder, "discards.jsonl")))
+            scratch_run = ApplyRun(
+                trail,
+                to,
+                scratch_options,
+                definitions=definitions,
+                reading=reading,
+                target=expected,
             )
-            made.check_source(whole)
-            return made, expected
+            scratch_run.check_source(whole)
+            return scratch_run, expected
 
         first, expected = run("expected.duckdb")
         with first:
@@ -318,13 +323,13 @@ def verify_tables(
                 problem = "row versions with @DATENOW columns cannot be compared"
                 raise OptionError(problem, hint=TIMED)
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
-            found = {
+            comparisons = {
                 name: _compare(
                     expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
                 )
                 for name in expected.tables
             }
-            differs = any(one.rows for one in found.values())
+            differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
                 note = DISCARDED.format(discard_path(given), len(expected.left_out))
                 notices = (*notices, note)
@@ -333,8 +338,8 @@ def verify_tables(
         if differs:
             again, _ = run("positions.duckdb")
             with again:
-                found = _with_positions(found, again.reads())
-    return VerifyReport(found, whole, notices)
+                comparisons = _with_positions(comparisons, again.reads())
+    return VerifyReport(comparisons, whole, notices)
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
@@ -350,13 +355,13 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
 
 
 @contextmanager
-def _told_of_target(begin: int) -> Iterator[None]:
+def _name_real_tables(begin: int) -> Iterator[None]:
     """Make errors name the target's table instead of the scratch file's. If the trail begins at a later file, errors about missing rows say so."""
     try:
         yield
     except TrailgateError as error:
-        for own in (f"{SCHEMA}.", f'"{SCHEMA}".'):
-            error.problem = error.problem.replace(own, "")
+        for prefix in (f"{SCHEMA}.", f'"{SCHEMA}".'):
+            error.problem = error.problem.replace(prefix, "")
         if error.where.table is not None:
             error.where = replace(error.where, table=error.where.table.removeprefix(f"{SCHEMA}."))
         if begin and isinstance(error, ApplyError) and set(error.numbers) & {*DUPLICATE, *MISSING}:
@@ -374,21 +379,21 @@ def _compare(
     assert ours is not None
     asked = {column.name.casefold() for column in wanted.columns}
     names = [column.name for column in ours.columns if column.name.casefold() in asked]
-    left_out = tuple(name for name in names if name.casefold() in timed)
-    names = [name for name in names if name not in left_out]
+    excluded = tuple(name for name in names if name.casefold() in timed)
+    names = [name for name in names if name not in excluded]
     ours = MODES[mode].stored(ours)
     key = list(ours.key_names) or ["_position"]
     none = ours.schema.empty_table().to_reader()
-    rows = none if theirs is None else _spelled(theirs, expected.real)
-    if expected.loaded and (gone := expected.forgotten.get(str(ours))):
-        expected.scratch.forget(ours, key_table(ours, list(gone)))
+    rows = none if theirs is None else _read_canonical(theirs, expected.real)
+    if expected.loaded and (forgotten := expected.forgotten.get(str(ours))):
+        expected.scratch.forget(ours, key_table(ours, list(forgotten)))
     counts, differing = expected.scratch.compare(
         ours, rows, names, shown, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )
     return TableComparison(
         **{one: int(counts.get(one, 0)) for one in KINDS},
         rows=tuple(_difference(row, names, key) for row in differing),
-        left_out=left_out,
+        left_out=excluded,
     )
 
 
@@ -407,30 +412,30 @@ def _without_flags(table: TargetTable) -> TargetTable:
     return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
 
-def _as_compared(found: TargetTable, theirs: TargetTable) -> TargetTable:
+def _as_compared(table: TargetTable, theirs: TargetTable) -> TargetTable:
     """Give a scratch table the stored types of the real one, so that values are checked in the same way and spelled for comparison."""
     columns = tuple(
         replace(
-            own,
+            column,
             number=real.number,
             stored=None if real.stored is None else replace(real.stored, canonical=True),
             extra=real.extra,
         )
-        for own, real in zip(found.columns, theirs.columns, strict=True)
+        for column, real in zip(table.columns, theirs.columns, strict=True)
     )
-    return replace(found, columns=columns)
+    return replace(table, columns=columns)
 
 
-def _spelled(table: TargetTable, real: Target) -> pa.RecordBatchReader:
+def _read_canonical(table: TargetTable, real: Target) -> pa.RecordBatchReader:
     """Read the rows of a table, with values in the spelling used for comparison."""
     rows = real.scan(table)
     if all(one.stored is None for one in table.columns):
         return rows
-    batches = (_spelled_batch(table, batch) for batch in rows)
+    batches = (_canonical_batch(table, batch) for batch in rows)
     return pa.RecordBatchReader.from_batches(rows.schema, batches)
 
 
-def _spelled_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
     stored = {one.name: one.stored for one in table.columns}
     columns = [
         spelled(batch[field.name], stored.get(field.name)).cast(field.type)
@@ -443,54 +448,56 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Diffe
     # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
-    own = {name: pairs[name][kind == "surplus"] for name in key}
+    key_values = {name: pairs[name][kind == "surplus"] for name in key}
     differing = {
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
     }
-    return Difference(kind, own, differing)
+    return Difference(kind, key_values, differing)
 
 
 def _with_positions(
-    found: Mapping[str, TableComparison], reads: Iterable[Mapping[str, Operations]]
+    comparisons: Mapping[str, TableComparison], reads: Iterable[Mapping[str, Operations]]
 ) -> dict[str, TableComparison]:
     """Add to each differing row the positions of the operations on its key."""
-    wanted = {name: one.rows for name, one in found.items() if one.rows}
+    wanted = {name: one.rows for name, one in comparisons.items() if one.rows}
     positions = _positions(reads, wanted)
     rows = {
         name: tuple(
-            replace(row, positions=tuple(own))
-            for row, own in zip(differing, positions[name], strict=True)
+            replace(row, positions=tuple(row_positions))
+            for row, row_positions in zip(differing, positions[name], strict=True)
         )
         for name, differing in wanted.items()
     }
-    return {name: replace(one, rows=rows.get(name, ())) for name, one in found.items()}
+    return {name: replace(one, rows=rows.get(name, ())) for name, one in comparisons.items()}
 
 
 def _positions(
     reads: Iterable[Mapping[str, Operations]], wanted: Mapping[str, tuple[Difference, ...]]
 ) -> dict[str, list[list[str]]]:
     """Return, for each row, the positions of the operations on its key."""
-    found: dict[str, list[list[str]]] = {name: [[] for _ in rows] for name, rows in wanted.items()}
+    positions: dict[str, list[list[str]]] = {
+        name: [[] for _ in rows] for name, rows in wanted.items()
+    }
     for read in reads:
         for name, rows in wanted.items():
             operations = read.get(name)
             if operations is not None and operations.key:
                 for at, row in enumerate(rows):
-                    found[name][at] += _places(operations, row)
-    return found
+                    positions[name][at] += _positions_on_key(operations, row)
+    return positions
 
 
-def _places(operations: Operations, row: Difference) -> Iterator[str]:
+def _positions_on_key(operations: Operations, row: Difference) -> Iterator[str]:
     # An operation is on the row's key if its new or its old key equals it in all columns.
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):
-        own = np.ones(len(operations), bool)
+        equal_keys = np.ones(len(operations), bool)
         for column, value in zip(columns, row.key.values(), strict=False):
             sought = pa.scalar(value, column.type)
             equal = (
                 column.is_null() if value is None else pc.fill_null(pc.equal(column, sought), False)
             )
-            own &= np.asarray(equal)
-        chosen |= own
+            equal_keys &= np.asarray(equal)
+        chosen |= equal_keys
     for at in np.flatnonzero(chosen).tolist():
         yield short_position(operations.position[at].as_py())

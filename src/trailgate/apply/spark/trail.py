@@ -121,7 +121,7 @@ class TaskReading(Reading):
         ]
         # the definitions are sent once, with the task; the files come with each part
         bare = replace(work, trail=replace(work.trail, files=()))
-        return _raising(run_numbered(self.spark, parts, _Task(bare)))
+        return _raise_errors(run_numbered(self.spark, parts, _Task(bare)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class _Task:
             return error
 
 
-def _raising(reports: Iterable[SplitRead | TrailgateError]) -> Iterator[SplitRead]:
+def _raise_errors(reports: Iterable[SplitRead | TrailgateError]) -> Iterator[SplitRead]:
     for report in reports:
         if isinstance(report, TrailgateError):
             raise report

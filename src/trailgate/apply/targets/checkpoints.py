@@ -23,15 +23,15 @@ STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 
 def group_positions_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[GroupPosition]:
     """Convert the rows of ``STATUS``, whose columns have these names, to a position per group."""
-    found: list[GroupPosition] = []
+    groups: list[GroupPosition] = []
     named = [dict(zip(names, row, strict=True)) for row in rows]
-    for group, own in groupby(named, key=lambda row: str(row["grp"])):
+    for group, group_rows in groupby(named, key=lambda row: str(row["grp"])):
         whole, tables = None, []
-        for row in own:
+        for row in group_rows:
             if row["target"]:
                 one = TablePosition(row["target"], row["position"], None, row["csn"], row["op_ts"])
                 tables.append(one)
             else:
                 whole = Position(*(row.get(name) for name in POSITION_COLUMNS))  # type: ignore[arg-type]  # strings, except op_ts
-        found.append(GroupPosition(group, whole, tables))
-    return found
+        groups.append(GroupPosition(group, whole, tables))
+    return groups

@@ -59,16 +59,16 @@ class Database:
 
     def quoted(self, *parts: str) -> str:
         """Quote the parts of a name. Raises OptionError if a part is too long."""
-        mark, found = self.quote, []
+        mark, names = self.quote, []
         for part in parts:
             if 0 < self.longest < len(part.encode()):
                 problem = (
                     f"{self.title} has names of at most {self.longest} bytes, and {part} is longer"
                 )
                 raise OptionError(problem, hint="Give it another name, by MAP or the option rename")
-            own = part.upper() if self.upper and part.islower() else part
-            found.append(mark + own.replace(mark, 2 * mark) + mark)
-        return ".".join(found)
+            name = part.upper() if self.upper and part.islower() else part
+            names.append(mark + name.replace(mark, 2 * mark) + mark)
+        return ".".join(names)
 
     def type_of(self, column: TargetColumn) -> str:
         """Return the type of a column in this database."""

@@ -64,7 +64,7 @@ CHECKPOINT: Final = pa.schema(
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
-STATED: Final = 100  # commits in which the one of a position is searched
+COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searched
 
 
 class TableTarget:
@@ -85,8 +85,8 @@ class TableTarget:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             return self._checkpoint()
-        found = self._open(table)
-        version = None if found is None else found.transaction_version(self._app)
+        delta = self._open(table)
+        version = None if delta is None else delta.transaction_version(self._app)
         self._versions[self._path(table)] = version
         if version is None:
             return None
@@ -104,25 +104,25 @@ class TableTarget:
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the checkpoint as a list of one row, or an empty list if there is none."""
-        found = self._opened(self._state)
-        if found is None:
+        delta = self._open_path(self._state)
+        if delta is None:
             return []
-        found.update_incremental()
-        rows: list[dict[str, Any]] = reader(found).read_all().to_pylist()
+        delta.update_incremental()
+        rows: list[dict[str, Any]] = reader(delta).read_all().to_pylist()
         return rows
 
     def positions(self) -> list[TablePosition]:
         """Return the position and version of each table."""
-        found = []
+        positions = []
         for name in sorted(self._names):
-            table = self._opened(f"{self._root}/{name}")
+            table = self._open_path(f"{self._root}/{name}")
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 position = long_position(*divmod(number, 1 << OFFSET_BITS))
-                commit = _stated(f"{self._root}/{name}", table.version(), position)
+                commit = _find_commit(f"{self._root}/{name}", table.version(), position)
                 shown = name.replace("/", ".")
-                found.append(TablePosition(shown, position, table.version(), *commit))
-        return found
+                positions.append(TablePosition(shown, position, table.version(), *commit))
+        return positions
 
     @property
     def _state(self) -> str:
@@ -130,15 +130,15 @@ class TableTarget:
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the Delta log defines it, or None if it does not exist."""
-        found = self._open(table)
-        if found is None:
+        delta = self._open(table)
+        if delta is None:
             return None
-        held, computed = (
-            table.as_held(table.name, pa.schema(found.schema())),
-            computed_columns(found),
+        existing, computed = (
+            table.as_held(table.name, pa.schema(delta.schema())),
+            computed_columns(delta),
         )
-        columns = tuple(replace(one, computed=one.name in computed) for one in held.columns)
-        return replace(held, columns=columns).without_computed()
+        columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)
+        return replace(existing, columns=columns).without_computed()
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return a table to create, unchanged, because Delta can represent all of its types."""
@@ -148,7 +148,7 @@ class TableTarget:
         """Create a table."""
         path = self._path(table)
         settings = statistics_settings(table.schema, {})
-        made = refusing(
+        created = refusing(
             path,
             lambda: DeltaTable.create(
                 path,
@@ -157,7 +157,7 @@ class TableTarget:
                 storage_options=storage_options(path),
             ),
         )
-        self._tables[path] = made
+        self._tables[path] = created
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Add columns to a table, NULL in all rows."""
@@ -175,43 +175,43 @@ class TableTarget:
         delta-rs skips files by the range of the keys. Arrow then selects rows by each key column
         separately, so rows with other combinations of these values may be included.
         """
-        path, found = self._path(table), self._open(table)
-        assert found is not None
-        self._check_own(table, found)
+        path, delta = self._path(table), self._open(table)
+        assert delta is not None
+        self._check_version(table, delta)
         names = list(table.key_names if keys_alone else table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in names])
-        own = {name: keys[name].combine_chunks() for name in table.key_names}
-        chosen = [pc.field(name).isin(values.unique()) for name, values in own.items()]
-        bounds = " AND ".join(filter(None, map(bounds_of, own, own.values()))) or None
+        key_values = {name: keys[name].combine_chunks() for name in table.key_names}
+        chosen = [pc.field(name).isin(values.unique()) for name, values in key_values.items()]
+        bounds = " AND ".join(filter(None, map(bounds_of, key_values, key_values.values()))) or None
 
         def read() -> pa.Table:
-            rows = reader(found, schema, bounds)
+            rows = reader(delta, schema, bounds)
             return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
 
         return refusing(path, read)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
-        found = self._open(table)
-        assert found is not None
-        return refusing(self._path(table), lambda: reader(found))
+        delta = self._open(table)
+        assert delta is not None
+        return refusing(self._path(table), lambda: reader(delta))
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the changes of one table, and commit them together with the position."""
         nets, table = effects.nets, effects.nets.table
-        path, found = self._path(table), self._open(table)
-        assert found is not None
-        self._check_own(table, found)
-        _leave_out_rounded_statistics(path, found)
+        path, delta = self._path(table), self._open(table)
+        assert delta is not None
+        self._check_version(table, delta)
+        _exclude_rounded_statistics(path, delta)
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != Effect.DELETE)
             rows = new_rows(inserted)
-            check_partitions(path, found, rows)
+            check_partitions(path, delta, rows)
             refusing(
                 path,
                 lambda: write_deltalake(
-                    found, rows, mode="overwrite", commit_properties=properties
+                    delta, rows, mode="overwrite", commit_properties=properties
                 ),
             )
         elif effects.closing is not None:
@@ -219,46 +219,46 @@ class TableTarget:
             updates = {name: sql.literal(one) for name, one in closing.values.items()}
             refusing(
                 path,
-                lambda: found.update(
+                lambda: delta.update(
                     updates, predicate=sql.is_open(closing), commit_properties=properties
                 ),
             )
         elif effects.appended:
             rows = new_rows(nets)
-            check_partitions(path, found, rows)
+            check_partitions(path, delta, rows)
             refusing(
                 path,
-                lambda: write_deltalake(found, rows, mode="append", commit_properties=properties),
+                lambda: write_deltalake(delta, rows, mode="append", commit_properties=properties),
             )
         elif len(nets):
             refusing(path, lambda: self._merge(effects, at))
         else:
             return
-        found.update_incremental()
+        delta.update_incremental()
         _, version = self._transaction(at)
         # The version is unchanged if an UPDATE found no row, because then it commits nothing. Any
         # other version comes from another run.
-        own = (self._versions.get(path), version)
-        self._versions[path] = found.transaction_version(self._app)
-        if self._versions[path] not in own:
+        expected = (self._versions.get(path), version)
+        self._versions[path] = delta.transaction_version(self._app)
+        if self._versions[path] not in expected:
             raise moved_on(self._group, path)
         self._names.add("/".join(table.name))
 
-    def _check_own(self, table: TargetTable, found: DeltaTable) -> None:
+    def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
         """Raise TargetConflictError if another run of this group has written the table meanwhile."""
         path = self._path(table)
-        if found.transaction_version(self._app) != self._versions.get(path):
+        if delta.transaction_version(self._app) != self._versions.get(path):
             raise moved_on(self._group, path)
 
     def _merge(self, effects: Effects, at: Position) -> None:
         """Merge changes by key, and commit them together with the position."""
         table = effects.nets.table
-        found = self._open(table)
-        assert found is not None
+        delta = self._open(table)
+        assert delta is not None
         staging = sql.staging_rows(effects)
-        check_partitions(self._path(table), found, named_rows(table, staging))
+        check_partitions(self._path(table), delta, named_rows(table, staging))
         # Delta recomputes a computed column that is set to NULL.
-        updated = {sql.quoted(name): "NULL" for name in computed_columns(found)}
+        updated = {sql.quoted(name): "NULL" for name in computed_columns(delta)}
         inserted = {}
         for number, column in enumerate(table.columns):
             if column.computed:
@@ -267,7 +267,7 @@ class TableTarget:
             inserted[name] = f"s.c{number}"
             if number not in table.key:
                 updated[name] = f"CASE WHEN s.m{number} THEN t.{name} ELSE s.c{number} END"
-        merger = found.merge(
+        merger = delta.merge(
             staging,
             match(table),
             source_alias="s",
@@ -346,9 +346,9 @@ class TableTarget:
         return "/".join((self._root, *table.name))
 
     def _open(self, table: TargetTable) -> DeltaTable | None:
-        return self._opened(self._path(table))
+        return self._open_path(self._path(table))
 
-    def _opened(self, path: str) -> DeltaTable | None:
+    def _open_path(self, path: str) -> DeltaTable | None:
         if path not in self._tables:
             try:
                 self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
@@ -362,7 +362,7 @@ class TableTarget:
 TARGET: Final = TableTarget
 
 
-def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
+def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:
     """Set the properties that disable rounded statistics, on a table that somebody else created."""
     settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)
     if settings:
@@ -404,16 +404,16 @@ def group_positions(root: str) -> list[GroupPosition]:
         raise StorageError("there is no such folder", where=Where(source=root))
     try:
         folder = folder_of(root)
-        found = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
+        folders = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
     except (DeltaError, OSError) as error:
         raise opening(error, root) from None
     targets = [
-        (one.base_name, TableTarget(root, one.base_name)) for one in found if not one.is_file
+        (one.base_name, TableTarget(root, one.base_name)) for one in folders if not one.is_file
     ]
     return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
 
 
-def _stated(path: str, version: int, position: str) -> tuple[str | None, int | None]:
+def _find_commit(path: str, version: int, position: str) -> tuple[str | None, int | None]:
     """Find the commit of a position, and return its CSN and commit time.
 
     Other writers may have committed since, for example an OPTIMIZE, so up to 100 commits are read,
@@ -421,7 +421,7 @@ def _stated(path: str, version: int, position: str) -> tuple[str | None, int | N
     used, because it lists and reads the complete log.
     """
     log = folder_of(path)
-    for number in range(version, max(version - STATED, -1), -1):
+    for number in range(version, max(version - COMMITS_SEARCHED, -1), -1):
         try:
             with log.open_input_stream(f"_delta_log/{number:020d}.json") as file:
                 actions = map(json.loads, file.read().splitlines())

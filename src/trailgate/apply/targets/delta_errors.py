@@ -129,9 +129,9 @@ def opening(error: Exception, path: str) -> TrailgateError:
 def known_refusal(text: str, path: str) -> ApplyError | None:
     """Return the error for a text that matches a row of ``REFUSALS``, or None."""
     for sign, problem, hint in REFUSALS:
-        found = re.search(sign, text)
-        if found is not None:
-            said = text[found.start() :].partition("\n\tat")[0]  # without Java's stack trace
+        match = re.search(sign, text)
+        if match is not None:
+            said = text[match.start() :].partition("\n\tat")[0]  # without Java's stack trace
             return ApplyError(problem.format(line_of(said)), where=Where(source=path), hint=hint)
     return None
 

@@ -105,7 +105,7 @@ class TableTarget:
     def _connection(self) -> duckdb.DuckDBPyConnection:
         """The open connection. Opens the file again after ``release``, and raises TargetConflictError if another run of this group has written to it meanwhile."""
         if self._attached is None:
-            self._attached = _attached(self._path)
+            self._attached = _attach(self._path)
             if self._known and self.position(None) != self._at:
                 raise moved_on(self._group, self._path)
         return self._attached
@@ -128,27 +128,29 @@ class TableTarget:
         if not rows:
             self._check_no_view(schema, name)
             return None
-        found, text = (rows[0][0], rows[0][1]), rows[0][2]
-        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found)} LIMIT 0").schema
+        found_name, text = (rows[0][0], rows[0][1]), rows[0][2]
+        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found_name)} LIMIT 0").schema
         types = dict(
             self._execute(
                 "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = current_database() "
                 "AND schema_name = ? AND table_name = ?",
-                list(found),
+                list(found_name),
             )
         )
-        computed = self._computed(found)
+        computed = self._computed(found_name)
         stored = {one: _stored_type(one, kind, text) for one, kind in types.items()}
         fields = [pa.field(one.name, _arrow_type(one.type, stored[one.name])) for one in empty]
-        held = table.as_held(found, pa.schema(fields))
+        existing = table.as_held(found_name, pa.schema(fields))
         columns = tuple(
             replace(one, stored=stored[one.name], computed=one.name in computed)
-            for one in held.columns
+            for one in existing.columns
         )
-        held = replace(held, columns=columns).without_computed()
-        for (known,) in self._execute(sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(held)]):
-            sql.check_known_columns(table, held, known)
-        return sql.check_key_types(held)
+        existing = replace(existing, columns=columns).without_computed()
+        for (known,) in self._execute(
+            sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(existing)]
+        ):
+            sql.check_known_columns(table, existing, known)
+        return sql.check_key_types(existing)
 
     def _check_no_view(self, schema: str, name: str) -> None:
         rows = self._execute(
@@ -210,9 +212,9 @@ class TableTarget:
         """Return the rows with any of the keys: all columns, or only those of the key."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
         self._check_printed(table, table.key)
-        found = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
+        result = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
-        return sql.spelled_keys(table, found)
+        return sql.spelled_keys(table, result)
 
     def check_values(self, effects: Effects) -> None:
         """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
@@ -292,15 +294,15 @@ class TableTarget:
             if changed != expected >= 0:
                 raise sql.changed_meanwhile(table, expected, changed)
         for column, text in DUCKDB.computed_values(table, STAGING):
-            for own, theirs in self._execute(text, table=table):
-                raise sql.changed_value(table, column, own, theirs)
+            for sent, stored in self._execute(text, table=table):
+                raise sql.changed_value(table, column, sent, stored)
         self._connection.unregister(STAGING)
-        self._note(table, at)
+        self._store_position(table, at)
 
     def commit(self, at: Position) -> None:
         """Commit everything written since the last commit, together with the position."""
         self._begin()
-        self._note(None, at)
+        self._store_position(None, at)
         self._execute("COMMIT")
         self._open, self._at = False, at
 
@@ -334,7 +336,7 @@ class TableTarget:
             self._attached.close()
         self._attached = None
 
-    def _note(self, table: TargetTable | None, at: Position) -> None:
+    def _store_position(self, table: TargetTable | None, at: Position) -> None:
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
@@ -349,10 +351,10 @@ class TableTarget:
 
     def _arrow(self, text: str) -> pa.Table:
         try:
-            found: pa.Table = self._connection.sql(text).to_arrow_reader().read_all()
+            result: pa.Table = self._connection.sql(text).to_arrow_reader().read_all()
         except duckdb.Error as error:
             raise _refusal(error, self._path) from None
-        return found
+        return result
 
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
@@ -373,7 +375,7 @@ class TableTarget:
 TARGET: Final = TableTarget
 
 
-def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """Open a file under a fixed database name, because the file's own name could equal one of its schemas. Raises StorageError."""
     if read_only and not Path(path).exists():
         raise StorageError("there is no such file", where=Where(source=path))
@@ -406,16 +408,16 @@ def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -
     of_value = isinstance(error, duckdb.InvalidInputException) and CONVERTED in str(error)
     is_of_row = of_value or isinstance(error, duckdb.IntegrityError | duckdb.DataError)
     kind = RowRefusedError if is_of_row else ApplyError
-    numbers = next((own for text, own in REFUSALS if text in str(error)), ())
+    numbers = next((oracle_numbers for text, oracle_numbers in REFUSALS if text in str(error)), ())
     return kind(f"DuckDB refuses: {_line(error)}", where=where).numbered(numbers)
 
 
 def group_positions(path: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables of a file."""
-    connection = _attached(path, read_only=True)
+    connection = _attach(path, read_only=True)
     try:
-        found = connection.execute(STATUS)
-        names, rows = [column[0] for column in found.description or ()], found.fetchall()
+        result = connection.execute(STATUS)
+        names, rows = [column[0] for column in result.description or ()], result.fetchall()
     except duckdb.CatalogException:
         return []
     except duckdb.Error as error:
@@ -430,8 +432,8 @@ def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
     if kind == "VARCHAR":
         # For example, the column "name" in: CREATE TABLE t("name" VARCHAR COLLATE NOCASE)
         collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
-        found = re.search(collated, text)
-        return StoredType(f"VARCHAR COLLATE {found[2]}", Rule.UNCASED) if found else None
+        match = re.search(collated, text)
+        return StoredType(f"VARCHAR COLLATE {match[2]}", Rule.UNCASED) if match else None
     if ARROW_TYPES.fullmatch(kind):
         return None
     rule = Rule.PRINTED_KEY if kind.startswith("ENUM") else Rule.PRINTED
@@ -442,16 +444,16 @@ def _arrow_type(kind: pa.DataType, stored: StoredType | None) -> pa.DataType:
     return kind if stored is None else pa.string()
 
 
-def table_rows(place: str) -> pa.RecordBatchReader:
+def table_rows(address: str) -> pa.RecordBatchReader:
     """Return a reader of a table such as ``shop.duckdb/hr/jobs``. A table of the schema ``main`` is given without a schema."""
-    path, mark, names = place.partition(".duckdb/")
+    path, mark, names = address.partition(".duckdb/")
     name = sql.quoted(*names.split("/"))
-    connection = _attached(f"{path}{mark.rstrip('/')}", read_only=True)
+    connection = _attach(f"{path}{mark.rstrip('/')}", read_only=True)
     try:
         rows: pa.RecordBatchReader = connection.sql(f"SELECT * FROM {name}").to_arrow_reader()
     except duckdb.Error as error:
         connection.close()
-        raise StorageError(_line(error), where=Where(source=place)) from None
+        raise StorageError(_line(error), where=Where(source=address)) from None
     return rows
 
 

@@ -58,12 +58,12 @@ class TableTarget:
     def _read_state(self) -> None:
         if not self._state.exists():
             return
-        state = _state_of(self._state)
+        state = _read_state_file(self._state)
         self._last = Position(**state["position"])
         self._positions = dict(state["tables"])
-        self._show(state["files"])
+        self._publish_files(state["files"])
 
-    def _show(self, files: dict[str, str]) -> None:
+    def _publish_files(self, files: dict[str, str]) -> None:
         """Rename the files of the last batch to their visible names, and remove hidden files of batches that were not committed."""
         for table, name in files.items():
             hidden = self._root / table / (HIDDEN + name)
@@ -77,7 +77,7 @@ class TableTarget:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None or self._last is None:
             return self._last
-        at = self._positions.get(_inside(table))
+        at = self._positions.get(_relative_path(table))
         return None if at is None else Position(self._last.trail, at)
 
     def positions(self) -> list[TablePosition]:
@@ -87,7 +87,7 @@ class TableTarget:
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as its newest file defines it, or None if it has no file."""
-        files = sorted((self._root / _inside(table)).glob(f"[!{HIDDEN}]*{ENDING}"))
+        files = sorted((self._root / _relative_path(table)).glob(f"[!{HIDDEN}]*{ENDING}"))
         if not files:
             return None
         newest = max(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
@@ -129,7 +129,7 @@ class TableTarget:
         except (OSError, pa.ArrowException) as error:
             kind = fault_of(error, DISK) or ApplyError
             raise kind(str(error), where=Where(source=str(self._folder(table)))) from None
-        self._written[_inside(table)] = name
+        self._written[_relative_path(table)] = name
 
     def commit(self, at: Position) -> None:
         """Store the position and the list of the batch's files, then rename the files to their visible names."""
@@ -143,7 +143,7 @@ class TableTarget:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self._state)
-            self._show(self._written)
+            self._publish_files(self._written)
         except OSError as error:
             raise WriteError(str(error), where=Where(source=str(self._state))) from None
         self._last, self._written = at, {}
@@ -161,13 +161,13 @@ class TableTarget:
         """Do nothing."""
 
     def _folder(self, table: TargetTable) -> Path:
-        return self._root / _inside(table)
+        return self._root / _relative_path(table)
 
 
 TARGET: Final = TableTarget
 
 
-def _inside(table: TargetTable) -> str:
+def _relative_path(table: TargetTable) -> str:
     """Return the path of a table's folder below the root. Raises OptionError if its name cannot be a folder name."""
     for part in table.name:
         if part in (".", "..", STATE) or "/" in part or "\0" in part:
@@ -180,19 +180,19 @@ def group_positions(root: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables below a folder."""
     if not Path(root).is_dir():
         raise StorageError("there is no such folder", where=Where(source=root))
-    found = []
+    groups = []
     for file in sorted(Path(root, STATE).glob("*.json")):
-        state = _state_of(file)
+        state = _read_state_file(file)
         whole = Position(**state["position"])
         tables = [
             TablePosition(name.replace("/", "."), at)
             for name, at in sorted(state["tables"].items())
         ]
-        found.append(GroupPosition(file.stem, whole, tables))
-    return found
+        groups.append(GroupPosition(file.stem, whole, tables))
+    return groups
 
 
-def _state_of(file: Path) -> dict[str, Any]:
+def _read_state_file(file: Path) -> dict[str, Any]:
     """Parse a state file. Raises StorageError."""
     try:
         state = json.loads(file.read_text())

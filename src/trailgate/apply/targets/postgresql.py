@@ -194,7 +194,7 @@ class TableTarget:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
         self._triggers: dict[str, str] = {}  # the names of triggers, by table
-        self._connection = _connected(self._address, group)
+        self._connection = _connect(self._address, group)
         self._is_locked = False
         try:
             self._make_checkpoint()
@@ -241,7 +241,7 @@ class TableTarget:
         rows = self._execute(
             f"SELECT attname FROM pg_attribute WHERE attrelid = '{sql.CHECKPOINT}'::regclass AND attnum > 0 AND NOT attisdropped"
         )
-        for name in sorted(set(sql.ADDED_COLUMNS) - {own for (own,) in rows}):
+        for name in sorted(set(sql.ADDED_COLUMNS) - {existing for (existing,) in rows}):
             self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} text")
             self._commit()
 
@@ -267,14 +267,14 @@ class TableTarget:
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the database defines it, or None if it does not exist."""
-        found = self._named(*_parts(table))
-        if found is None:
+        match = self._find_relation(*_parts(table))
+        if match is None:
             return None
-        number, *name = found
+        number, *name = match
         rows = self._execute(COLUMNS, [number, number])
         types = {one.name: _column_type(one) for one in map(_Attribute._make, rows)}
         schema = pa.schema([(name, one.type) for name, one in types.items()])
-        held = table.as_held((name[0], name[1]), schema)
+        existing = table.as_held((name[0], name[1]), schema)
         columns = tuple(
             replace(
                 one,
@@ -283,18 +283,18 @@ class TableTarget:
                 computed=types[one.name].computed,
                 on_insert=types[one.name].on_insert,
             )
-            for one in held.columns
+            for one in existing.columns
         )
-        held = replace(held, columns=columns).without_computed()
-        self._types[str(held)] = {name: one.staged for name, one in types.items()}
+        existing = replace(existing, columns=columns).without_computed()
+        self._types[str(existing)] = {name: one.staged for name, one in types.items()}
         triggers = self._execute(TRIGGERS_OF, [number])
-        self._triggers[str(held)] = ", ".join(name for (name,) in triggers)
+        self._triggers[str(existing)] = ", ".join(name for (name,) in triggers)
         asked = sql.KNOWN_COLUMNS.format("%s", "%s")
-        for (known,) in self._execute(asked, [self._group, str(held)]):
-            sql.check_known_columns(table, held, known)
-        return sql.check_key_types(held)
+        for (known,) in self._execute(asked, [self._group, str(existing)]):
+            sql.check_known_columns(table, existing, known)
+        return sql.check_key_types(existing)
 
-    def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
+    def _find_relation(self, schema: str, name: str) -> tuple[int, str, str] | None:
         """Return the OID, schema and name of a table. An exact match wins over one that differs in case.
 
         Raises DefinitionError if several tables match without case, or if it is a view.
@@ -310,10 +310,10 @@ class TableTarget:
             problem = f"the target has several tables whose names differ only in case: {names}"
             hint = "MAP the table to one of them, with its name in quotes"
             raise DefinitionError(problem, where=Where(table=f"{schema}.{name}"), hint=hint)
-        for number, *found, kind in exact or rows:
+        for number, *parts, kind in exact or rows:
             if kind in NO_TABLES:
-                raise sql.not_a_table(NO_TABLES[kind], ".".join(found))
-            return number, found[0], found[1]
+                raise sql.not_a_table(NO_TABLES[kind], ".".join(parts))
+            return number, parts[0], parts[1]
         return None
 
     def plan_table(self, table: TargetTable) -> TargetTable:
@@ -370,9 +370,12 @@ class TableTarget:
         self._copy(KEYS, sql.key_columns(table, keys), kinds, table)
         self._check_printed(table, KEYS, table.key)
         columns = [table.columns[at] for at in table.key] if keys_alone else list(table.columns)
-        found = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
-        values = list(zip(*found, strict=True)) or [()] * len(columns)
-        arrays = [_array(own, column.type) for own, column in zip(values, columns, strict=True)]
+        fetched = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
+        values = list(zip(*fetched, strict=True)) or [()] * len(columns)
+        arrays = [
+            _array(column_values, column.type)
+            for column_values, column in zip(values, columns, strict=True)
+        ]
         rows = pa.table(arrays, names=[column.name for column in columns])
         return sql.spelled_keys(table, rows)
 
@@ -420,15 +423,15 @@ class TableTarget:
         printed = DIALECT.printed.format(f"CAST(own AS {column.stored.name})")
         self._execute(CASTING.format(printed))
         errors: dict[str, RowRefusedError] = {}
-        for own, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
+        for value, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
             text = mask_logins(" ".join(problem.split()))
             error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
-            errors[own] = error.numbered(REFUSALS.get(state, ()))
+            errors[value] = error.numbered(REFUSALS.get(state, ()))
         if not errors:
             return first
-        found = ValuesRefusedError(first.problem, where=first.where)
-        found.errors = errors
-        return found.numbered(first.numbers)
+        joined = ValuesRefusedError(first.problem, where=first.where)
+        joined.errors = errors
+        return joined.numbered(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched 50,000 at a time."""
@@ -439,11 +442,11 @@ class TableTarget:
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
-            while found := self._try(lambda: cursor.fetchmany(FETCHED), table):
-                columns = zip(*found, strict=True)
+            while fetched := self._try(lambda: cursor.fetchmany(FETCHED), table):
+                columns = zip(*fetched, strict=True)
                 arrays = [
-                    _array(own, column.type)
-                    for own, column in zip(columns, table.columns, strict=True)
+                    _array(values, column.type)
+                    for values, column in zip(columns, table.columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
             cursor.close()
@@ -463,11 +466,11 @@ class TableTarget:
             if changed != expected >= 0:
                 raise sql.changed_meanwhile(table, expected, changed)
         for column, text in DIALECT.computed_values(table, STAGING):
-            for own, theirs in self._execute(text, table=table):
-                raise sql.changed_value(table, column, own, theirs)
+            for sent, stored in self._execute(text, table=table):
+                raise sql.changed_value(table, column, sent, stored)
         if (triggers := self._triggers.get(str(table))) and table.key:
             self._check_stored(table, triggers)
-        self._note(table, at)
+        self._store_position(table, at)
 
     def _check_stored(self, table: TargetTable, triggers: str) -> None:
         """Raise RowRefusedError if triggers changed or removed a row that was just written."""
@@ -479,16 +482,16 @@ class TableTarget:
                 raise RowRefusedError(
                     "a row does not exist after it was written", where=where, hint=hint
                 )
-            for column, own, theirs in zip(columns, values[::2], values[1::2], strict=True):
-                if own != theirs:
-                    problem = f"the trail has {own!r}, and the target stored {theirs!r}"
-                    place = replace(where, field=column.name)
-                    raise RowRefusedError(problem, where=place, hint=hint)
+            for column, sent, stored in zip(columns, values[::2], values[1::2], strict=True):
+                if sent != stored:
+                    problem = f"the trail has {sent!r}, and the target stored {stored!r}"
+                    located = replace(where, field=column.name)
+                    raise RowRefusedError(problem, where=located, hint=hint)
 
     def commit(self, at: Position) -> None:
         """Commit everything written since the last commit, together with the position."""
         self._lock()
-        self._note(None, at)
+        self._store_position(None, at)
         # If the connection is lost here, only the stored position shows whether the batch was
         # committed. The run reads it when it reconnects.
         self._commit()
@@ -509,7 +512,7 @@ class TableTarget:
         """Close the connection."""
         self._connection.close()
 
-    def _note(self, table: TargetTable | None, at: Position) -> None:
+    def _store_position(self, table: TargetTable | None, at: Position) -> None:
         names = (*sql.POSITION_COLUMNS, "known_columns")
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._change(
@@ -587,7 +590,7 @@ class TableTarget:
 TARGET: Final = TableTarget
 
 
-def _connected(address: str, group: str) -> psycopg.Connection[Any]:
+def _connect(address: str, group: str) -> psycopg.Connection[Any]:
     """Connect to a database. Raises TargetUnavailableError if the server does not answer or is not ready, and StorageError if it refuses the login."""
     where = Where(source=mask_logins(address))
     try:
@@ -598,7 +601,7 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
         login = make_conninfo(**{**usual, **stated})
         for _ in range(LOGINS):
             try:
-                return _set(psycopg.connect(login))
+                return _configure(psycopg.connect(login))
             except psycopg.OperationalError as error:
                 text = _line(error)
             # libpq reports no SQLSTATE for a failed login, and the text is in the server's language.
@@ -614,7 +617,7 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
     raise StorageError(text, where=where)
 
 
-def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     """Set our session settings on a connection, and return it."""
     for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'".encode())
@@ -625,11 +628,11 @@ def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 def group_positions(rest: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables of a database."""
     address = f"postgresql:{rest}"
-    with closing(_connected(address, "--status")) as connection:
+    with closing(_connect(address, "--status")) as connection:
         try:
-            found = connection.execute(STATUS.encode())
-            names = [column.name for column in found.description or ()]
-            return group_positions_of(names, found.fetchall())
+            result = connection.execute(STATUS.encode())
+            names = [column.name for column in result.description or ()]
+            return group_positions_of(names, result.fetchall())
         except psycopg.errors.UndefinedTable:
             return []
         except psycopg.Error as error:
@@ -638,11 +641,11 @@ def group_positions(rest: str) -> list[GroupPosition]:
 
 def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
     """Return the column that an error is about: the one it names, or the one that COPY was reading."""
-    found = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
-    if found is None or table is None:
+    match = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
+    if match is None or table is None:
         return error.diag.column_name
-    columns = range(len(table.columns)) if STAGING in found[0] else table.key
-    return table.columns[int(found[1])].name if int(found[1]) in columns else None
+    columns = range(len(table.columns)) if STAGING in match[0] else table.key
+    return table.columns[int(match[1])].name if int(match[1]) in columns else None
 
 
 class _Attribute(NamedTuple):
@@ -678,7 +681,7 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
     size = one.modifier
     if one.base == "numeric":
         return _numeric(one)
-    arrow = next((kind for kind, own in ARROW_TYPES if own == one.base), None)
+    arrow = next((kind for kind, name in ARROW_TYPES if name == one.base), None)
     if arrow is not None:
         rounded = pa.types.is_timestamp(arrow) and size != UNCONSTRAINED
         return arrow, StoredType(one.written, Rule.FRACTION, size) if rounded else None

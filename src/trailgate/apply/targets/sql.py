@@ -62,12 +62,12 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
     rows = len(nets)
     patched = nets.effect == Effect.PATCH
     replaced = nets.effect == Effect.REPLACE
-    there = nets.expected & (not effects.emptied)
+    exists = nets.expected & (not effects.emptied)
     extra = extra_columns(nets.table) if defaults else []
     # A replaced row that exists becomes an update; otherwise it is inserted.
     kinds = np.where(
         replaced,
-        np.where(there, Effect.REPLACE if extra else Effect.PATCH, Effect.INSERT),
+        np.where(exists, Effect.REPLACE if extra else Effect.PATCH, Effect.INSERT),
         nets.effect,
     )
     for at, (column, one) in enumerate(zip(nets.table.columns, nets.values, strict=True)):
@@ -88,8 +88,8 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
 
 def extra_columns(table: TargetTable) -> list[int]:
     """Return the indexes of columns that the source does not have and that may be written, at most 62."""
-    found = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
-    return found[:MOST_EXTRA]
+    indexes = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
+    return indexes[:MOST_EXTRA]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,13 @@ class Dialect:
 
     def select_list(self, columns: Sequence[TargetColumn]) -> str:
         """Return the SELECT list that reads columns of ``t`` in their Arrow types."""
-        found = []
+        selected = []
         for column in columns:
             name = quoted(column.name)
             is_read = column.stored is not None and column.stored.rule in self.read
-            own = self.printed.format(f"t.{name}") if is_read else f"t.{name}"
-            found.append(f"{own} AS {name}")
-        return ", ".join(found)
+            expression = self.printed.format(f"t.{name}") if is_read else f"t.{name}"
+            selected.append(f"{expression} AS {name}")
+        return ", ".join(selected)
 
     def match(self, table: TargetTable) -> str:
         """Return the join condition that ``t`` and ``s`` have the same key."""
@@ -162,12 +162,12 @@ class Dialect:
         for at, column in enumerate(table.columns):
             if at in table.key or column.extra or not (column.computed or column.on_insert):
                 continue
-            own, theirs = self.value(table, at), f"t.{quoted(column.name)}"
+            sent, stored = self.value(table, at), f"t.{quoted(column.name)}"
             rows = f"{name} AS t JOIN {staging} AS s ON {same}"
             differs = (
-                f"s.e <> {Effect.DELETE:d} AND NOT s.m{at} AND {theirs} IS DISTINCT FROM {own}"
+                f"s.e <> {Effect.DELETE:d} AND NOT s.m{at} AND {stored} IS DISTINCT FROM {sent}"
             )
-            yield column, f"SELECT {own}, {theirs} FROM {rows} WHERE {differs} LIMIT 1"
+            yield column, f"SELECT {sent}, {stored} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
         """Return columns and a statement that finds a row whose stored values differ from the staged ones.
@@ -179,18 +179,18 @@ class Dialect:
         for at, column in enumerate(table.columns):
             if at in table.key or column.extra:
                 continue
-            own = self.printed.format(self.value(table, at))
-            theirs = self.printed.format(f"t.{quoted(column.name)}")
-            own = f"CASE WHEN s.m{at} THEN {theirs} ELSE {own} END"
+            sent = self.printed.format(self.value(table, at))
+            stored = self.printed.format(f"t.{quoted(column.name)}")
+            sent = f"CASE WHEN s.m{at} THEN {stored} ELSE {sent} END"
             columns.append(column)
-            pairs += [own, theirs]
-            differs.append(f"{own} IS DISTINCT FROM {theirs}")
-        there = f"t.{quoted(table.columns[table.key[0]].name)} IS NOT NULL"
+            pairs += [sent, stored]
+            differs.append(f"{sent} IS DISTINCT FROM {stored}")
+        exists = f"t.{quoted(table.columns[table.key[0]].name)} IS NOT NULL"
         if table.keyless:
-            there = "true"
+            exists = "true"
         rows = f"{staging} AS s LEFT JOIN {quoted(*table.name)} AS t ON {self.match(table)}"
-        wrong = " OR ".join([f"NOT ({there})", *differs])
-        selected = ", ".join([*pairs, there])
+        wrong = " OR ".join([f"NOT ({exists})", *differs])
+        selected = ", ".join([*pairs, exists])
         return (
             columns,
             f"SELECT {selected} FROM {rows} WHERE s.e <> {Effect.DELETE:d} AND ({wrong}) LIMIT 1",
@@ -207,15 +207,15 @@ def statements(
     deleted = int((effect == Effect.DELETE).sum())
     updated = int(np.isin(effect, (Effect.PATCH, Effect.REPLACE)).sum())
     # Deletes come first, so that a key or a unique value can move from a deleted row to another one.
-    found = [(f"DELETE FROM {name}", -1)] if effects.emptied else []
+    texts = [(f"DELETE FROM {name}", -1)] if effects.emptied else []
     if deleted:
         is_one = f"s.e = {Effect.DELETE:d} AND {same}"
-        found.append((f"DELETE FROM {name} AS t USING {staging} AS s WHERE {is_one}", deleted))
+        texts.append((f"DELETE FROM {name} AS t USING {staging} AS s WHERE {is_one}", deleted))
     values = _updated_values(effects, dialect)
     is_one = f"s.e IN ({Effect.PATCH:d}, {Effect.REPLACE:d}) AND {same}"
     if updated and values:
         text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
-        found.append((text, updated))
+        texts.append((text, updated))
     # DEFAULT cannot be part of a CASE, so rows that lack the same columns get a statement together.
     for bits, count in _patterns(rows, effect == Effect.REPLACE):
         lacking = _lacking(table, bits)
@@ -223,37 +223,40 @@ def statements(
             values = ", ".join(f"{quoted(table.columns[at].name)} = DEFAULT" for at in lacking)
             is_one = f"s.e = {Effect.REPLACE:d} AND s.x = {bits:d} AND {same}"
             text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
-            found.append((text, count))
+            texts.append((text, count))
     for bits, count in _patterns(rows, effect == Effect.INSERT):
-        own = _inserted(table, bits)
-        values = ", ".join(dialect.value(table, at) for at in own)
+        columns = _inserted(table, bits)
+        values = ", ".join(dialect.value(table, at) for at in columns)
         is_one = f"s.e = {Effect.INSERT:d}" + (
             f" AND s.x = {bits:d}" if "x" in rows.column_names else ""
         )
-        found.append(
-            (_insertion(table, own, f"{values} FROM {staging} AS s WHERE {is_one}", dialect), count)
+        texts.append(
+            (
+                _insertion(table, columns, f"{values} FROM {staging} AS s WHERE {is_one}", dialect),
+                count,
+            )
         )
-    return found
+    return texts
 
 
 def _updated_values(effects: Effects, dialect: Dialect) -> str:
     """Return the SET list of an UPDATE. Omits columns that the source does not have if no row has a value for them."""
-    table, found = effects.nets.table, []
+    table, assignments = effects.nets.table, []
     for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
         if at in table.key or column.computed or column.on_insert:
             continue
         if column.extra and one.values is None:
             continue
         name = quoted(column.name)
-        found.append(
+        assignments.append(
             f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE {dialect.value(table, at)} END"
         )
-    if not found:
+    if not assignments:
         # All columns are the key, so nothing changes. But the statement counts the rows, which finds
         # a key that the table has in several rows.
         names = [quoted(one.name) for one in table.columns if not (one.computed or one.on_insert)]
-        found = [f"{name} = t.{name}" for name in names[:1]]
-    return ", ".join(found)
+        assignments = [f"{name} = t.{name}" for name in names[:1]]
+    return ", ".join(assignments)
 
 
 def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
@@ -315,10 +318,10 @@ def replacing_statements(
         ),
     ]
     for bits, count in _patterns(rows, effect != Effect.DELETE):
-        own = _inserted(table, bits)
-        selected = ", ".join(f"v{at}" for at in own) + f" FROM {whole}"
+        columns = _inserted(table, bits)
+        selected = ", ".join(f"v{at}" for at in columns) + f" FROM {whole}"
         selected += f" WHERE x = {bits:d}" if marked else ""
-        every.append((_insertion(table, own, selected, dialect), count))
+        every.append((_insertion(table, columns, selected, dialect), count))
     needed = [one for one in every if one[1]]
     return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
 
@@ -358,21 +361,23 @@ def known_columns(table: TargetTable | None) -> str | None:
     return json.dumps([one.name for one in table.columns if not one.extra])
 
 
-def check_known_columns(wanted: TargetTable, held: TargetTable, known: str | None) -> TargetTable:
+def check_known_columns(
+    wanted: TargetTable, existing: TargetTable, known: str | None
+) -> TargetTable:
     """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
-    own = {one.name.casefold() for one in held.columns}
+    names = {one.name.casefold() for one in existing.columns}
     asked = {one.name.casefold() for one in wanted.columns}
     gone = [
         name
         for name in json.loads(known or "[]")
-        if name.casefold() in asked and name.casefold() not in own
+        if name.casefold() in asked and name.casefold() not in names
     ]
     if gone:
         problem = "somebody has dropped this column since the table was last written"
         raise DefinitionError(
-            problem, where=Where(table=str(held), field=gone[0]), hint=DROPPED_HINT
+            problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
         )
-    return held
+    return existing
 
 
 def check_key_types(table: TargetTable) -> TargetTable:
@@ -391,9 +396,9 @@ def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
     for at in table.key:
         column = table.columns[at]
         if column.stored is not None:
-            place = rows.column_names.index(column.name)
-            own = spelled(rows[column.name].combine_chunks(), column.stored)
-            rows = rows.set_column(place, column.name, own)
+            index = rows.column_names.index(column.name)
+            keys = spelled(rows[column.name].combine_chunks(), column.stored)
+            rows = rows.set_column(index, column.name, keys)
     return rows
 
 
@@ -406,8 +411,8 @@ def refusing_values(column: TargetColumn) -> Iterator[None]:
     try:
         yield
     except ApplyError as error:
-        made = RowRefusedError(error.problem, where=error.where, hint=error.hint)
-        raise made.with_place(field=column.name).numbered(error.numbers) from None
+        refusal = RowRefusedError(error.problem, where=error.where, hint=error.hint)
+        raise refusal.with_place(field=column.name).numbered(error.numbers) from None
 
 
 def refused_values(
@@ -416,23 +421,23 @@ def refused_values(
     """Return one error for all refused values. ``rows`` are pairs of the trail's value and the database's, which is None if it cannot be cast."""
     assert column.stored is not None
     errors: dict[str, RowRefusedError] = {}
-    for own, theirs in rows:
-        one = changed_value(table, column, own, theirs)
-        if theirs is None:
-            one.problem = f"the trail has {own!r}, which is not valid in the target's column of type {column.stored.name}"
-        errors[own] = RowRefusedError(one.problem, where=one.where)
+    for sent, stored in rows:
+        one = changed_value(table, column, sent, stored)
+        if stored is None:
+            one.problem = f"the trail has {sent!r}, which is not valid in the target's column of type {column.stored.name}"
+        errors[sent] = RowRefusedError(one.problem, where=one.where)
     first = next(iter(errors.values()))
-    found = ValuesRefusedError(first.problem, where=first.where)
-    found.errors = errors
-    return found
+    joined = ValuesRefusedError(first.problem, where=first.where)
+    joined.errors = errors
+    return joined
 
 
 def changed_value(
-    table: TargetTable, column: TargetColumn, own: Any, theirs: Any
+    table: TargetTable, column: TargetColumn, sent: Any, stored: Any
 ) -> RowRefusedError:
     """Return the error that a database changes a value."""
     does = "computes" if column.stored is None else f"of type {column.stored.name} stores"
-    problem = f"the trail has {own!r}, but the target's column {does} {theirs!r}"
+    problem = f"the trail has {sent!r}, but the target's column {does} {stored!r}"
     return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
 
 

@@ -228,8 +228,8 @@ def group_positions(address: str) -> list[GroupPosition]:
 
     Raises StorageError if the target does not exist.
     """
-    found: list[GroupPosition] = _module(address).group_positions(address.partition(":")[2])
-    return sorted(found, key=lambda one: one.group)
+    groups: list[GroupPosition] = _module(address).group_positions(address.partition(":")[2])
+    return sorted(groups, key=lambda one: one.group)
 
 
 def is_target(address: str) -> bool:
