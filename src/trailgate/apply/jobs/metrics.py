@@ -15,6 +15,21 @@ from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.transaction_spans import first_end, last_end
 
+REASONS: Final = ("unreachable", "locked", "conflict")
+OPERATIONS: Final = Metric("trailgate_apply_operations_total", "operations", "Operations that were applied.")  # fmt: skip
+DISCARDED: Final = Metric("trailgate_apply_discarded_total", "discarded", "Operations that could not be applied, discarded or ignored.")  # fmt: skip
+ROWS: Final = Metric("trailgate_apply_rows_total", "rows", "Rows of the target that were written.")
+CHANGES: Final = ("inserted", "updated", "replaced", "deleted")
+BATCHES: Final = Metric("trailgate_apply_batches_total", "batches", "Batches that were committed.")
+ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the target, by reason. All were retried, except one that ended the run.")  # fmt: skip
+OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "Times at which the target failed after it had worked.")  # fmt: skip
+GAUGES: Final = (
+    Metric("trailgate_apply_up", "up", "1 if the target works, 0 if it does not or if the run ended with an error."),
+    Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of complete transactions in the trail that are not applied."),
+    Metric("trailgate_apply_last_commit_timestamp_seconds", "committed", "When the last batch was committed, in seconds since 1970 UTC."),
+)  # fmt: skip
+LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
+
 
 def place_after(trail: TrailFiles, position: Position | None) -> TrailPlace:
     """Return the end of the transaction at a position, or the beginning of the trail if there is no position."""
@@ -104,22 +119,6 @@ class ApplyStatistics:
     def retried(self) -> int:
         """The number of faults of the target."""
         return sum(self.faults.values())
-
-
-REASONS: Final = ("unreachable", "locked", "conflict")
-OPERATIONS: Final = Metric("trailgate_apply_operations_total", "operations", "Operations that were applied.")  # fmt: skip
-DISCARDED: Final = Metric("trailgate_apply_discarded_total", "discarded", "Operations that could not be applied, discarded or ignored.")  # fmt: skip
-ROWS: Final = Metric("trailgate_apply_rows_total", "rows", "Rows of the target that were written.")
-CHANGES: Final = ("inserted", "updated", "replaced", "deleted")
-BATCHES: Final = Metric("trailgate_apply_batches_total", "batches", "Batches that were committed.")
-ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the target, by reason. All were retried, except one that ended the run.")  # fmt: skip
-OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "Times at which the target failed after it had worked.")  # fmt: skip
-GAUGES: Final = (
-    Metric("trailgate_apply_up", "up", "1 if the target works, 0 if it does not or if the run ended with an error."),
-    Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of complete transactions in the trail that are not applied."),
-    Metric("trailgate_apply_last_commit_timestamp_seconds", "committed", "When the last batch was committed, in seconds since 1970 UTC."),
-)  # fmt: skip
-LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
 
 
 def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:

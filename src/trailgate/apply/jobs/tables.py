@@ -73,6 +73,12 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 
+MOST_SOUGHT: Final = 1 << 20  # the largest batch, in operations, in which a refused one is searched
+GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
+CHANGED_SINCE: Final = (
+    "Check whether the operation is still correct, and then apply it with --force"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
@@ -139,10 +145,6 @@ class _Change:
     wider: tuple[str, ...] = ()
 
 
-MOST_SOUGHT: Final = 1 << 20  # operations of a batch among which a refused one is looked for
-GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
-
-
 @dataclass(frozen=True, slots=True)
 class TableModes:
     """The mode of each target table: that of its MAP statements, or else that of the run."""
@@ -167,9 +169,6 @@ class TableModes:
         return self.usual if name == self.run else MODES[name]
 
 
-CHANGED_SINCE: Final = (
-    "Check whether the operation is still correct, and then apply it with --force"
-)
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # a table's name, changes and counts
 
 
@@ -570,9 +569,9 @@ class TargetTables:
                 raise self._locate_refusal(batch, policy, error) from None
             refusal = error
         if isinstance(refusal, ValuesRefusedError) and (
-            own := _find_refused_values(batch, refusal)
+            by_value := _find_refused_values(batch, refusal)
         ):
-            return self._apply_parts(replace(batch, errors={**batch.errors, **own}), policy)
+            return self._apply_parts(replace(batch, errors={**batch.errors, **by_value}), policy)
         middle = _find_middle(batch)
         if middle is not None:
             parts = _slice_batch(batch, 0, middle), _slice_batch(batch, middle, batch.rows)
@@ -888,7 +887,7 @@ def _find_refused_values(
 
 def _find_middle(batch: SplitRead) -> int | None:
     """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
-    pairs = [(numbers.order, numbers.transaction) for numbers in batch.operations.values()]
+    pairs = [(one.order, one.transaction) for one in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)
     # Rows of all tables in the order of the trail: a new transaction begins where its number changes.
@@ -931,7 +930,8 @@ def _slice_batch(batch: SplitRead, start: int, end: int) -> SplitRead | None:
         batch,
         operations=operations,
         blocks=[
-            (block.take(rows(block.order)), part[rows(block.order)]) for block, part in batch.blocks
+            (block.take(rows(block.order)), transactions[rows(block.order)])
+            for block, transactions in batch.blocks
         ],
         errors={number: one for number, one in batch.errors.items() if start <= number < end},
         last=end_at,

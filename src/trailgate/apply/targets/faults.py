@@ -18,6 +18,30 @@ from trailgate.errors import (
     WriteError,
 )
 
+_LOST, _LOCKED, _CONFLICT = TargetUnavailableError, TargetLockedError, TargetConflictError
+# PostgreSQL, Appendix A: error codes. A code of two characters stands for its class.
+SQLSTATES: Final = MappingProxyType(
+    {
+        "08": _LOST,  # connection exception
+        "25006": _LOST,  # read_only_sql_transaction: the server became a standby
+        "25P03": _LOST,  # idle_in_transaction_session_timeout
+        "25P04": _LOCKED,  # transaction_timeout
+        "40001": _CONFLICT,  # serialization_failure
+        "40003": _LOST,  # statement_completion_unknown
+        "40P01": _CONFLICT,  # deadlock_detected
+        "53100": WriteError,  # disk_full
+        "53300": _LOST,  # too_many_connections
+        "55006": _LOCKED,  # object_in_use
+        "55P03": _LOCKED,  # lock_not_available: lock_timeout
+        "57014": _LOCKED,  # query_canceled: statement_timeout, or pg_cancel_backend
+        "57P01": _LOST,  # admin_shutdown: also pg_terminate_backend
+        "57P02": _LOST,  # crash_shutdown
+        "57P03": _LOST,  # cannot_connect_now
+        "57P05": _LOST,  # idle_session_timeout
+        "58030": WriteError,  # io_error
+    }
+)
+
 
 class Sign(NamedTuple):
     """How to recognize a fault: the exception's type and a part of its text in lower case."""
@@ -44,31 +68,6 @@ DISK: Final = tuple(
         "file too large",
         "read-only file system",
     )
-)
-
-_LOST, _LOCKED, _CONFLICT = TargetUnavailableError, TargetLockedError, TargetConflictError
-
-# PostgreSQL, Appendix A: error codes. A code of two characters stands for its class.
-SQLSTATES: Final = MappingProxyType(
-    {
-        "08": _LOST,  # connection exception
-        "25006": _LOST,  # read_only_sql_transaction: the server became a standby
-        "25P03": _LOST,  # idle_in_transaction_session_timeout
-        "25P04": _LOCKED,  # transaction_timeout
-        "40001": _CONFLICT,  # serialization_failure
-        "40003": _LOST,  # statement_completion_unknown
-        "40P01": _CONFLICT,  # deadlock_detected
-        "53100": WriteError,  # disk_full
-        "53300": _LOST,  # too_many_connections
-        "55006": _LOCKED,  # object_in_use
-        "55P03": _LOCKED,  # lock_not_available: lock_timeout
-        "57014": _LOCKED,  # query_canceled: statement_timeout, or pg_cancel_backend
-        "57P01": _LOST,  # admin_shutdown: also pg_terminate_backend
-        "57P02": _LOST,  # crash_shutdown
-        "57P03": _LOST,  # cannot_connect_now
-        "57P05": _LOST,  # idle_session_timeout
-        "58030": WriteError,  # io_error
-    }
 )
 
 
