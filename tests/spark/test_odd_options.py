@@ -19,9 +19,12 @@ from capture_place import Place, row
 from sample_trail import Op, write_trail
 from trailgate.apply.spark import writer as apply_sink
 from trailgate.errors import OptionError, TrailgateError
+from trailgate.live import spark as jms
+from trailgate.mainframe.spark import reader as copybook
+from trailgate.mainframe.spark import writer as copybook_sink
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.options import COUNT, FLAG, NAMES, PATHS, Option, Options
-from trailgate.spark import copybook, copybook_sink, jms, messages, trail, trail_sink
+from trailgate.spark import messages, trail, trail_sink
 from trailgate.spark.sources import Format
 
 OPERATIONS: Final = from_arrow_schema(OPERATIONS_SCHEMA, prefer_timestamp_ntz=True)

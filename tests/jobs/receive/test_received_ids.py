@@ -15,7 +15,7 @@ from capture_place import Place
 from received_messages import ListFeed
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.run import BatchReport, LiveCapture, ReceiveOptions
+from trailgate.live.jobs.run import BatchReport, LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from received_messages import ListReceiver, received
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.journal_stream import StoringReceiver
+from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.jobs.journal_stream import StoringReceiver
 from trailgate.messages.metadata import MessageIdRule
-from trailgate.storage.live.journal import Journal, JournalOptions
 
 SMALL = JournalOptions(segment_bytes=1)
 Sent = tuple[int, str]  # id, body

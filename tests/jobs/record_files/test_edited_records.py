@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from laws import examples
 from trailgate.cli.main import run
 from trailgate.errors import DecodeError, EncodeError, OptionError, TrailgateError
-from trailgate.jobs.record_editing import edit_records
-from trailgate.jobs.record_writing import WritingOptions
+from trailgate.mainframe.jobs.editing import edit_records
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 COPYBOOK = """
 01 R.

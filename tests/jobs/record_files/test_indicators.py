@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 UNLOADED = """
 01 R.

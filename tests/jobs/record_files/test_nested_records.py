@@ -18,9 +18,9 @@ from trailgate.cli.main import run
 from trailgate.cobol.records import nested_kinds
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import CopybookOptions, read_records, records_of_split
-from trailgate.jobs.record_verify import verify_records
-from trailgate.storage.reading.record_files import WHOLE_FILE
+from trailgate.mainframe.files.record_files import WHOLE_FILE
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_records, records_of_split
+from trailgate.mainframe.jobs.verifying import verify_records
 
 # A has B and D below it, B has C; V has W; X has none.
 PARENTS = {"B": "A", "C": "B", "D": "A", "W": "V"}

@@ -18,7 +18,7 @@ from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import EncodeError, OptionError
-from trailgate.jobs.record_writing import WritingOptions
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 # A has B and D below it, B has C; V has W; X has none.
 PARENTS = {"B": "A", "C": "B", "D": "A", "W": "V"}
