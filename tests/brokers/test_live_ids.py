@@ -98,6 +98,9 @@ def test_messages_with_one_id_and_other_bodies_are_captured_or_refused(
         assert process.wait(PATIENCE) == 0
     else:
         assert process.wait(PATIENCE) == 1
-        assert "the message id ID:one was received before with a different body" in place.log.read_text()
+        assert (
+            "the message id ID:one was received before with a different body"
+            in place.log.read_text()
+        )
         place.run("--from", artemis.address(queue, "stomp"))
     assert place.captured() == wanted

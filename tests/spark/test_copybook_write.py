@@ -161,7 +161,9 @@ def test_trees_are_written_as_they_were_read(spark: SparkSession, tmp_path: Path
     assert content(tmp_path / "new") == data.read_bytes()
     unordered = {**options, "offsetColumn": "false"}
     nested = spark.read.format("copybook").options(**unordered).load(str(data))
-    with pytest.raises(PySparkException, match=r"order of . (and|among) .* is unknown .*offsetColumn"):
+    with pytest.raises(
+        PySparkException, match=r"order of . (and|among) .* is unknown .*offsetColumn"
+    ):
         nested.write.format("copybook").options(**unordered).mode("append").save(
             str(tmp_path / "other")
         )

@@ -97,7 +97,11 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
             "of 3 bytes, .* 0 to 2 .*byte 6",
         ),
         (b"\0\6\0\0ab\0\5\0\0a", Framing(FrameKind.RDW, least=2), "of 1 bytes, .* at least 2"),
-        (b"\0\x0a\0\0\0\6\2\0ab", Framing(FrameKind.SPANNED), "does not continue the spanned record"),
+        (
+            b"\0\x0a\0\0\0\6\2\0ab",
+            Framing(FrameKind.SPANNED),
+            "does not continue the spanned record",
+        ),
         (b"\0\x10\0\0\0\6\1\0ab\0\6\0\0ab", Framing(FrameKind.SPANNED), "does not continue"),
         (b"\0\x09\0\0\0\6\0\0a", Framing(FrameKind.SPANNED), "runs over its block"),
         (b"\0\x0a\0\0\0\6\4\0ab", Framing(FrameKind.SPANNED), "no record descriptor word"),

@@ -118,7 +118,9 @@ def test_several_copybooks_are_the_kinds_of_one_file(tmp_path: Path) -> None:
     ]
     assert trailgate.read_records(tmp_path / "data", text, **options).read_all() == found
     (tmp_path / "body.cpy").write_text(HEAD)
-    with pytest.raises(OptionError, match=r"another copybook has a record HEAD-REC too \(.*body.cpy"):
+    with pytest.raises(
+        OptionError, match=r"another copybook has a record HEAD-REC too \(.*body.cpy"
+    ):
         trailgate.read_records(tmp_path / "data", paths, **options)
 
 
@@ -227,5 +229,7 @@ def test_names_of_elements_that_are_not_there_are_refused(
 
 
 def test_elements_of_a_tree_have_no_names(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="elementNames: elements are columns only with shape=flat"):
+    with pytest.raises(
+        OptionError, match="elementNames: elements are columns only with shape=flat"
+    ):
         shop(tmp_path, element_names=MONTHS, shape="tree")

@@ -80,5 +80,7 @@ def test_what_cannot_be_is_named(tmp_path: Path, copybook: Path) -> None:
     packed = tmp_path / "data.gz"
     packed.write_bytes(gzip.compress(b"xx00010002"))
     assert [row["A"] for row in rows(packed, copybook, record="R", header_bytes=2)] == [1, 2]
-    with pytest.raises(DecodeError, match="trailer of 1 bytes cannot be found in a compressed file"):
+    with pytest.raises(
+        DecodeError, match="trailer of 1 bytes cannot be found in a compressed file"
+    ):
         rows(packed, copybook, record="R", trailer_bytes=1)

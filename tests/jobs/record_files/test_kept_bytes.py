@@ -122,5 +122,7 @@ def test_a_counter_that_moves_items_is_refused(tmp_path: Path, data: Path) -> No
     table = read(data, shape="flat")
     table = table.set_column(table.schema.get_field_index("N"), "N", pa.array([1, 2]))
 
-    with pytest.raises(EncodeError, match=r"the count differs from that in _raw.*record 2, field N"):
+    with pytest.raises(
+        EncodeError, match=r"the count differs from that in _raw.*record 2, field N"
+    ):
         trailgate.write_records(table.to_batches(), tmp_path / "new", **OPTIONS)

@@ -133,7 +133,9 @@ def test_items_of_the_key_are_not_set(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(record("D", 1, "ab"))
     for choice in ("fields", "a group"):
         options = WritingOptions.of({**HOW, "kinds": CHOICES[choice]}, in_place=True)
-        with pytest.raises(OptionError, match="SUB chooses the kinds of records, so it cannot be set"):
+        with pytest.raises(
+            OptionError, match="SUB chooses the kinds of records, so it cannot be set"
+        ):
             edit_records(tmp_path / "data", str(tmp_path / "new"), ["SUB=2"], options)
 
 

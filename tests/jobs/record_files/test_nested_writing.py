@@ -113,7 +113,9 @@ def test_trees_are_written_in_the_order_of_their_offsets_or_depth_first(
             write(batches, folder / "new", **more)
         return
     if raw and not offset and order != list(range(len(records))):
-        with pytest.raises(EncodeError, match=r"order of . (and|among) .* is unknown.*offsetColumn=true"):
+        with pytest.raises(
+            EncodeError, match=r"order of . (and|among) .* is unknown.*offsetColumn=true"
+        ):
             write(batches, folder / "new", **more)
         return
     if raw and not offset and ambiguous(records):

@@ -168,7 +168,11 @@ def test_records_of_their_own_lengths_are_written_and_read_again(tmp_path: Path)
             {"length_field": "L", "length_map": "1=3"},
             "of 3 bytes ends before L does",
         ),
-        ("01 R. 05 L PIC 9.", {"length_field": "L", "length_offset": 1}, "which determines lengthOffset"),
+        (
+            "01 R. 05 L PIC 9.",
+            {"length_field": "L", "length_offset": 1},
+            "which determines lengthOffset",
+        ),
     ],
 )
 def test_lengths_that_cannot_be_are_wrong_options(

@@ -209,7 +209,9 @@ def test_every_body_that_is_sent_is_stored_once_or_refused(
                 messages = received([body for _, body in window], [own for own, _ in window])
                 wanted = naive(stored, window, 4)
                 if wanted is None:
-                    with pytest.raises(BrokerError, match="was received before with a different body"):
+                    with pytest.raises(
+                        BrokerError, match="was received before with a different body"
+                    ):
                         journal.append(messages)
                     continue
                 found = journal.append(messages).messages.to_pylist()

@@ -230,7 +230,9 @@ def test_splits_that_do_not_meet_are_an_error(tmp_path: Path) -> None:
     path.write_bytes(frame([b"abcd"] * 4, Framing(FrameKind.RDW)))
     wrong = RecordSplit(RecordFile(str(path), 32), 8, 17, exact=True)
 
-    with pytest.raises(DecodeError, match=r"at byte 17, where the file's next split begins .*byte 16"):
+    with pytest.raises(
+        DecodeError, match=r"at byte 17, where the file's next split begins .*byte 16"
+    ):
         list(read_record_split(wrong, Framing(FrameKind.RDW)))
 
 

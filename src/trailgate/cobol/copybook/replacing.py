@@ -38,7 +38,7 @@ class Replacement:
     used: bool = False
 
     def match(self, tokens: Sequence[Token], index: int) -> _Match | None:
-        """Match the rule at ``place``. Returns the end of the match and the comments inside it, or None."""
+        """Match the rule at ``index``. Returns the end of the match and the comments inside it, or None."""
         if not self.old:
             return None
         at, comments = index, list[Token]()

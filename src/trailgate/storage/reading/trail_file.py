@@ -265,7 +265,7 @@ class EarlierTables:
         return self._searched >= self._until
 
     def needed_by(self, data: Octets, view: RecordView, start: int) -> TrailTables:
-        """Return the tables that these records, which start at ``place``, need."""
+        """Return the tables that these records, which start at ``start``, need."""
         if self.complete or not len(view):
             return self._tables
         if (view.io_type == IO_METADATA).any():
