@@ -168,7 +168,7 @@ def test_what_was_removed_and_what_is_not_there_are_errors(tmp_path: Path) -> No
             stored(journal, number, [line(number, "W")])
         journal.release(2)
 
-        with pytest.raises(StorageError, match="messages 1 to 1 were removed"):
+        with pytest.raises(StorageError, match="messages 1 to 1 were deleted"):
             index.range(1, 4)
         with pytest.raises(StorageError, match="ends before message 4"):
             index.range(2, 5)

@@ -55,7 +55,7 @@ def find_journal(path: str) -> Path:
             "The trail of this name has no journal: a capture from Kafka needs none, since the broker "
             "keeps the messages, and neither does a capture of files"
         )
-    raise StorageError("there is no journal", where=Where(source=path), hint=hint)
+    raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
 
 
 def segments_of(folder: Path) -> pa.RecordBatch:

@@ -65,7 +65,7 @@ def _read_parquet(path: str, _: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _read_json(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     typed = pj.ParseOptions(explicit_schema=schema)
     reading = pj.ReadOptions(block_size=BLOCK)
-    with _unpacked(path) as file:
+    with _open_unpacked(path) as file:
         if hasattr(pj, "open_json"):
             yield from pj.open_json(file, reading, typed)
         else:  # before pyarrow 20
@@ -73,7 +73,7 @@ def _read_json(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _unpacked(path: str) -> Iterator[Any]:
+def _open_unpacked(path: str) -> Iterator[Any]:
     store, path_in_store = locate(path)
     with store.open_input_stream(path_in_store, compression=codec_of(path)) as file:
         yield file

@@ -146,7 +146,7 @@ class RecordEditor:
         text = strings(assignment.value, block)
         old = decoded.column(item.name)
         try:
-            return _typed(text, old.type)
+            return _convert_text(text, old.type)
         except DecodeError as error:
             row = error.where.record or 0
             problem = f"not a number that fits the field: {text[row].as_py()!r}"
@@ -208,7 +208,7 @@ def _expression_values(values: pa.Array) -> pa.Array:
     return to_hex(values, UPPER) if pa.types.is_binary(values.type) else values
 
 
-def _typed(text: pa.Array, kind: pa.DataType) -> pa.Array:
+def _convert_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Convert text to the type of a field. Raises DecodeError with the row if it is not a number."""
     if pa.types.is_int64(kind) or pa.types.is_decimal(kind):
         scale = kind.scale if pa.types.is_decimal(kind) else 0

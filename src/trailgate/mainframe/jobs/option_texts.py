@@ -82,10 +82,10 @@ def _counts(text: str) -> dict[str, dict[str, int]]:
         if not colon:
             raise OptionError(f"ITEM: VALUE=COUNT was expected, not {part.strip()!r}")
         counts_by_item[item.strip()] = read_pairs(pairs, "VALUE=COUNT")
-    return _numbered(counts_by_item)
+    return _as_numbers(counts_by_item)
 
 
-def _numbered(counts: Any) -> dict[str, dict[str, int]]:
+def _as_numbers(counts: Any) -> dict[str, dict[str, int]]:
     """Return the counts by item and value as numbers. Raises ValueError if one is not a number."""
     numbers: dict[str, dict[str, int]] = {}
     for item, pairs in instance(Mapping)(counts).items():
@@ -109,10 +109,10 @@ def _pages(text: str) -> dict[str, str]:
 
 def _lengths_of(text: str) -> dict[str, int]:
     """Parse ``VALUE=LENGTH, VALUE=LENGTH``."""
-    return _counted(read_pairs(text, "VALUE=LENGTH"))
+    return _as_lengths(read_pairs(text, "VALUE=LENGTH"))
 
 
-def _counted(lengths: Any) -> dict[str, int]:
+def _as_lengths(lengths: Any) -> dict[str, int]:
     """Return the lengths by value as numbers."""
     lengths_given = instance(Mapping)(lengths)
     return {str(value): int(COUNT.read(str(length))) for value, length in lengths_given.items()}
@@ -175,7 +175,7 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 )
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, _named_texts)
-LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
+LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _as_lengths)
 CONSTANTS: Final = Kind("constants and their values", _constants, passed_constants)
 INDICATORS: Final = Kind("items and their indicators", _indicators, _named_texts)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
@@ -183,5 +183,5 @@ TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in
 OTHERS: Final = choice({"error": False, "skip": True})
 RENAMED: Final = Kind("names and new ones", _new_names, _named_texts)
 ELEMENTS: Final = Kind("items and names of elements", _element_names, _element_lists)
-COUNTS: Final = Kind("values of counters and their counts", _counts, _numbered)
+COUNTS: Final = Kind("values of counters and their counts", _counts, _as_numbers)
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))

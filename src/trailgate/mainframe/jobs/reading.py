@@ -149,7 +149,7 @@ class CopybookOptions:
             raise OptionError(problem)
         if given["element_names"] and (given["shape"] or shape) is Shape.TREE:
             raise OptionError("elementNames: elements are columns only with shape=flat")
-        layouts, given = names.layouts(layouts), _renamed(given, names)
+        layouts, given = names.layouts(layouts), _rename_items(given, names)
         values = ValueOptions(
             dialect,
             trim=given["trim"],
@@ -255,7 +255,7 @@ def _dialect(given: Mapping[str, Any]) -> Dialect:
     return Dialect(**{**(given["compiler"] or {}), **stated})
 
 
-def _renamed(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
+def _rename_items(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
     """Replace item names in the options by the new names. Options may use either name."""
     values = dict(given)
     for name in ("record", "segment"):
