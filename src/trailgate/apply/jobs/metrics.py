@@ -12,8 +12,8 @@ from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.apply.targets.target import Position
 from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.transaction_spans import first_end, last_end
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.reading.transaction_spans import find_first_end, find_last_end
 
 REASONS: Final = ("unreachable", "locked", "conflict")
 OPERATIONS: Final = Metric("trailgate_apply_operations_total", "operations", "Operations that were applied.")  # fmt: skip
@@ -31,23 +31,23 @@ GAUGES: Final = (
 LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
 
 
-def place_after(trail: TrailFiles, position: Position | None) -> TrailPlace:
+def place_after(trail: TrailFiles, position: Position | None) -> TrailPosition:
     """Return the end of the transaction at a position, or the beginning of the trail if there is no position."""
     if position is None:
         return trail.begin
     if position.reached is not None:
-        return TrailPlace(*parse_position(position.reached))
-    at = TrailPlace(*parse_position(position.position))
+        return TrailPosition(*parse_position(position.reached))
+    at = TrailPosition(*parse_position(position.position))
     if at >= trail.end:
         return trail.end
-    return first_end(trail, max(at, trail.begin)) or trail.end
+    return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def bytes_after(trail: TrailFiles, place: TrailPlace) -> int:
+def bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
     """Return the number of bytes between a trail position and the end of the last complete transaction."""
     if place >= trail.end:
         return 0
-    end = last_end(trail, trail.end, max(place, trail.begin))
+    end = find_last_end(trail, trail.end, max(place, trail.begin))
     if end is None or end <= place:
         return 0
     sizes = {

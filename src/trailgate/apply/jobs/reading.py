@@ -19,28 +19,28 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.folding import fold
-from trailgate.apply.effects.operations import Operations, join_operations, operations_on
-from trailgate.apply.effects.tables import TargetTable, target_table, with_columns_of
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
+from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.targets.target import Position
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Table
-from trailgate.model.transactions import begins_of
+from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import above_csn
-from trailgate.storage.reading.splits import Notices, SplitReader, TrailSplit
-from trailgate.trail.reading.images import Wanted
+from trailgate.storage.reading.splits import NoticeLog, SplitReader, TrailSplit
+from trailgate.trail.reading.images import ReadSelection
 
 FOLD_ROWS: Final = 1 << 20  # operations on one table in a split, after which they are folded
 
-Prepare = Callable[[ChangeBlock, Faults], Sequence[ChangeBlock]]
+Prepare = Callable[[ChangeBlock, OperationErrors], Sequence[ChangeBlock]]
 Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each of its rows
 
 
-def as_it_is(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
+def as_it_is(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
     """Map a block of a source table to the target table of the same name. This is the mapping of runs without MAP statements."""
     del faults
     return (block,)
@@ -70,7 +70,7 @@ class SplitRead:
     missing.
     """
 
-    operations: dict[str, Operations] = field(default_factory=dict)
+    operations: dict[str, TargetOperations] = field(default_factory=dict)
     tables: dict[str, KnownTable] = field(default_factory=dict)
     blocks: list[Part] = field(default_factory=list)
     errors: dict[int, TrailgateError] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class SplitWork:
 
     trail: TrailFiles
     source: str
-    wanted: Wanted
+    wanted: ReadSelection
     tables: Mapping[str, KnownTable]
     done: str = ""
     prepare: Prepare = as_it_is
@@ -126,7 +126,7 @@ class SplitWork:
     after_csn: str | None = None
     keep: bool = False
     fold_rows: int | None = FOLD_ROWS
-    notices: Notices = field(default_factory=Notices)
+    notices: NoticeLog = field(default_factory=NoticeLog)
     settled: str = ""
     until: str = ""
 
@@ -139,8 +139,8 @@ class SplitWork:
     def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitRead:
         """Convert batches of complete transactions as if they were one split."""
         split = SplitRead()
-        faults = Faults(stop=not self.keep)
-        parts: dict[str, list[Operations]] = {}
+        faults = OperationErrors(stop=not self.keep)
+        parts: dict[str, list[TargetOperations]] = {}
         last: ChangeBatch | None = None
         for batch in batches:
             # The transaction number of each row: a running count of the rows that begin one.
@@ -160,12 +160,16 @@ class SplitWork:
             split.last = position_at(self.source, block, row)
         for name, joined in parts.items():
             whole = join_operations([one.on(split.tables[name].table) for one in joined])
-            split.operations[name] = fold(whole) if self.fold_rows == 0 else whole
+            split.operations[name] = fold_operations(whole) if self.fold_rows == 0 else whole
         split.errors = faults.errors
         return split
 
     def _add_block(
-        self, split: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
+        self,
+        split: SplitRead,
+        parts: dict[str, list[TargetOperations]],
+        part: Part,
+        faults: OperationErrors,
     ) -> None:
         """Add the operations of a block to all target tables that its source table is mapped to."""
         # ``block.order`` numbers the operations of one batch; ``moved`` those of the split.
@@ -179,26 +183,28 @@ class SplitWork:
                 chosen = numbers if mapped is moved else transactions[mapped.order - split.rows]
                 self._add(split, parts, (mapped, chosen), errors, block.table)
 
-    def _portions(self, block: ChangeBlock, faults: Faults) -> Sequence[tuple[ChangeBlock, Faults]]:
+    def _portions(
+        self, block: ChangeBlock, faults: OperationErrors
+    ) -> Sequence[tuple[ChangeBlock, OperationErrors]]:
         """Divide a block at ``settled`` and drop the operations after ``until``. Each portion comes with the collector of its errors."""
         if not self.until:
             return [(block, faults)]
         settled = _up_to(block, self.settled)
         later = _up_to(block, self.until) & ~settled
-        portions = ((settled, faults), (later, Faults(stop=False)))
+        portions = ((settled, faults), (later, OperationErrors(stop=False)))
         return [(block.take(np.flatnonzero(one)), errors) for one, errors in portions if one.any()]
 
     def _add(
         self,
         split: SplitRead,
-        parts: dict[str, list[Operations]],
+        parts: dict[str, list[TargetOperations]],
         part: Part,
-        faults: Faults,
+        faults: OperationErrors,
         source: Table,
     ) -> None:
         """Add the operations on one target table, except those that it already contains."""
         block, transactions = part
-        wanted = self.extend(target_table(block.table))
+        wanted = self.extend(make_target_table(block.table))
         name = str(wanted)
         known = split.tables.get(name) or self.tables.get(name)
         known = KnownTable(wanted, self.done) if known is None else known
@@ -214,16 +220,16 @@ class SplitWork:
         rows = np.flatnonzero(keep)
         if not len(rows):
             return
-        known = replace(known, table=with_columns_of(known.table, wanted))
+        known = replace(known, table=add_missing_columns(known.table, wanted))
         split.tables[name] = known
         _add_definition(split.defined, source, block.position[rows[0]].as_py() or "")
-        operations = operations_on(known.table, [block.take(rows)], [transactions[rows]], faults)
+        operations = convert_blocks(known.table, [block.take(rows)], [transactions[rows]], faults)
         joined = parts.setdefault(name, [])
         joined.append(operations)
         # A large transaction would otherwise fill the memory. Folding leaves at most three
         # operations per key.
         if self.fold_rows and sum(map(len, joined)) > self.fold_rows:
-            joined[:] = [fold(join_operations([one.on(known.table) for one in joined]))]
+            joined[:] = [fold_operations(join_operations([one.on(known.table) for one in joined]))]
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
@@ -273,7 +279,7 @@ def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
     for one in reads:
         for name, known in one.tables.items():
             first = tables.setdefault(name, known)
-            tables[name] = replace(first, table=with_columns_of(first.table, known.table))
+            tables[name] = replace(first, table=add_missing_columns(first.table, known.table))
     return tables
 
 
@@ -287,7 +293,7 @@ def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
     return defined
 
 
-def position_at(source: str, block: ChangeBlock | Operations, row: int) -> Position:
+def position_at(source: str, block: ChangeBlock | TargetOperations, row: int) -> Position:
     """Return the position of the operation at a row."""
     return Position(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
@@ -302,5 +308,5 @@ def _find_begins(batch: ChangeBatch) -> Mask:
     """
     # Equal IDs get equal codes. The first row is compared with itself, so its code never counts.
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
-    begins: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
+    begins: Mask = mask_begins(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
     return begins

@@ -26,18 +26,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Effects, key_table
-from trailgate.apply.effects.collisions import NAMES, Collisions
-from trailgate.apply.effects.column_types import ColumnTypes
-from trailgate.apply.effects.exclusions import final_errors
-from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
+from trailgate.apply.effects.batch import TableChanges, build_key_table
+from trailgate.apply.effects.collisions import NAMES, CollisionPolicy
+from trailgate.apply.effects.column_types import ChosenColumnTypes
+from trailgate.apply.effects.exclusions import find_final_errors
+from trailgate.apply.effects.faults import (
+    DISCARD_TRANSACTION,
+    IGNORE,
+    ErrorResponses,
+    OperationErrors,
+)
 from trailgate.apply.effects.meta import POSITION
-from trailgate.apply.effects.modes import MODES, WITH_META, EffectsOf, Mode
-from trailgate.apply.effects.nets import Effect, net_effects
-from trailgate.apply.effects.operations import Operations
-from trailgate.apply.effects.redefinition import check_redefinition, wider_columns
-from trailgate.apply.effects.replay import keys_of
-from trailgate.apply.effects.tables import TargetTable, target_table, with_columns_of
+from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode, ComputeChanges
+from trailgate.apply.effects.nets import RowEffect, compute_net_changes
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.redefinition import check_redefinition, find_widened_columns
+from trailgate.apply.effects.replay import collect_keys
+from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.jobs.discards import OTHERS, DiscardFile, discard_path, reason_of
 from trailgate.apply.jobs.groups import GroupSource, continued_source, shown, target_of
 from trailgate.apply.jobs.options import ApplyOptions
@@ -49,7 +54,7 @@ from trailgate.apply.jobs.reading import (
     joined_tables,
     position_at,
 )
-from trailgate.apply.replicat.mapping import Mapping as MapStatements
+from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
     Position,
     RowRefusedError,
@@ -154,7 +159,7 @@ class TableModes:
     mapping: MapStatements | None = None
 
     @property
-    def usual(self) -> Mode:
+    def usual(self) -> ApplyMode:
         """The mode of tables without a mode in a MAP statement."""
         return WITH_META if self.meta else MODES[self.run]
 
@@ -163,13 +168,13 @@ class TableModes:
         mapped = None if self.mapping is None else self.mapping.mode(table)
         return mapped or self.run
 
-    def of(self, table: str) -> Mode:
+    def of(self, table: str) -> ApplyMode:
         """Return a table's mode."""
         name = self.name(table)
         return self.usual if name == self.run else MODES[name]
 
 
-TableEffects = tuple[str, Sequence[Effects], TableReport]  # a table's name, changes and counts
+TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name, changes and counts
 
 
 @runtime_checkable
@@ -180,7 +185,7 @@ class BoundedTarget(Target, Protocol):
     ``bound`` decides per table. ``effects``, if set, replaces the mode's way to compute changes.
     """
 
-    effects: EffectsOf | None
+    effects: ComputeChanges | None
     settled: str
     until: str
 
@@ -192,7 +197,7 @@ class BoundedTarget(Target, Protocol):
         """Return the numbers of a block's operations that were discarded before, and that no table takes."""
         ...
 
-    def record_discarded(self, operations: Operations) -> None:
+    def record_discarded(self, operations: TargetOperations) -> None:
         """Record the discarded operations on a table."""
         ...
 
@@ -224,17 +229,17 @@ class TargetTables:
         self._options = options
         self._modes = TableModes(options.mode, options.meta, mapping)
         self.notices: tuple[str, ...] = ()
-        self._collisions: Callable[[str], Collisions | None] = lambda _: None
-        self._policy = Collisions(options.on_collision)
-        self._responses = Responses(options.on_error)
+        self._collisions: Callable[[str], CollisionPolicy | None] = lambda _: None
+        self._policy = CollisionPolicy(options.on_collision)
+        self._responses = ErrorResponses(options.on_error)
         self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
         if mapping is not None:
             self._collisions, self._mapped = mapping.collisions, mapping.tables
-            self._responses = Responses(options.on_error, mapping.responses)
+            self._responses = ErrorResponses(options.on_error, mapping.responses)
         bounded = target if isinstance(target, BoundedTarget) else None
         self._own_effects = None if bounded is None else bounded.effects
         self._bounded = bounded
-        self._types = ColumnTypes.read(options.column or ())
+        self._types = ChosenColumnTypes.read(options.column or ())
         for mode in () if mapping is None else mapping.modes:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
@@ -409,7 +414,7 @@ class TargetTables:
             known = KnownTable(target, done, until)
             if existing is None:
                 self._changes[name] = _Change(is_new=True)
-        whole = with_columns_of(known.table, wanted)
+        whole = add_missing_columns(known.table, wanted)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
         change = self._changes.get(name, _Change())
         if added and not change.is_new:
@@ -426,9 +431,9 @@ class TargetTables:
         for name, operations in batch.operations.items():
             if self._changes.get(name, _Change()).is_new:
                 continue
-            keys = keys_of(operations)
+            keys = collect_keys(operations)
             rows = self._target.rows(
-                operations.table, key_table(operations.table, keys), keys_alone=False
+                operations.table, build_key_table(operations.table, keys), keys_alone=False
             )
             names = operations.table.key_names
             written = {
@@ -488,7 +493,7 @@ class TargetTables:
         if self.definition_before is None:
             return table
         for mapped in self._mapped(table):
-            name = str(self.extend(target_table(mapped)))
+            name = str(self.extend(make_target_table(mapped)))
             known = self._known.get(name)
             if known is not None and known.done and not self._changes.get(name, _Change()).is_new:
                 return self.definition_before(table.name, known.done) or table
@@ -496,7 +501,7 @@ class TargetTables:
 
     def _redefine(self, old: Table, new: Table) -> None:
         """Check that a target table can follow a changed definition, and plan wider columns if it needs them."""
-        name = str(self.extend(target_table(new)))
+        name = str(self.extend(make_target_table(new)))
         known = self._known.get(name)
         if known is None:
             return
@@ -504,7 +509,7 @@ class TargetTables:
         chosen = self._types.chosen_for(known.table)
         check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
         change = self._changes.get(name, _Change())
-        wider = wider_columns(old, new, known.table)
+        wider = find_widened_columns(old, new, known.table)
         if wider and self._target.widens and not change.is_new:
             columns = (
                 replace(one, type=pa.int64()) if one.name in wider else one
@@ -546,7 +551,7 @@ class TargetTables:
             return self._apply_parts(batch, policy)
         early, late = _split_at_csn(batch, self._options.overlay_until)
         done = ApplyReport()
-        for part, collisions in ((early, Collisions.OVERLAY), (late, policy)):
+        for part, collisions in ((early, CollisionPolicy.OVERLAY), (late, policy)):
             if part is not None:
                 done += self._apply_parts(part, collisions)
         return replace(done, batches=1)
@@ -556,7 +561,7 @@ class TargetTables:
         self._target.commit(position)
         self.done = position
 
-    def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+    def _apply_parts(self, batch: SplitRead, policy: CollisionPolicy) -> ApplyReport:
         """Apply a batch, and find the operations whose rows the target refuses.
 
         If the error names the refused values, these operations are excluded directly. Otherwise the
@@ -584,7 +589,7 @@ class TargetTables:
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
 
     def _locate_refusal(
-        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+        self, batch: SplitRead, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> TrailgateError:
         """Add the position, table and key of the refused operation to an error. Finds it by trying parts of the batch."""
         if batch.rows > MOST_SOUGHT:
@@ -609,7 +614,7 @@ class TargetTables:
         return error
 
     def _find_refused(
-        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+        self, batch: SplitRead, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> dict[int, TrailgateError]:
         """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
         batch_numbers = {
@@ -631,7 +636,7 @@ class TargetTables:
         chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
         return dict.fromkeys(chosen, refusal)
 
-    def _try_write(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
+    def _try_write(self, batch: SplitRead, policy: CollisionPolicy) -> RowRefusedError | None:
         """Write operations, roll them back, and return the error if the target refused them."""
         known, changes = dict(self._known), dict(self._changes)
         try:
@@ -643,7 +648,7 @@ class TargetTables:
         self._known, self._changes = known, changes
         return None
 
-    def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+    def _apply(self, batch: SplitRead, policy: CollisionPolicy) -> ApplyReport:
         """Write a batch and commit it."""
         end = batch.last
         assert end is not None
@@ -704,8 +709,8 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: Collisions, *, discards: bool = False
-    ) -> tuple[ApplyReport, Faults, frozenset[int]]:
+        self, batch: SplitRead, policy: CollisionPolicy, *, discards: bool = False
+    ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
         """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
 
         With ``discards`` these operations go to the discard file first, if the target commits each
@@ -739,8 +744,8 @@ class TargetTables:
         return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
 
     def _effects(
-        self, batch: SplitRead, policy: Collisions
-    ) -> tuple[list[TableEffects], Faults, frozenset[int]]:
+        self, batch: SplitRead, policy: CollisionPolicy
+    ) -> tuple[list[TableEffects], OperationErrors, frozenset[int]]:
         """Compute the changes to each table, the operations that cannot be applied, and the transactions that they exclude.
 
         Repeats until the errors are final, because an excluded transaction can change whether later
@@ -752,9 +757,9 @@ class TargetTables:
                 raise reasons[number]
         excluded = self._excluded_transactions(batch, reasons)
         while True:
-            faults = Faults(stop=not self.keeps, stops=self._responses.stops)
+            faults = OperationErrors(stop=not self.keeps, stops=self._responses.stops)
             written: list[TableEffects] = []
-            tried: list[Operations] = []
+            tried: list[TargetOperations] = []
             updates_insert = False
             for name, operations in batch.operations.items():
                 remaining = operations.without(reasons).without_transactions(excluded)
@@ -763,7 +768,7 @@ class TargetTables:
                     written.append(self._effects_on(remaining, chosen, faults))
                     tried.append(remaining)
                     updates_insert |= chosen.inserts
-            final, again = final_errors(
+            final, again = find_final_errors(
                 faults.errors, tried, self._responses, updates_insert=updates_insert
             )
             if not again:
@@ -788,9 +793,9 @@ class TargetTables:
         return [number for number, one in errors.items() if self._responses.to(one) == response]
 
     def _effects_on(
-        self, operations: Operations, policy: Collisions, faults: Faults
+        self, operations: TargetOperations, policy: CollisionPolicy, faults: OperationErrors
     ) -> TableEffects:
-        steps: Sequence[Effects]
+        steps: Sequence[TableChanges]
         if self._options.dry_run and operations.table.key:
             steps = (_dry_run_effects(operations),)
         else:
@@ -801,7 +806,7 @@ class TargetTables:
         failed = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, _report(operations, steps, failed)
 
-    def _discard(self, batch: SplitRead, faults: Faults, excluded: frozenset[int]) -> None:
+    def _discard(self, batch: SplitRead, faults: OperationErrors, excluded: frozenset[int]) -> None:
         """Write the operations that are not applied to the discard file, except ignored ones."""
         ignored = self._with_response(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
@@ -832,7 +837,9 @@ def _is_after(written: str | None, position: str) -> bool:
     return written is None or written > position
 
 
-def _count_reasons(batch: SplitRead, faults: Faults, excluded: frozenset[int]) -> Mapping[str, int]:
+def _count_reasons(
+    batch: SplitRead, faults: OperationErrors, excluded: frozenset[int]
+) -> Mapping[str, int]:
     """Count the operations that are not applied, by reason."""
     counts = Counter(map(reason_of, faults.errors.values()))
     unapplied = sum(
@@ -843,7 +850,9 @@ def _count_reasons(batch: SplitRead, faults: Faults, excluded: frozenset[int]) -
     return counts + Counter({OTHERS: others} if others > 0 else {})
 
 
-def _unapplied(order: Longs, transactions: Longs, faults: Faults, excluded: frozenset[int]) -> Mask:
+def _unapplied(
+    order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
+) -> Mask:
     """Return the mask of the operations that are not applied."""
     mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
     return mask
@@ -946,7 +955,7 @@ def _extend_table(
     return modes.of(str(table)).table(types(table))
 
 
-def _apply_types(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
+def _apply_types(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
     """Apply the column types that the user chose. Text columns keep their lengths only with ``sizes``."""
     typed = types.of(table)
     if sizes:
@@ -958,16 +967,18 @@ def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool)
     return target.rows(table, keys, keys_alone=keys_alone)
 
 
-def _dry_run_effects(operations: Operations) -> Effects:
+def _dry_run_effects(operations: TargetOperations) -> TableChanges:
     """Compute the changes of a dry run, which assumes that rows exist as the operations expect. Keys that need a replay are only counted."""
     # Only what follows the last truncate remains. ``number`` is negative for keys that need a replay.
     parts = [part for part, _ in operations.between_truncates()]
-    nets, number = net_effects(parts[-1])
-    nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
-    return Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
+    nets, number = compute_net_changes(parts[-1])
+    nets = nets.where(nets.expected | (nets.effect != RowEffect.DELETE))
+    return TableChanges(nets, len(parts) > 1, replayed=int((number < 0).sum()))
 
 
-def _report(operations: Operations, steps: Sequence[Effects], failed: int = 0) -> TableReport:
+def _report(
+    operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
+) -> TableReport:
     done = TableReport(operations=int(operations.weight.sum()) - failed)
     for one in steps:
         counts = one.counts

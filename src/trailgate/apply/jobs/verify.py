@@ -27,13 +27,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Effects, key_table
-from trailgate.apply.effects.determined import THERE, Determined, determined_table, known_name
+from trailgate.apply.effects.batch import TableChanges, build_key_table
+from trailgate.apply.effects.determined import (
+    EXISTS_FLAG,
+    LoadedTableChanges,
+    add_known_flags,
+    known_flag_name,
+)
 from trailgate.apply.effects.faults import DUPLICATE, MISSING
-from trailgate.apply.effects.modes import MODES, EffectsOf
-from trailgate.apply.effects.operations import Operations
-from trailgate.apply.effects.replay import Key, keys_of
-from trailgate.apply.effects.stored_types import spelled
+from trailgate.apply.effects.modes import MODES, ComputeChanges
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.replay import Key, collect_keys
+from trailgate.apply.effects.stored_types import spell_stored_values
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, Reading
 from trailgate.apply.jobs.discards import DiscardFile, content_digest, discard_path
@@ -136,12 +141,12 @@ class _Expected(Target):
     commits_alone: bool = False
     settled: str = field(init=False)
     until: str = field(init=False)
-    effects: EffectsOf | None = field(init=False)
+    effects: ComputeChanges | None = field(init=False)
     _emptied: set[str] = field(default_factory=set)  # tables that were truncated
     _emptied_now: set[str] = field(default_factory=set)  # those of the batch not yet committed
 
     def __post_init__(self) -> None:
-        self.effects = Determined(self.is_whole).effects if self.loaded else None
+        self.effects = LoadedTableChanges(self.is_whole).effects if self.loaded else None
         self.settled = self.whole.position
         self.until = max(self.settled, *(one.position for one in self.real.positions()), "")
 
@@ -161,7 +166,7 @@ class _Expected(Target):
         expected = self.scratch.find_table(flat)
         if expected is None:
             bare = _bare(flat if theirs is None else replace(theirs, name=flat.name))
-            self.scratch.create(determined_table(bare) if self.loaded else bare)
+            self.scratch.create(add_known_flags(bare) if self.loaded else bare)
             self.scratch.keep_tables()  # or a refused batch would roll them back
             expected = self.scratch.find_table(flat)
             assert expected is not None
@@ -178,10 +183,10 @@ class _Expected(Target):
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
         return numbers
 
-    def record_discarded(self, operations: Operations) -> None:
+    def record_discarded(self, operations: TargetOperations) -> None:
         """Record the keys of discarded operations. In a loaded table nobody knows whether their rows exist."""
         keys = self.forgotten.setdefault(str(operations.table), set())
-        keys.update(keys_of(operations))
+        keys.update(collect_keys(operations))
 
     def is_whole(self, table: TargetTable) -> bool:
         """Return whether every row of a table is known."""
@@ -208,13 +213,13 @@ class _Expected(Target):
             return self.scratch.rows(bare, keys, keys_alone=keys_alone)
         # The scratch table has a flag per column, and last whether the row exists. For keys alone,
         # only the key and that last column are read.
-        whole = determined_table(bare)
+        whole = add_known_flags(bare)
         if keys_alone:
             columns = (*(bare.columns[at] for at in bare.key), whole.columns[-1])
             whole = replace(bare, columns=columns, key=tuple(range(len(bare.key))))
         return self.scratch.rows(whole, keys, keys_alone=False)
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         # A value that only the real database can check is cast there, and rolled back. So a value
         # that it refuses is an error here as it was for apply.
         theirs = self.tables[effects.nets.table.name[1]][1]
@@ -386,7 +391,7 @@ def _compare(
     none = ours.schema.empty_table().to_reader()
     rows = none if theirs is None else _read_canonical(theirs, expected.real)
     if expected.loaded and (forgotten := expected.forgotten.get(str(ours))):
-        expected.scratch.forget(ours, key_table(ours, list(forgotten)))
+        expected.scratch.forget(ours, build_key_table(ours, list(forgotten)))
     counts, differing = expected.scratch.compare(
         ours, rows, names, shown, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )
@@ -408,7 +413,7 @@ def _bare(table: TargetTable) -> TargetTable:
 
 def _without_flags(table: TargetTable) -> TargetTable:
     """Return a table without the columns that say which values are known."""
-    flags = {THERE, *(known_name(one.name) for one in table.columns)}
+    flags = {EXISTS_FLAG, *(known_flag_name(one.name) for one in table.columns)}
     return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
 
@@ -438,7 +443,7 @@ def _read_canonical(table: TargetTable, real: Target) -> pa.RecordBatchReader:
 def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
     stored = {one.name: one.stored for one in table.columns}
     columns = [
-        spelled(batch[field.name], stored.get(field.name)).cast(field.type)
+        spell_stored_values(batch[field.name], stored.get(field.name)).cast(field.type)
         for field in batch.schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
@@ -456,7 +461,7 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Diffe
 
 
 def _with_positions(
-    comparisons: Mapping[str, TableComparison], reads: Iterable[Mapping[str, Operations]]
+    comparisons: Mapping[str, TableComparison], reads: Iterable[Mapping[str, TargetOperations]]
 ) -> dict[str, TableComparison]:
     """Add to each differing row the positions of the operations on its key."""
     wanted = {name: one.rows for name, one in comparisons.items() if one.rows}
@@ -472,7 +477,7 @@ def _with_positions(
 
 
 def _positions(
-    reads: Iterable[Mapping[str, Operations]], wanted: Mapping[str, tuple[Difference, ...]]
+    reads: Iterable[Mapping[str, TargetOperations]], wanted: Mapping[str, tuple[Difference, ...]]
 ) -> dict[str, list[list[str]]]:
     """Return, for each row, the positions of the operations on its key."""
     positions: dict[str, list[list[str]]] = {
@@ -487,7 +492,7 @@ def _positions(
     return positions
 
 
-def _positions_on_key(operations: Operations, row: Difference) -> Iterator[str]:
+def _positions_on_key(operations: TargetOperations, row: Difference) -> Iterator[str]:
     # An operation is on the row's key if its new or its old key equals it in all columns.
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):

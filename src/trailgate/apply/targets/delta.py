@@ -28,8 +28,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, PyFileSystem
 
-from trailgate.apply.effects.batch import Effects
-from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_errors import opening, refusing
@@ -196,7 +196,7 @@ class TableTarget:
         assert delta is not None
         return refusing(self._path(table), lambda: reader(delta))
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the changes of one table, and commit them together with the position."""
         nets, table = effects.nets, effects.nets.table
         path, delta = self._path(table), self._open(table)
@@ -205,7 +205,7 @@ class TableTarget:
         _exclude_rounded_statistics(path, delta)
         properties = self._properties(at)
         if effects.emptied:
-            inserted = nets.where(nets.effect != Effect.DELETE)
+            inserted = nets.where(nets.effect != RowEffect.DELETE)
             rows = new_rows(inserted)
             check_partitions(path, delta, rows)
             refusing(
@@ -250,7 +250,7 @@ class TableTarget:
         if delta.transaction_version(self._app) != self._versions.get(path):
             raise moved_on(self._group, path)
 
-    def _merge(self, effects: Effects, at: Position) -> None:
+    def _merge(self, effects: TableChanges, at: Position) -> None:
         """Merge changes by key, and commit them together with the position."""
         table = effects.nets.table
         delta = self._open(table)
@@ -275,10 +275,10 @@ class TableTarget:
             streamed_exec=False,
             commit_properties=self._properties(at),
         )
-        merger = merger.when_matched_delete(f"s.e = {Effect.DELETE:d}")
+        merger = merger.when_matched_delete(f"s.e = {RowEffect.DELETE:d}")
         if updated:
-            merger = merger.when_matched_update(updated, f"s.e = {Effect.PATCH:d}")
-        merger.when_not_matched_insert(inserted, f"s.e = {Effect.INSERT:d}").execute()
+            merger = merger.when_matched_update(updated, f"s.e = {RowEffect.PATCH:d}")
+        merger.when_not_matched_insert(inserted, f"s.e = {RowEffect.INSERT:d}").execute()
 
     def commit(self, at: Position) -> None:
         """Record that all tables are applied up to the position."""

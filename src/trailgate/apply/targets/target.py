@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import (
     ApplyError,
@@ -129,7 +129,7 @@ class Target(Protocol):
         """Return a reader of all rows."""
         ...
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the changes of one table."""
         ...
 
@@ -162,7 +162,7 @@ class Target(Protocol):
 class CheckingTarget(Target, Protocol):
     """A target with types whose values only the database itself can check, by casting and printing them."""
 
-    def check_values(self, effects: Effects) -> None:
+    def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
         ...
 
