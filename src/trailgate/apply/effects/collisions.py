@@ -1,7 +1,7 @@
 """What happens where an operation and the rows of the target do not fit: the policies of Replicat, over whole columns.
 
 Keys whose row must be there have to be found in the target, and those whose row must not be there may not. Net effects are compared with the keys that were found
-(``collided``), and become what fits the target (``fitted``).
+(``find_collisions``), and become what fits the target (``resolve_collisions``).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trailgate.apply.effects.faults import DUPLICATE, MISSING
-from trailgate.apply.effects.nets import Effect, Nets
+from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.tables import KEYLESS_HINT
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
 
 if TYPE_CHECKING:
-    from trailgate.apply.effects.operations import Operations
+    from trailgate.apply.effects.operations import TargetOperations
 
 
-class Collisions(Enum):
+class CollisionPolicy(Enum):
     """What is done where a row is there that should not be, or is not there.
 
     STOP: nothing of the batch is applied. OVERLAY (HANDLECOLLISIONS): an insert overlays the row that is there, an update or delete of none is ignored. INSERT_MISSING
@@ -37,12 +37,12 @@ class Collisions(Enum):
     @property
     def overlays(self) -> bool:
         """Return whether an insert overlays the row that is there, and a delete of none is ignored."""
-        return self is Collisions.OVERLAY
+        return self is CollisionPolicy.OVERLAY
 
     @property
     def inserts(self) -> bool:
         """Return whether an update of none is an insert."""
-        return self is Collisions.INSERT_MISSING
+        return self is CollisionPolicy.INSERT_MISSING
 
 
 NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
@@ -52,7 +52,9 @@ HINT = (
 )
 
 
-def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operations) -> Mask:
+def find_collisions(
+    nets: NetChanges, found: Mask, collisions: CollisionPolicy, operations: TargetOperations
+) -> Mask:
     """Return the effects whose first operation does not fit the target, in which the keys in ``found`` are there."""
     absent, there = nets.expected & ~found, ~nets.expected & found
     bad: Mask = there | absent
@@ -63,31 +65,33 @@ def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operat
     return bad
 
 
-def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError:
+def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperations) -> ApplyError:
     """Return the error of the first operation of bad effects."""
     at = int(np.where(bad, nets.first, len(operations)).argmin())
-    return collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
+    return collision_error(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
 
 
-def fitted(nets: Nets, found: Mask, collisions: Collisions) -> tuple[Nets, int]:
+def resolve_collisions(
+    nets: NetChanges, found: Mask, collisions: CollisionPolicy
+) -> tuple[NetChanges, int]:
     """Return the effects as they fit the target (``expected`` then states which rows are there), and how many operations are ignored for that."""
     absent, there = nets.expected & ~found, ~nets.expected & found
-    updates = nets.effect == Effect.PATCH
+    updates = nets.effect == RowEffect.PATCH
     effect = nets.effect.copy()
     ignored = 0
-    left_out = ~found & (effect == Effect.DELETE)  # of rows that were inserted meanwhile
+    left_out = ~found & (effect == RowEffect.DELETE)  # of rows that were inserted meanwhile
     if collisions.overlays:
-        effect[there & (effect == Effect.INSERT)] = Effect.PATCH
+        effect[there & (effect == RowEffect.INSERT)] = RowEffect.PATCH
     if collisions.inserts:
-        effect[absent & updates] = Effect.INSERT
+        effect[absent & updates] = RowEffect.INSERT
     elif collisions.overlays:
         left_out |= absent & updates
         ignored = int(nets.leading[absent].sum())
     return replace(nets, effect=effect, expected=found).where(~left_out), ignored
 
 
-def collision(
-    operations: Operations,
+def collision_error(
+    operations: TargetOperations,
     row: int,
     *,
     expected: bool,

@@ -29,7 +29,7 @@ MOST_DIGITS: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnTypes:
+class ChosenColumnTypes:
     """Chosen types: patterns of tables, columns of them, and the type of each."""
 
     chosen: tuple[tuple[TablePatterns, str, pa.DataType], ...] = ()

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from trailgate.apply.effects.faults import TOO_LARGE
 from trailgate.arrays import Mask
-from trailgate.columnar.numbers import NUMBER, exact_decimals
-from trailgate.columnar.rows import failing_row, row_error, trim
+from trailgate.columnar.numbers import NUMBER, parse_decimals
+from trailgate.columnar.rows import find_failing_row, row_error, trim
 from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -43,7 +43,7 @@ NO_CAST: Final = (
 MOST_ZEROS: Final = 200_000  # an exponent beyond it stays one: no database has such numbers
 
 
-class Group(Enum):
+class CastGroup(Enum):
     """What values of an Arrow type are."""
 
     TEXT = "text"
@@ -56,34 +56,34 @@ class Group(Enum):
     OTHER = "something else"
 
 
-def group_of(kind: pa.DataType) -> Group:
+def cast_group_of(kind: pa.DataType) -> CastGroup:
     """Return the group of an Arrow type."""
     tests = {
-        Group.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-        Group.NUMBER: (pa.types.is_integer, pa.types.is_decimal),
-        Group.FLOAT: (pa.types.is_floating,),
-        Group.BOOLEAN: (pa.types.is_boolean,),
-        Group.BYTES: (
+        CastGroup.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        CastGroup.NUMBER: (pa.types.is_integer, pa.types.is_decimal),
+        CastGroup.FLOAT: (pa.types.is_floating,),
+        CastGroup.BOOLEAN: (pa.types.is_boolean,),
+        CastGroup.BYTES: (
             pa.types.is_binary,
             pa.types.is_large_binary,
             pa.types.is_fixed_size_binary,
             pa.types.is_binary_view,
         ),
-        Group.TIME: (pa.types.is_date, pa.types.is_timestamp),
+        CastGroup.TIME: (pa.types.is_date, pa.types.is_timestamp),
     }
     found = next((one for one, is_one in tests.items() if any(t(kind) for t in is_one)), None)
-    if found is Group.TIME and pa.types.is_timestamp(kind) and kind.tz is not None:
-        return Group.ZONED
-    return found or Group.OTHER
+    if found is CastGroup.TIME and pa.types.is_timestamp(kind) and kind.tz is not None:
+        return CastGroup.ZONED
+    return found or CastGroup.OTHER
 
 
-def exact_cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_exactly(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Cast a column; raises DecodeError for a value that the type does not hold, and DefinitionError if it holds none of these."""
     if values.type == kind:
         return values
-    groups = group_of(values.type), group_of(kind)
+    groups = cast_group_of(values.type), cast_group_of(kind)
     cast = CASTS.get(groups)
-    if cast is None and groups[1] is Group.ZONED:
+    if cast is None and groups[1] is CastGroup.ZONED:
         raise DefinitionError(
             f"the target's column is of {kind}, and the times of a trail have no zone",
             hint="Make it a column of times without a zone",
@@ -95,17 +95,17 @@ def exact_cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     except pa.ArrowNotImplementedError:
         raise _no_cast(values.type, kind) from None
     except pa.ArrowInvalid:
-        row = failing_row(lambda part: cast(part, kind), values)
-        raise not_held(values, row, kind) from None
+        row = find_failing_row(lambda part: cast(part, kind), values)
+        raise lost_value_error(values, row, kind) from None
 
 
 def _no_cast(own: pa.DataType, kind: pa.DataType) -> DefinitionError:
     """Return the error of a column whose type has no values of the trail's type."""
     problem = f"the target's column is of {kind}, and the trail's values are {own}"
-    return DefinitionError(problem, hint=NO_CAST.format(group_of(own).value))
+    return DefinitionError(problem, hint=NO_CAST.format(cast_group_of(own).value))
 
 
-def not_held(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError:
+def lost_value_error(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError:
     """Return the error of a value that is another one in a type."""
     numbers = TOO_LARGE if _is_too_large(values[row], kind) else ()
     problem = f"the target's column is of {kind}, which does not hold this value"
@@ -115,13 +115,13 @@ def not_held(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError
     return found.numbered(numbers)
 
 
-def check_rows(values: pa.Array, good: Mask, kind: pa.DataType | str) -> None:
+def check_values_fit(values: pa.Array, good: Mask, kind: pa.DataType | str) -> None:
     """Raise DecodeError for the first value whose row is not ``good``."""
     if not good.all():
-        raise not_held(values, int(np.argmin(good)), kind)
+        raise lost_value_error(values, int(np.argmin(good)), kind)
 
 
-def plain_numbers(values: pa.StringArray) -> pa.StringArray:
+def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
     """Spell each number in text in one way; other text stays as it is.
 
     '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf' becomes 'Infinity'.
@@ -161,29 +161,29 @@ def _plain(text: str) -> str:
     return f"{'-' if sign else ''}{whole}{'.' if part else ''}{part}"
 
 
-def numbers_of(values: pa.Array, kind: pa.DataType | str) -> pa.StringArray:
+def parse_numbers(values: pa.Array, kind: pa.DataType | str) -> pa.StringArray:
     """Return numbers, floats or text as plain numbers in text; raises DecodeError for other text."""
     text = pc.cast(values, pa.string())
-    if group_of(values.type) is not Group.TEXT:
-        return plain_numbers(text)
+    if cast_group_of(values.type) is not CastGroup.TEXT:
+        return spell_numbers_plainly(text)
     text = trim(text)
     # Decimal reads 1_000 and the digits of all scripts.
     is_number = pc.match_substring_regex(text, NUMBER)
     if not pc.all(is_number).as_py():
         is_float = pc.is_in(pc.utf8_lower(text), pa.array(list(FLOATS)))
         known = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
-        check_rows(values, np.asarray(pc.fill_null(known, True)), kind)
-    return plain_numbers(text)
+        check_values_fit(values, np.asarray(pc.fill_null(known, True)), kind)
+    return spell_numbers_plainly(text)
 
 
 def _through(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Cast, cast back and compare."""
     found = pc.cast(values, kind)
-    check_rows(values, same_values(values, pc.cast(found, values.type)), kind)
+    check_values_fit(values, find_equal_values(values, pc.cast(found, values.type)), kind)
     return found
 
 
-def same_values(one: pa.Array, other: pa.Array) -> Mask:
+def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
     """Return the rows in which two columns of a type are equal; NULL is equal to NULL, and NaN to NaN."""
     same = pc.fill_null(pc.equal(one, other), False)
     if pa.types.is_floating(one.type):
@@ -194,23 +194,23 @@ def same_values(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _number_through_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    text = numbers_of(values, kind)
+    text = parse_numbers(values, kind)
     try:
         if pa.types.is_decimal(kind):
-            return exact_decimals(text, kind)
+            return parse_decimals(text, kind)
         return pc.cast(text, kind)
     except DecodeError as error:
         row = error.where.record or 0
     except pa.ArrowInvalid:
-        row = failing_row(lambda part: pc.cast(part, kind), text)
-    raise not_held(values, row, kind)
+        row = find_failing_row(lambda part: pc.cast(part, kind), text)
+    raise lost_value_error(values, row, kind)
 
 
 def _float_by_digits(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    text = numbers_of(values, kind)
+    text = parse_numbers(values, kind)
     found = pc.cast(text, kind)
-    back = plain_numbers(pc.cast(found, pa.string()))
-    check_rows(values, same_values(text, back), kind)
+    back = spell_numbers_plainly(pc.cast(found, pa.string()))
+    check_values_fit(values, find_equal_values(text, back), kind)
     return found
 
 
@@ -231,7 +231,7 @@ def _float_of_number(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _boolean_of_number(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pc.cast(numbers_of(values, kind), kind)  # 0 or 1
+    return pc.cast(parse_numbers(values, kind), kind)  # 0 or 1
 
 
 def _time_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -244,34 +244,34 @@ def _instant_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Cast times that state their distance from UTC; without it a time does not name an instant."""
     zoned = np.asarray(pc.fill_null(pc.match_substring_regex(values, ZONED), True))
     if not zoned.all():
-        error = not_held(values, int(np.argmin(zoned)), kind)
+        error = lost_value_error(values, int(np.argmin(zoned)), kind)
         error.hint = "A time with a zone states its distance from UTC, as in 2026-02-05 12:00:00 +02:00: make it a column of text"
         raise error
     return pc.cast(pc.replace_substring_regex(values, r" ?([Zz]|[+-]\d\d:?\d\d)$", r"\1"), kind)
 
 
-CASTS: Final[Mapping[tuple[Group, Group], Cast]] = MappingProxyType(
+CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(
     {
-        (Group.TEXT, Group.TEXT): pc.cast,
-        (Group.TEXT, Group.NUMBER): _number_through_text,
-        (Group.TEXT, Group.FLOAT): _float_by_digits,
-        (Group.TEXT, Group.BOOLEAN): _boolean_of_text,
-        (Group.TEXT, Group.TIME): _time_of_text,
-        (Group.TEXT, Group.ZONED): _instant_of_text,
-        (Group.TEXT, Group.BYTES): _through,
-        (Group.TEXT, Group.OTHER): _through,
-        (Group.NUMBER, Group.TEXT): pc.cast,
-        (Group.NUMBER, Group.NUMBER): _number,
-        (Group.NUMBER, Group.FLOAT): _float_of_number,
-        (Group.NUMBER, Group.BOOLEAN): _boolean_of_number,
-        (Group.FLOAT, Group.TEXT): pc.cast,
-        (Group.FLOAT, Group.NUMBER): _number_through_text,
-        (Group.FLOAT, Group.FLOAT): _through,
-        (Group.FLOAT, Group.BOOLEAN): _boolean_of_number,
-        (Group.TIME, Group.TEXT): pc.cast,
-        (Group.TIME, Group.TIME): _through,
-        (Group.BYTES, Group.BYTES): _through,
-        (Group.BYTES, Group.TEXT): pc.cast,
+        (CastGroup.TEXT, CastGroup.TEXT): pc.cast,
+        (CastGroup.TEXT, CastGroup.NUMBER): _number_through_text,
+        (CastGroup.TEXT, CastGroup.FLOAT): _float_by_digits,
+        (CastGroup.TEXT, CastGroup.BOOLEAN): _boolean_of_text,
+        (CastGroup.TEXT, CastGroup.TIME): _time_of_text,
+        (CastGroup.TEXT, CastGroup.ZONED): _instant_of_text,
+        (CastGroup.TEXT, CastGroup.BYTES): _through,
+        (CastGroup.TEXT, CastGroup.OTHER): _through,
+        (CastGroup.NUMBER, CastGroup.TEXT): pc.cast,
+        (CastGroup.NUMBER, CastGroup.NUMBER): _number,
+        (CastGroup.NUMBER, CastGroup.FLOAT): _float_of_number,
+        (CastGroup.NUMBER, CastGroup.BOOLEAN): _boolean_of_number,
+        (CastGroup.FLOAT, CastGroup.TEXT): pc.cast,
+        (CastGroup.FLOAT, CastGroup.NUMBER): _number_through_text,
+        (CastGroup.FLOAT, CastGroup.FLOAT): _through,
+        (CastGroup.FLOAT, CastGroup.BOOLEAN): _boolean_of_number,
+        (CastGroup.TIME, CastGroup.TEXT): pc.cast,
+        (CastGroup.TIME, CastGroup.TIME): _through,
+        (CastGroup.BYTES, CastGroup.BYTES): _through,
+        (CastGroup.BYTES, CastGroup.TEXT): pc.cast,
     }
 )
 

@@ -12,18 +12,18 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from trailgate.apply.effects.faults import Responses
-from trailgate.apply.effects.nets import key_codes
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.faults import ErrorResponses
+from trailgate.apply.effects.nets import encode_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import KEY_UPDATE, TRUNCATE, UPDATE
 
 
-def final_errors(
+def find_final_errors(
     errors: Mapping[int, TrailgateError],
-    tables: Sequence[Operations],
-    responses: Responses,
+    tables: Sequence[TargetOperations],
+    responses: ErrorResponses,
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
@@ -77,7 +77,7 @@ def final_errors(
     return final, again
 
 
-def _dependent_rows(operations: Operations) -> Longs:
+def _dependent_rows(operations: TargetOperations) -> Longs:
     """Return a number for each operation, the same for those whose keys are the same or are joined by key updates; a truncate joins all keys."""
     rows = len(operations)
     if not operations.key:  # a table of operations takes each, whatever is before it
@@ -85,7 +85,7 @@ def _dependent_rows(operations: Operations) -> Longs:
     if (operations.op_type == TRUNCATE).any():
         return np.zeros(rows, np.int64)
     both = zip(operations.key, operations.old_key, strict=True)
-    codes, count = key_codes([concat([key, old]) for key, old in both])
+    codes, count = encode_keys([join_arrays([key, old]) for key, old in both])
     joined = list(range(count))
 
     def first(code: int) -> int:

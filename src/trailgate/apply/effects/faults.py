@@ -29,7 +29,7 @@ NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_L
 
 
 @dataclass(frozen=True, slots=True)
-class Responses:
+class ErrorResponses:
     """What is done about an operation that cannot be applied, by the numbers of its error, else ``default``."""
 
     default: str = STOP
@@ -59,7 +59,7 @@ class Responses:
         return {self.default, *self.by_number.values()} == {STOP}
 
 
-class Faults:
+class OperationErrors:
     """The errors of operations by their numbers in the batch; one that stops the run is raised at once.
 
     ``stop``: every error stops the run; else those that ``stops`` names do.

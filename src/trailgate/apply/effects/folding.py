@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.nets import Effect, Nets, net_effects
-from trailgate.apply.effects.operations import Operations, join_operations
+from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes
+from trailgate.apply.effects.operations import TargetOperations, join_operations
 from trailgate.arrays import Longs
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
 
 
-def fold(operations: Operations) -> Operations:
+def fold_operations(operations: TargetOperations) -> TargetOperations:
     """Return operations with the same effect on every key, at most three of each whose operations follow one another as they must.
 
     An operation in place of others is where the first of them was, which errors name. As an example, D I U of one key become D I with the values
@@ -31,17 +31,17 @@ def fold(operations: Operations) -> Operations:
     return join_operations(parts)
 
 
-def _folded(operations: Operations) -> Operations:
-    nets, number = net_effects(operations)
+def _folded(operations: TargetOperations) -> TargetOperations:
+    nets, number = compute_net_changes(operations)
     known = number >= 0
     total = np.bincount(number[known], operations.weight[known], len(nets)).astype(np.int64)
     effect, expected = nets.effect, nets.expected
-    replaced, deleted = effect == Effect.REPLACE, effect == Effect.DELETE
+    replaced, deleted = effect == RowEffect.REPLACE, effect == RowEffect.DELETE
     updated = (operations.op_type[nets.first] == UPDATE) & expected & (replaced | deleted)
     before = np.where(replaced & expected, nets.leading, 0)
     transient = deleted & ~expected  # inserted and deleted
-    whole = np.flatnonzero((effect == Effect.INSERT) | replaced)
-    patched = np.flatnonzero(effect == Effect.PATCH)
+    whole = np.flatnonzero((effect == RowEffect.INSERT) | replaced)
+    patched = np.flatnonzero(effect == RowEffect.PATCH)
     # Where two take the place of one, the sort keeps the order of these parts.
     parts = [
         _standing(operations, nets, np.flatnonzero(updated), UPDATE, np.ones_like(total)),
@@ -69,9 +69,9 @@ def _folded(operations: Operations) -> Operations:
     return join_operations([part for part in parts if len(part)])
 
 
-def _inserted(nets: Nets) -> Image:
+def _inserted(nets: NetChanges) -> Image:
     """Return the values of inserted rows: a row that took the place of another one has all columns of the source."""
-    own = nets.effect == Effect.INSERT
+    own = nets.effect == RowEffect.INSERT
     return tuple(
         StateColumn(
             pa.nulls(len(nets), column.type) if one.values is None else one.values,
@@ -82,13 +82,13 @@ def _inserted(nets: Nets) -> Image:
 
 
 def _standing(
-    operations: Operations,
-    nets: Nets,
+    operations: TargetOperations,
+    nets: NetChanges,
     chosen: Longs,
     kind: int,
     weight: Longs,
     values: Image | None = None,
-) -> Operations:
+) -> TargetOperations:
     """Return operations of one kind that stand for those on some keys, at the place of each key's first one."""
     picked = pa.array(chosen)
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])

@@ -16,25 +16,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import (
-    Closing,
-    Effects,
-    Fetch,
-    join_nets,
-    key_table,
-    membership,
-    no_rows,
+    ClosingUpdate,
+    FetchRows,
+    TableChanges,
+    build_key_table,
+    find_existing_keys,
+    join_net_changes,
+    make_empty_fetch,
 )
-from trailgate.apply.effects.collisions import Collisions, collided
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets, key_codes, net_effects, no_nets
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.collisions import CollisionPolicy, find_collisions
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import (
+    NetChanges,
+    RowEffect,
+    compute_net_changes,
+    encode_keys,
+    no_net_changes,
+)
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,
     Key,
-    Replay,
-    key_lists,
-    keys_of,
-    python_values,
+    OperationReplay,
+    collect_keys,
+    key_tuples,
+    to_python_values,
 )
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask
@@ -59,7 +65,7 @@ COLUMNS: Final = (
 NEVER: Final = np.iinfo(np.int64).max
 
 
-def historic_table(table: TargetTable) -> TargetTable:
+def add_version_columns(table: TargetTable) -> TargetTable:
     """Return a table with the columns of versions; operations find its rows by the source's key."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
@@ -70,35 +76,39 @@ def with_version_key(table: TargetTable) -> TargetTable:
     return replace(table, key=(*table.key, at))
 
 
-def versions(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> list[Effects]:
+def compute_versions(
+    operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
+) -> list[TableChanges]:
     """Return what a batch writes: a step for the operations up to each truncate, one that closes all rows, and so on.
 
     Raises OptionError where collisions or errors are not to stop the run: a history has no place for operations that do not fit.
     """
-    if policy is not Collisions.STOP or not faults.stop:
+    if policy is not CollisionPolicy.STOP or not faults.stop:
         raise OptionError("--mode history takes --on-collision stop and --on-error stop alone")
     stored = with_version_key(operations.table)
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
     current = _current(fetch)
-    steps: list[Effects] = []
+    steps: list[TableChanges] = []
     for number, (part, unended) in enumerate(operations.between_truncates()):
         if number:
             row = number - 1
             at = truncates.position[row].as_py()
             time = pa.scalar(int(truncates.op_ts[row]), pa.int64()).cast(TIME)
             values = {TO: time, UNTIL: pa.scalar(at), CURRENT: pa.scalar(False)}
-            steps.append(Effects(no_nets(stored), closing=Closing(CURRENT, True, values), at=at))
-            current = no_rows(operations.table)
+            steps.append(
+                TableChanges(
+                    no_net_changes(stored), closing=ClosingUpdate(CURRENT, True, values), at=at
+                )
+            )
+            current = make_empty_fetch(operations.table)
         if len(part):
             nets, replayed = _versions_of(part, current, unended)
             at = part.position[len(part) - 1].as_py()
-            steps.append(Effects(nets, replayed=replayed, at=at))
+            steps.append(TableChanges(nets, replayed=replayed, at=at))
     return steps
 
 
-def _current(fetch: Fetch) -> Fetch:
+def _current(fetch: FetchRows) -> FetchRows:
     """Return what gives the rows that are current."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
@@ -109,13 +119,15 @@ def _current(fetch: Fetch) -> Fetch:
     return rows
 
 
-def _versions_of(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
+def _versions_of(
+    part: TargetOperations, current: FetchRows, unended: int | None
+) -> tuple[NetChanges, int]:
     """Return the versions that operations open and close, and how many of these were replayed.
 
     What the transaction ``unended`` does is not seen, since a truncate follows in it.
     """
-    nets, number = net_effects(part)
-    bad = collided(nets, membership(nets, current), Collisions.STOP, part)
+    nets, number = compute_net_changes(part)
+    bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
     again = number < 0
     if bad.any():
         again |= bad[number] & (number >= 0)
@@ -125,15 +137,17 @@ def _versions_of(part: Operations, current: Fetch, unended: int | None) -> tuple
     rows = np.flatnonzero(again)
     if len(rows):
         found.append(_replayed(part.take(rows), seen[rows], current))
-    return join_nets(found), len(rows)
+    return join_net_changes(found), len(rows)
 
 
-def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], current: Fetch) -> Nets:
+def _in_columns(
+    operations: TargetOperations, nets: NetChanges, of: tuple[Longs, Mask], current: FetchRows
+) -> NetChanges:
     """Return the versions that operations on clean keys make; ``of`` each one's key among those of the effects, and whether it is seen."""
     number, seen = of
     table, rows = operations.table, len(operations)
     if not rows:
-        return no_nets(with_version_key(table))
+        return no_net_changes(with_version_key(table))
     order = np.argsort(number, kind="stable")
     operations, group, seen = operations.take(order), number[order], seen[order]
     there = current(nets.keys(), False)
@@ -145,7 +159,7 @@ def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], curr
     last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
     kept = np.flatnonzero(last & seen)
     if not len(kept):
-        return no_nets(with_version_key(table))
+        return no_net_changes(with_version_key(table))
     group = group[kept]
     first = np.append(True, np.diff(group) != 0)
     exists = kinds[kept] != DELETE
@@ -164,9 +178,9 @@ def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], curr
         from_row = (logged < reset[kept]) & ~whole[reset[kept]]
         places = np.where(from_row, rows + held[group], logged)
         nothing = np.where(from_row, held[group] < 0, logged < reset[kept])
-        value = concat([own, theirs]).take(pa.array(places, mask=nothing))
+        value = join_arrays([own, theirs]).take(pa.array(places, mask=nothing))
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
-        previous = concat([value, theirs]).take(pa.array(earlier, mask=~was))
+        previous = join_arrays([value, theirs]).take(pa.array(earlier, mask=~was))
         equal &= _same(value, previous)
         values.append(value)
     opens = exists & (~was | ~equal)
@@ -177,14 +191,14 @@ def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], curr
 _ADDED: Final = frozenset(column.name for column in COLUMNS)
 
 
-def _places(nets: Nets, there: pa.Table) -> Longs:
+def _places(nets: NetChanges, there: pa.Table) -> Longs:
     """Return for each key which row has it, -1 for none."""
     names = nets.table.key_names
     both = [
-        concat([own, _chunk(there[name]).cast(own.type)])
+        join_arrays([own, _chunk(there[name]).cast(own.type)])
         for own, name in zip(nets.key, names, strict=True)
     ]
-    codes, count = key_codes(both)
+    codes, count = encode_keys(both)
     place = np.full(count, -1)
     place[codes[len(nets) :]] = np.arange(there.num_rows)
     found: Longs = place[codes[: len(nets)]]
@@ -203,11 +217,11 @@ def _same(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _nets(
-    operations: Operations,
+    operations: TargetOperations,
     events: tuple[Longs, Longs, Mask, Mask],
     values: Sequence[pa.Array | None],
     rows: tuple[pa.Table, Longs],
-) -> Nets:
+) -> NetChanges:
     """Return versions that are opened, and closings of rows that were there, of the states that operations leave."""
     kept, group, opens, closes = events
     there, held = rows
@@ -230,7 +244,7 @@ def _nets(
     }
     opened = _made(
         stored,
-        Effect.INSERT,
+        RowEffect.INSERT,
         [
             added[column.name] if value is None else value.take(chosen)
             for column, value in zip(table.columns, values, strict=True)
@@ -253,7 +267,7 @@ def _nets(
     key_names = {*table.key_names, AT}
     shut = _made(
         stored,
-        Effect.PATCH,
+        RowEffect.PATCH,
         [
             patch.get(column.name)
             if column.name not in key_names
@@ -261,17 +275,17 @@ def _nets(
             for column in table.columns
         ],
     )
-    return join_nets([opened, shut])
+    return join_net_changes([opened, shut])
 
 
-def _made(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]) -> Nets:
+def _made(table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]) -> NetChanges:
     """Return effects of one kind; a column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
-        no_nets(table),
+        no_net_changes(table),
         effect=np.full(rows, effect, np.uint8),
-        expected=np.full(rows, effect is Effect.PATCH),
+        expected=np.full(rows, effect is RowEffect.PATCH),
         first=zeros,
         last=zeros,
         leading=zeros,
@@ -288,11 +302,11 @@ def _unknown(values: pa.Array, column: TargetColumn) -> Mask | None:
     return np.asarray(values.is_null()) if column.extra else None
 
 
-def _replayed(operations: Operations, seen: Mask, current: Fetch) -> Nets:
+def _replayed(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
     """Return the versions that operations on other keys make, row by row."""
     table = operations.table
-    there = current(key_table(table, keys_of(operations)), False)
-    replay = Replay(table, there, Collisions.STOP)
+    there = current(build_key_table(table, collect_keys(operations)), False)
+    replay = OperationReplay(table, there, CollisionPolicy.STOP)
     made = _RowVersions(table, there)
     for begin, end in _transactions(operations):
         part = operations.take(np.arange(begin, end))
@@ -315,7 +329,7 @@ class _RowVersions:
         self._opened: list[list[Any]] = []
         self._closed: list[list[Any]] = []
         self._shown: dict[Key, list[Any]] = {}
-        for row in zip(*(python_values(there[name]) for name in names), strict=True):
+        for row in zip(*(to_python_values(there[name]) for name in names), strict=True):
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
@@ -340,7 +354,7 @@ class _RowVersions:
         for name, value in values.items():
             version[self._places[name]] = value
 
-    def nets(self) -> Nets:
+    def nets(self) -> NetChanges:
         """Return the versions that were opened, and those of before that were closed."""
         stored = with_version_key(self._table)
         patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
@@ -349,8 +363,8 @@ class _RowVersions:
             self._column(self._closed, at) if column.name in patched else None
             for at, column in enumerate(stored.columns)
         ]
-        return join_nets(
-            [_made(stored, Effect.INSERT, opened), _made(stored, Effect.PATCH, closed)]
+        return join_net_changes(
+            [_made(stored, RowEffect.INSERT, opened), _made(stored, RowEffect.PATCH, closed)]
         )
 
     def _column(self, rows: list[list[Any]], at: int) -> pa.Array:
@@ -366,16 +380,16 @@ def _micros(value: Any) -> int | None:
     return value if value is None or isinstance(value, int) else pa.scalar(value, TIME).value
 
 
-def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
+def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
     """Yield where each transaction begins and ends."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)
 
 
-def _touched(part: Operations) -> dict[Key, int]:
+def _touched(part: TargetOperations) -> dict[Key, int]:
     """Return the keys that operations name, old and new, each with the last one that does."""
-    new, old = key_lists(part.key), key_lists(part.old_key)
+    new, old = key_tuples(part.key), key_tuples(part.old_key)
     found: dict[Key, int] = {}
     for row, kind in enumerate(part.op_type.tolist()):
         if kind == KEY_UPDATE:

@@ -12,7 +12,7 @@ NONE: Final = -1
 
 
 @kernel(writes=("first", "last", "last_delete", "leading", "inserted", "unclean"))
-def follow_keys(
+def scan_keys(
     op_type: Octets,
     weight: Longs,
     key: Longs,
@@ -52,7 +52,7 @@ def follow_keys(
 
 
 @kernel(writes=("found",))
-def last_logged(key: Longs, missing: Mask, last_delete: Longs, found: Longs) -> None:
+def find_last_logged(key: Longs, missing: Mask, last_delete: Longs, found: Longs) -> None:
     """Write for each key the last row that logs a column, after the key's last delete; it is ``NONE`` before.
 
     An empty ``missing`` misses no row. As an example, of I(a) U(b) U(a) of one key, row 2 is the last one that logs a.

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
 
@@ -17,12 +17,12 @@ POSITION: Final = "_position"
 COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.string()))
 
 
-def meta_table(table: TargetTable) -> TargetTable:
+def add_meta_columns(table: TargetTable) -> TargetTable:
     """Return a table with the columns of what wrote a row."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
-def with_meta(operations: Operations) -> Operations:
+def set_meta_values(operations: TargetOperations) -> TargetOperations:
     """Return operations that log their own time and position."""
     known = np.zeros(len(operations), bool)
     own = {

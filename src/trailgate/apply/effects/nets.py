@@ -13,14 +13,14 @@ from enum import IntEnum
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.kernels import NONE, follow_keys, last_logged
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.kernels import NONE, find_last_logged, scan_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
 
-class Effect(IntEnum):
+class RowEffect(IntEnum):
     """What becomes of a row.
 
     INSERT: it is there, with these values, and was not. PATCH: it has these values in the columns that are not missing. REPLACE: it has these values, and none of
@@ -34,7 +34,7 @@ class Effect(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Nets:
+class NetChanges:
     """Net effects on the rows of a target table, one slot a key.
 
     ``expected``: the operations take it that the row is there before them. ``first`` and ``last`` are the first and the last operation on the key, ``leading`` how many there are before it
@@ -53,7 +53,7 @@ class Nets:
     def __len__(self) -> int:
         return len(self.effect)
 
-    def where(self, keep: Mask) -> Nets:
+    def where(self, keep: Mask) -> NetChanges:
         """Return the effects whose slot in ``keep`` is set."""
         if keep.all():
             return self
@@ -81,11 +81,11 @@ class Nets:
         return pa.table(list(self.key), names=list(self.table.key_names))
 
 
-def no_nets(table: TargetTable) -> Nets:
+def no_net_changes(table: TargetTable) -> NetChanges:
     """Return effects on no row."""
     none = np.zeros(0, np.int64)
     kinds = [table.columns[at].type for at in table.key]
-    return Nets(
+    return NetChanges(
         table,
         none.astype(np.uint8),
         none.astype(bool),
@@ -97,7 +97,7 @@ def no_nets(table: TargetTable) -> Nets:
     )
 
 
-def key_codes(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
+def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
     """Return a number for each row, the same where all columns are equal, and how many numbers there are."""
     codes, count = _codes(columns[0])
     for column in columns[1:]:
@@ -111,7 +111,7 @@ def _codes(column: pa.Array) -> tuple[Longs, int]:
     return found.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(found.dictionary)
 
 
-def net_effects(operations: Operations) -> tuple[Nets, Longs]:
+def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs]:
     """Return the effects on clean keys, and which of them each operation has a part in; -1 for one that is to be replayed.
 
     There is no truncate among the operations.
@@ -120,17 +120,17 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)
     picked = pa.array(moves)
     both = [
-        concat([key, old.take(picked)]) if len(moves) else key
+        join_arrays([key, old.take(picked)]) if len(moves) else key
         for key, old in zip(operations.key, operations.old_key, strict=True)
     ]
-    codes, count = key_codes(both)
+    codes, count = encode_keys(both)
     key = np.ascontiguousarray(codes[:rows])
     old_key = key.copy()
     old_key[moves] = codes[rows:]
     first, last, last_delete = (np.full(count, NONE) for _ in range(3))
     leading = np.zeros(count, np.int64)
     inserted, unclean = np.zeros(count, bool), np.zeros(count, bool)
-    follow_keys(
+    scan_keys(
         operations.op_type,
         operations.weight,
         key,
@@ -145,16 +145,16 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     clean = np.flatnonzero(~unclean)
     first, last, deleted = first[clean], last[clean], last_delete[clean] != NONE
     fresh = operations.op_type[first] == INSERT
-    effect = np.where(fresh, Effect.INSERT, Effect.PATCH)
-    effect[deleted] = Effect.REPLACE
-    effect[operations.op_type[last] == DELETE] = Effect.DELETE
+    effect = np.where(fresh, RowEffect.INSERT, RowEffect.PATCH)
+    effect[deleted] = RowEffect.REPLACE
+    effect[operations.op_type[last] == DELETE] = RowEffect.DELETE
     found = np.full(count, NONE)
 
     def column(one: StateColumn) -> StateColumn:
         if one.values is None:
             return ABSENT
         found[:] = NONE
-        last_logged(
+        find_last_logged(
             key, np.zeros(0, bool) if one.missing is None else one.missing, last_delete, found
         )
         own = found[clean]
@@ -163,7 +163,7 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
             return StateColumn(one.values.take(pa.array(own)))
         return StateColumn(one.values.take(pa.array(own, mask=missing)), missing)
 
-    nets = Nets(
+    nets = NetChanges(
         table,
         effect.astype(np.uint8),
         ~fresh,

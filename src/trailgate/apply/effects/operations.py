@@ -1,6 +1,6 @@
 """The operations on one target table, in the columns and types of that table.
 
-Change blocks of a batch, which may be of several source tables, become one ``Operations`` a target table: in their order, with the transaction of each, the key before and
+Change blocks of a batch, which may be of several source tables, become one ``TargetOperations`` a target table: in their order, with the transaction of each, the key before and
 after it, and the columns in three states. What follows (``nets``, ``replay``) knows neither trails nor mappings.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, conversion
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import short_position
-from trailgate.columnar.rows import Isolation
+from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
 from trailgate.model.changes import (
     ABSENT,
@@ -31,13 +31,13 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.operations_table import image_of
+from trailgate.model.operations_table import select_images
 
 KEYCOLS: Final = "Name columns that are always logged by KEYCOLS, or log the key's columns"
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
+class TargetOperations:
     """Operations on one target table in their order; every member has one slot an operation.
 
     ``order`` is the number of each in the whole batch, of all tables. ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
@@ -61,7 +61,7 @@ class Operations:
     def __len__(self) -> int:
         return len(self.op_type)
 
-    def take(self, rows: Longs) -> Operations:
+    def take(self, rows: Longs) -> TargetOperations:
         """Return the operations named, in that order."""
         picked = pa.array(rows)
         return replace(
@@ -85,7 +85,7 @@ class Operations:
             ),
         )
 
-    def on(self, table: TargetTable) -> Operations:
+    def on(self, table: TargetTable) -> TargetOperations:
         """Return the operations on a table that has all columns of this one, in these types, and perhaps more."""
         if table == self.table:
             return self
@@ -94,13 +94,13 @@ class Operations:
         values = tuple(ABSENT if at is None else self.values[at] for at in places)
         return replace(self, table=table, values=values)
 
-    def without(self, numbers: Collection[int]) -> Operations:
+    def without(self, numbers: Collection[int]) -> TargetOperations:
         """Return the operations whose numbers are not among these."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
-    def without_transactions(self, numbers: Collection[int]) -> Operations:
+    def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
         """Return the operations of other transactions than these."""
         if not numbers:
             return self
@@ -116,7 +116,7 @@ class Operations:
         named = zip(self.table.key_names, columns, strict=True)
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
 
-    def between_truncates(self) -> Iterator[tuple[Operations, int | None]]:
+    def between_truncates(self) -> Iterator[tuple[TargetOperations, int | None]]:
         """Yield the operations up to the first truncate, between it and the next one, and so on; those without any are yielded too.
 
         With each comes the transaction of the truncate after it, which may be in the middle of one; None after the last.
@@ -131,25 +131,25 @@ class Operations:
             yield self.take(np.arange(start, end)), number
 
 
-def operations_on(
+def convert_blocks(
     table: TargetTable,
     blocks: Sequence[ChangeBlock],
     transactions: Sequence[Longs],
-    faults: Faults | None = None,
-) -> Operations:
+    faults: OperationErrors | None = None,
+) -> TargetOperations:
     """Return the operations of blocks, each with the transactions of its rows, on a target table, in their order.
 
     ``order`` of the blocks is that of the whole batch. ``faults`` are an ApplyError for a key that is not logged or NULL, and a DecodeError for a value that the table cannot
     hold, each with the operation's position; such an operation has NULL in that place, and is not to be applied. Without ``faults`` the first one is raised.
     """
-    own = faults or Faults()
+    own = faults or OperationErrors()
     parts = [_of_block(table, block, n, own) for block, n in zip(blocks, transactions, strict=True)]
     return join_operations(parts)
 
 
 def _of_block(
-    table: TargetTable, block: ChangeBlock, transactions: Longs, faults: Faults
-) -> Operations:
+    table: TargetTable, block: ChangeBlock, transactions: Longs, faults: OperationErrors
+) -> TargetOperations:
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
     pairs = list(zip(table.places(block.table), table.columns, strict=True))
@@ -161,15 +161,15 @@ def _of_block(
         ]
         for image in (_needed_before(table, block, deletes), block.after)
     )
-    values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
+    values = tuple(select_images(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
     for at in table.key:
         new, old = (
             _first_known(after[at], before[at], rows),
             _first_known(before[at], after[at], rows),
         )
-        key = image_of(old, new, deletes)
-        old = image_of(new, old, block.op_type == INSERT)
+        key = select_images(old, new, deletes)
+        old = select_images(new, old, block.op_type == INSERT)
         for one in (key, old):
             _check_key(table, block, at, one, ~truncates, faults)
         kind = table.columns[at].type
@@ -180,7 +180,7 @@ def _of_block(
     if table.key:
         moved = updates & _differing(keys, old_keys)
         kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), kinds).astype(np.uint8)
-    return Operations(
+    return TargetOperations(
         table,
         block.order,
         kinds,
@@ -222,7 +222,7 @@ def _column(
     own: int | None,
     target: TargetColumn,
     image: Image,
-    faults: Faults,
+    faults: OperationErrors,
     *,
     is_key: bool,
 ) -> StateColumn:
@@ -231,7 +231,7 @@ def _column(
         return ABSENT
     column, values = block.table.columns[own], image[own].values
     assert values is not None
-    convert = conversion(column, target, is_key=is_key)
+    convert = make_conversion(column, target, is_key=is_key)
 
     def place(error: TrailgateError, row: int | None) -> TrailgateError:
         error.with_place(table=block.table.name, field=column.name)
@@ -247,7 +247,7 @@ def _column(
             raise place(error, error.where.record) from None
     except TrailgateError as error:
         raise place(error, None) from None
-    isolation = Isolation(len(block))
+    isolation = BadRowIsolation(len(block))
     for rows in isolation:
         with isolation:
             convert(values.slice(rows.start, len(rows)))
@@ -265,11 +265,16 @@ def _place(block: ChangeBlock, row: int) -> str:
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
     """Return a column's values in the first image, where they are missing those in the second."""
-    return image_of(second, first, first.is_missing(rows))
+    return select_images(second, first, first.is_missing(rows))
 
 
 def _check_key(
-    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, asked: Mask, faults: Faults
+    table: TargetTable,
+    block: ChangeBlock,
+    at: int,
+    key: StateColumn,
+    asked: Mask,
+    faults: OperationErrors,
 ) -> None:
     """Note the operations that have no value of a column of the key."""
     missing = key.is_missing(len(block)) & asked
@@ -298,7 +303,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     return found
 
 
-def join_operations(parts: Sequence[Operations]) -> Operations:
+def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
     """Return the operations of parts, which are on one table, in their order."""
     whole = parts[0] if len(parts) == 1 else _join(parts)
     if (whole.order[1:] >= whole.order[:-1]).all():
@@ -306,9 +311,9 @@ def join_operations(parts: Sequence[Operations]) -> Operations:
     return whole.take(np.argsort(whole.order, kind="stable"))
 
 
-def _join(parts: Sequence[Operations]) -> Operations:
+def _join(parts: Sequence[TargetOperations]) -> TargetOperations:
     def strings(name: str) -> pa.Array:
-        return concat([getattr(part, name) for part in parts])
+        return join_arrays([getattr(part, name) for part in parts])
 
     columns = range(len(parts[0].values))
     keys = range(len(parts[0].key))
@@ -322,8 +327,8 @@ def _join(parts: Sequence[Operations]) -> Operations:
         csn=strings("csn"),
         op_ts=np.concatenate([part.op_ts for part in parts]),
         tx_id=strings("tx_id"),
-        key=tuple(concat([part.key[at] for part in parts]) for at in keys),
-        old_key=tuple(concat([part.old_key[at] for part in parts]) for at in keys),
+        key=tuple(join_arrays([part.key[at] for part in parts]) for at in keys),
+        old_key=tuple(join_arrays([part.old_key[at] for part in parts]) for at in keys),
         values=tuple(
             _join_states([(part.values[at], len(part)) for part in parts]) for at in columns
         ),
@@ -338,12 +343,12 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
         pa.nulls(rows, known.type) if one.values is None else one.values for one, rows in parts
     ]
     if all(one.values is not None and one.missing is None for one, _ in parts):
-        return StateColumn(concat(values))
+        return StateColumn(join_arrays(values))
     return StateColumn(
-        concat(values), np.concatenate([one.is_missing(rows) for one, rows in parts])
+        join_arrays(values), np.concatenate([one.is_missing(rows) for one, rows in parts])
     )
 
 
-def concat(parts: Sequence[pa.Array]) -> pa.Array:
+def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
     """Return arrays one after another as one."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -11,12 +11,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from trailgate.apply.effects.tables import TargetColumn, TargetTable, held_type
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, created_type
 from trailgate.errors import DefinitionError, Where
 from trailgate.model.tables import Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
-INTEGERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED})
+INTEGERS: Final = frozenset({TypeFamily.INTEGER, TypeFamily.UNSIGNED})
 NARROW: Final = (pa.int8(), pa.int16(), pa.int32())
 TYPE_HINT: Final = (
     "Give the target's column a type that holds both, as text, and name it by --column {}=text; "
@@ -65,7 +65,7 @@ def check_redefinition(
         raise DefinitionError(problem, where=Where(table=str(held)), hint=STRICT_HINT)
 
 
-def wider_columns(old: Table, new: Table, held: TargetTable) -> tuple[str, ...]:
+def find_widened_columns(old: Table, new: Table, held: TargetTable) -> tuple[str, ...]:
     """Return the names of the target's integer columns that are narrower than the new definition's, which has more bytes than the old one."""
     before = {column.name.casefold(): column for column in old.columns}
     after = {column.name.casefold(): column for column in new.columns}
@@ -75,7 +75,7 @@ def wider_columns(old: Table, new: Table, held: TargetTable) -> tuple[str, ...]:
         if earlier is None or column is None or one.type not in NARROW:
             continue
         grown = (column.type_row.width or 0) > (earlier.type_row.width or 0)
-        if grown and held_type(column) == pa.int64():
+        if grown and created_type(column) == pa.int64():
             found.append(one.name)
     return tuple(found)
 
@@ -84,18 +84,18 @@ def _follows(old: Column, new: Column, held: TargetColumn | None) -> bool:
     """Return whether a column that was defined otherwise stays in the target as it is, or is one of the new definition that the user made of it."""
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
-    if old.family is new.family and held_type(old) == held_type(new):
+    if old.family is new.family and created_type(old) == created_type(new):
         return True
-    is_number = new.family is Family.NUMBER_TEXT
-    return held is not None and held.type == held_type(new) and held.number == is_number
+    is_number = new.family is TypeFamily.NUMBER_TEXT
+    return held is not None and held.type == created_type(new) and held.number == is_number
 
 
 def _shown(column: Column) -> str:
     """Return a column's type as an error has it: ``ASCII_V(20)``, ``BIN32_S``, ``ASCII_V(38), a number``."""
     row, scale = column.type_row, f", scale {column.scale}" if column.scale else ""
     length = f"({column.external_length})" if row.width is None else ""
-    number = ", a number" if column.family is Family.NUMBER_TEXT else ""
-    binary = ", bytes" if column.family is Family.BYTES else ""
+    number = ", a number" if column.family is TypeFamily.NUMBER_TEXT else ""
+    binary = ", bytes" if column.family is TypeFamily.BYTES else ""
     return f"{row.name}{length}{scale}{number}{binary}"
 
 

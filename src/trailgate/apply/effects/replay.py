@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.collisions import Collisions, collision
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.collisions import CollisionPolicy, collision_error
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import ApplyError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
@@ -42,19 +42,19 @@ class _TwiceError(Exception):
         self.row, self.error = row, error
 
 
-class Replay:
+class OperationReplay:
     """The rows of some keys of a target table, and what operations make of them."""
 
     def __init__(
         self,
         table: TargetTable,
         rows: pa.Table | None,
-        collisions: Collisions,
-        faults: Faults | None = None,
+        collisions: CollisionPolicy,
+        faults: OperationErrors | None = None,
         marks: tuple[int, ...] = (),
     ) -> None:
         """Begin with rows of the table. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
-        self._table, self._collisions, self._faults = table, collisions, faults or Faults()
+        self._table, self._collisions, self._faults = table, collisions, faults or OperationErrors()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
         self._marks = marks
@@ -62,18 +62,18 @@ class Replay:
         self.ignored = 0
         self._begin = frozenset[Key]()
         if rows is not None:
-            columns = [python_values(rows[column.name]) for column in table.columns]
+            columns = [to_python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
             self._begin = frozenset(self._rows)
 
-    def run(self, operations: Operations, unended: int | None = None) -> None:
+    def run(self, operations: TargetOperations, unended: int | None = None) -> None:
         """Carry operations out in their order; raises ApplyError where one does not fit the rows.
 
         The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
         """
-        own = key_lists(operations.key), key_lists(operations.old_key)
+        own = key_tuples(operations.key), key_tuples(operations.old_key)
         images = logged_images(operations)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         if len(operations):
@@ -101,15 +101,15 @@ class Replay:
         held = self._rows.get(key)
         return held[0].values if held else None
 
-    def nets(self, keys: Iterable[Key]) -> Nets:
+    def nets(self, keys: Iterable[Key]) -> NetChanges:
         """Return the effects on keys: each is the whole row, or a delete of one that was there."""
         used = self._begin | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]
-        effect = [Effect.DELETE if row is None else Effect.REPLACE for row in rows]
+        effect = [RowEffect.DELETE if row is None else RowEffect.REPLACE for row in rows]
         columns = self._table.columns
         values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
-        return Nets(
+        return NetChanges(
             self._table,
             np.array(effect, np.uint8),
             np.array([key in self._begin for key in chosen], bool),
@@ -129,7 +129,9 @@ class Replay:
         row = held[0] if held else self._deleted.get(key)
         return None if row is None else row.values
 
-    def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+    def _insert(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
         held = self._rows.get(key)
         if not held:
             self._rows[key] = [_Row(self._inserted(image))]
@@ -138,7 +140,9 @@ class Replay:
         else:
             self._refuse(operations, row, expected=False)
 
-    def _update(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+    def _update(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
         held = self._rows.get(key)
         if held:
             _write(held[0], image)
@@ -149,7 +153,9 @@ class Replay:
         else:
             self._refuse(operations, row, expected=True)
 
-    def _delete(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+    def _delete(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
         held = self._rows.get(key)
         if held:
             if self._marks and not self._keep(operations, row, key, image):
@@ -160,7 +166,7 @@ class Replay:
         else:
             self._refuse(operations, row, expected=True)
 
-    def _keep(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> bool:
+    def _keep(self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]) -> bool:
         """Keep the row that is deleted next; refuse the delete if not all columns of the row are known."""
         deleted = self._rows[key][0]
         for at in self._marks:
@@ -172,12 +178,12 @@ class Replay:
         self._deleted[key] = deleted
         return True
 
-    def _refuse(self, operations: Operations, row: int, **how: Any) -> None:
+    def _refuse(self, operations: TargetOperations, row: int, **how: Any) -> None:
         """Note that an operation does not fit; raises ApplyError where that stops the run."""
-        self._faults.add(int(operations.order[row]), collision(operations, row, **how))
+        self._faults.add(int(operations.order[row]), collision_error(operations, row, **how))
 
     def _move(
-        self, operations: Operations, row: int, old: Key, key: Key, image: Sequence[Any]
+        self, operations: TargetOperations, row: int, old: Key, key: Key, image: Sequence[Any]
     ) -> None:
         held = self._rows.get(old)
         if held:
@@ -198,7 +204,7 @@ class Replay:
         moved.logged.update(self._table.key)
         self._rows.setdefault(key, []).append(moved)
 
-    def _settle(self, operations: Operations, key: Key, *, at_end: bool = False) -> None:
+    def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
         """Leave a key with one row at most; raises where that is a collision."""
         held = self._rows.get(key)
         if not held:
@@ -216,9 +222,9 @@ class Replay:
                     self._refuse_late(operations, held[0].moved, column=at)
             held[0].logged.clear()
 
-    def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
+    def _refuse_late(self, operations: TargetOperations, row: int, **how: Any) -> None:
         """Raise the error of a key update that does not fit, though operations after it were carried out."""
-        error = collision(operations, row, expected=True, **how)
+        error = collision_error(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
         raise _TwiceError(row, error)
@@ -237,18 +243,18 @@ class Replay:
 
 
 def replay_operations(
-    operations: Operations,
-    begin: Callable[[Faults], Replay],
-    faults: Faults,
+    operations: TargetOperations,
+    begin: Callable[[OperationErrors], OperationReplay],
+    faults: OperationErrors,
     unended: int | None = None,
-) -> Replay:
+) -> OperationReplay:
     """Return a replay that has carried operations out; ``begin`` makes one before the first of them.
 
     A key update that turns out not to fit where its transaction ends is left out, and all others are replayed.
     """
     late: dict[int, ApplyError] = {}
     while True:
-        own = Faults(stop=faults.stop, stops=faults.stops)
+        own = OperationErrors(stop=faults.stop, stops=faults.stops)
         replay = begin(own)
         try:
             replay.run(operations, unended)
@@ -264,7 +270,7 @@ def replay_operations(
         return replay
 
 
-def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
+def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
     """Return the values that each operation logs, ``NOT_LOGGED`` for the other columns."""
     rows = len(operations)
     columns = []
@@ -276,9 +282,9 @@ def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def keys_of(operations: Operations) -> list[Key]:
+def collect_keys(operations: TargetOperations) -> list[Key]:
     """Return the keys that operations name, before and after, each once in order of occurrence."""
-    both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
+    both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
@@ -290,15 +296,15 @@ def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> Sta
     return StateColumn(values, missing if missing.any() else None)
 
 
-def key_lists(columns: Sequence[pa.Array]) -> list[Key]:
+def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
     """Return the rows of a key's columns."""
-    return list(zip(*map(python_values, columns), strict=True))
+    return list(zip(*map(to_python_values, columns), strict=True))
 
 
 NAN: Final = float("nan")
 
 
-def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
     found: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):

@@ -14,11 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Barriers, Closing, Effects, Fetch, no_rows
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets, key_codes, no_nets
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.batch import (
+    ChangesBetweenTruncates,
+    ClosingUpdate,
+    FetchRows,
+    TableChanges,
+    make_empty_fetch,
+)
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys, no_net_changes
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Mask
 from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
@@ -29,29 +35,33 @@ TIME: Final = pa.timestamp("us")
 COLUMNS: Final = (TargetColumn(DELETED, pa.bool_()), TargetColumn(AT, TIME))
 
 
-def soft_deleting_table(table: TargetTable) -> TargetTable:
+def add_delete_marks(table: TargetTable) -> TargetTable:
     """Return a table with the marks."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
-def soft_deleted(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> list[Effects]:
+def compute_soft_deletes(
+    operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
+) -> list[TableChanges]:
     """Return what a batch writes: a step for the operations up to each truncate, one that marks all rows, and so on."""
-    steps: list[Effects] = []
-    written: list[Nets] = []
+    steps: list[TableChanges] = []
+    written: list[NetChanges] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
     live = _live(fetch)
     names = [column.name for column in operations.table.columns]
-    between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
+    between = ChangesBetweenTruncates(
+        policy, faults, tuple(names.index(name) for name in (DELETED, AT))
+    )
     for number, (part, _) in enumerate(operations.between_truncates()):
         if number:
             time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
             values = {DELETED: pa.scalar(True), AT: time}
             at = truncates.position[number - 1].as_py()
-            nothing = no_nets(operations.table)
-            steps.append(Effects(nothing, closing=Closing(DELETED, False, values), at=at))
-            live = no_rows(operations.table)
+            nothing = no_net_changes(operations.table)
+            steps.append(
+                TableChanges(nothing, closing=ClosingUpdate(DELETED, False, values), at=at)
+            )
+            live = make_empty_fetch(operations.table)
         if not len(part):
             continue
         logged = _with_marks(part)
@@ -62,7 +72,7 @@ def soft_deleted(
     return steps
 
 
-def _live(fetch: Fetch) -> Fetch:
+def _live(fetch: FetchRows) -> FetchRows:
     """Return what gives the rows that are not marked."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
@@ -73,7 +83,7 @@ def _live(fetch: Fetch) -> Fetch:
     return rows
 
 
-def _with_marks(part: Operations) -> Operations:
+def _with_marks(part: TargetOperations) -> TargetOperations:
     """Return operations that log the marks of the row that they leave."""
     deletes = part.op_type == DELETE
     own = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
@@ -84,7 +94,7 @@ def _with_marks(part: Operations) -> Operations:
     return replace(part, values=tuple(values))
 
 
-def _ended_by_update(part: Operations) -> Operations:
+def _ended_by_update(part: TargetOperations) -> TargetOperations:
     """Return operations in which a delete that is the last one of its key is an update of the marks."""
     last = _last_of_key(part) & (part.op_type == DELETE)
     values = (
@@ -97,11 +107,11 @@ def _ended_by_update(part: Operations) -> Operations:
     return replace(part, op_type=kinds, values=tuple(values))
 
 
-def _last_of_key(part: Operations) -> Mask:
+def _last_of_key(part: TargetOperations) -> Mask:
     """Return which operations are the last that name their key, old or new."""
     rows = len(part)
-    codes, count = key_codes(
-        [concat([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
+    codes, count = encode_keys(
+        [join_arrays([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
     )
     last = np.zeros(count, np.int64)
     np.maximum.at(last, codes, np.tile(np.arange(rows), 2))
@@ -109,17 +119,17 @@ def _last_of_key(part: Operations) -> Mask:
     return found
 
 
-def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
+def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> NetChanges:
     """Return effects that know of marked rows: a new row takes the place of one, and a row that moved away leaves none."""
-    fresh = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
-    gone = nets.effect == Effect.DELETE
+    fresh = (nets.effect == RowEffect.INSERT) | (nets.effect == RowEffect.REPLACE)
+    gone = nets.effect == RowEffect.DELETE
     there = _are_there(nets, fetch, written)
-    effect = np.where(fresh & there, Effect.REPLACE, nets.effect).astype(np.uint8)
+    effect = np.where(fresh & there, RowEffect.REPLACE, nets.effect).astype(np.uint8)
     expected = np.where(fresh, there, nets.expected)
     return replace(nets, effect=effect, expected=expected).where(there | ~gone)
 
 
-def _are_there(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
+def _are_there(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> Mask:
     """Return which keys the table has, marked or not, once the effects before are written."""
     rows = len(nets)
     if not rows:
@@ -132,11 +142,11 @@ def _are_there(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
         ]
     ]
     parts += [list(one.key) for one in written]
-    codes, count = key_codes(
-        [concat([own, *(part[at] for part in parts)]) for at, own in enumerate(nets.key)]
+    codes, count = encode_keys(
+        [join_arrays([own, *(part[at] for part in parts)]) for at, own in enumerate(nets.key)]
     )
     states = np.concatenate(
-        [np.ones(found.num_rows, bool), *(one.effect != Effect.DELETE for one in written)]
+        [np.ones(found.num_rows, bool), *(one.effect != RowEffect.DELETE for one in written)]
     )
     there = np.zeros(count, bool)
     there[codes[rows:]] = states  # of several the last one, which was written last

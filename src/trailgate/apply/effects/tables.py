@@ -1,6 +1,6 @@
 """What a target table looks like: its name, the types of its columns, and how values of a trail become these types.
 
-A created table has the types that ``held_type`` states, one for each family of a definition's columns (model/types.py). The types of a table that is there already win:
+A created table has the types that ``created_type`` states, one for each family of a definition's columns (model/types.py). The types of a table that is there already win:
 a value is cast to them, and one that they cannot hold is an error of its operation.
 """
 
@@ -13,13 +13,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.exact_casts import exact_cast
-from trailgate.apply.effects.stored_types import StoredType, kept
+from trailgate.apply.effects.exact_casts import cast_exactly
+from trailgate.apply.effects.stored_types import DatabaseColumnType, check_stored_values
 from trailgate.columnar.digits import from_hex
 from trailgate.errors import DecodeError, DefinitionError, Where
 from trailgate.model.table_patterns import NAME_PART, unquote
 from trailgate.model.tables import Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import typed_for
 
 CASE_HINT: Final = "Give one of them another name: COLMAP of a parameter file for the trail's columns, ALTER TABLE for the target's"
@@ -44,7 +44,7 @@ class TargetColumn:
     type: pa.DataType
     number: bool = False
     length: int | None = None
-    stored: StoredType | None = None
+    stored: DatabaseColumnType | None = None
     extra: bool = False
     computed: bool = False
     on_insert: bool = False
@@ -122,7 +122,7 @@ class TargetTable:
         return [known.get(column.name.casefold()) for column in self.columns]
 
 
-def fold_name(name: str) -> str:
+def fold_upper_case(name: str) -> str:
     """Return a name as a created table has it: what is all upper case becomes lower case, since databases print unquoted names so."""
     return name.lower() if name.isupper() else name
 
@@ -137,7 +137,7 @@ def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
             raise DefinitionError(problem, where=where, hint=CASE_HINT)
 
 
-def target_table(table: Table, name: str | None = None) -> TargetTable:
+def make_target_table(table: Table, name: str | None = None) -> TargetTable:
     """Return the target table that is created for a source table, by default of the same name; raises DefinitionError."""
     _check_case([column.name for column in table.columns], "the trail has", Where(table=table.name))
     if table.guessed:
@@ -146,13 +146,13 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
             where=Where(table=table.name),
             hint="Give definitions that name it: --definitions FILE",
         )
-    parts = tuple(fold_name(unquote(part)) for part in NAME_PART.findall(name or table.name))
+    parts = tuple(fold_upper_case(unquote(part)) for part in NAME_PART.findall(name or table.name))
     columns = tuple(
         TargetColumn(
-            fold_name(column.name),
-            held_type(column),
-            column.family is Family.NUMBER_TEXT,
-            column.external_length if column.family is Family.TEXT else None,
+            fold_upper_case(column.name),
+            created_type(column),
+            column.family is TypeFamily.NUMBER_TEXT,
+            column.external_length if column.family is TypeFamily.TEXT else None,
         )
         for column in table.columns
     )
@@ -160,24 +160,24 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
     return TargetTable(parts, columns, keys or tuple(range(len(columns))), keyless=not keys)
 
 
-def held_type(column: Column) -> pa.DataType:
+def created_type(column: Column) -> pa.DataType:
     """Return the Arrow type in which a created table holds a column's values.
 
     A number in text stays text, since no type holds all numbers; so do times with more digits than microseconds, with a zone, and intervals.
     """
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return pa.binary()
-    if column.family is Family.DATETIME and column.external_length > MICROSECONDS:
+    if column.family is TypeFamily.DATETIME and column.external_length > MICROSECONDS:
         return pa.string()
     return typed_for(column)[0]
 
 
-def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
+def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
     """Return what makes values of a block column those of a target's column; it raises DecodeError, with the row as its record.
 
     Values of a key get one spelling, so that those that are equal in the target are equal here.
     """
-    held = held_type(column)
+    held = created_type(column)
     convert = _held_values(column, held)
     kind, stored = target.type, target.stored
     if kind == held and stored is None and not (is_key and pa.types.is_floating(kind)):
@@ -185,10 +185,10 @@ def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) ->
 
     def cast(values: pa.Array) -> pa.Array:
         try:
-            found = exact_cast(convert(values), kind)
+            found = cast_exactly(convert(values), kind)
             if stored is not None:
                 fixed = column.type_row.fixed
-                found = kept(found, stored, fixed=fixed, canonical=is_key)
+                found = check_stored_values(found, stored, fixed=fixed, canonical=is_key)
             # 0.0 and -0.0 are one key.
             zero = pa.scalar(0.0, kind) if is_key and pa.types.is_floating(kind) else None
             return found if zero is None else pc.add(found, zero)
@@ -200,9 +200,9 @@ def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) ->
 
 
 def _held_values(column: Column, held: pa.DataType) -> Convert:
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return from_hex
-    if column.family is Family.DATETIME and pa.types.is_string(held):
+    if column.family is TypeFamily.DATETIME and pa.types.is_string(held):
         return _unchanged
     return typed_for(column)[1]
 
@@ -211,7 +211,7 @@ def _unchanged(values: pa.Array) -> pa.Array:
     return values
 
 
-def with_columns_of(held: TargetTable, wanted: TargetTable) -> TargetTable:
+def add_missing_columns(held: TargetTable, wanted: TargetTable) -> TargetTable:
     """Return a target table with the columns added that it lacks; its own types and key stay."""
     known = {column.name.casefold() for column in held.columns}
     asked = {column.name.casefold() for column in wanted.columns if not column.extra}

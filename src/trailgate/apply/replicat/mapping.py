@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.tables import fold_name, target_table
-from trailgate.apply.replicat.replicat_files import MapRule, ReplicatParameters
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.tables import fold_upper_case, make_target_table
+from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
-from trailgate.expressions.evaluation import evaluated, no_rows
+from trailgate.expressions.evaluation import evaluate_with_missing, make_empty_block
 from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
-from trailgate.expressions.values import Environment
+from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.operations_table import image_of
-from trailgate.model.table_patterns import NAME_PART, TablePatterns, joined_name, unquote
+from trailgate.model.operations_table import select_images
+from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_name, unquote
 from trailgate.model.tables import Column, Table
 
 VARCHAR = 64  # the type of a column that an expression gives
@@ -33,20 +33,20 @@ LONGEST = 4000
 class _TableMap:
     """One MAP statement for one source table: each target column is a source column, by its index, or an expression."""
 
-    given: MapRule
+    given: MapStatement
     selection: TableSelection
     table: Table
     columns: tuple[int | Expression, ...]
 
 
-class Mapping:
+class ReplicatMapping:
     """The MAP statements of a parameter file.
 
     All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
     """
 
     def __init__(
-        self, parameters: ReplicatParameters, environment: Environment | None = None
+        self, parameters: ReplicatParameters, environment: GetenvValues | None = None
     ) -> None:
         self._parameters = parameters
         self._environment = environment or parameters.environment
@@ -73,7 +73,7 @@ class Mapping:
         excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
         return ",".join(sorted(mapped) + sorted(excluded))
 
-    def collisions(self, target: str) -> Collisions | None:
+    def collisions(self, target: str) -> CollisionPolicy | None:
         """Return what the statements with a target of this name do at collisions, those that name it before those with wildcards; None where they do not state it.
 
         Raises OptionError where they differ.
@@ -104,7 +104,7 @@ class Mapping:
         """Return the modes that statements state."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
-    def _naming(self, target: str) -> list[MapRule]:
+    def _naming(self, target: str) -> list[MapStatement]:
         """Return the statements whose target a table is, by its name; those with wildcards only if no other one names it."""
         fitting = [
             one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
@@ -122,7 +122,7 @@ class Mapping:
         return [one.table for one in self._of_table(table)]
 
     def blocks(
-        self, block: ChangeBlock, faults: Faults, now: str | None = None
+        self, block: ChangeBlock, faults: OperationErrors, now: str | None = None
     ) -> Sequence[ChangeBlock]:
         """Return the operations of a source table as those of its target tables; ``now`` is what @DATENOW gives.
 
@@ -145,17 +145,21 @@ class Mapping:
             column.name.casefold()
             for maps in self._known.values()
             for one in maps
-            if str(target_table(one.table)) == target
+            if str(make_target_table(one.table)) == target
             for column, value in zip(one.table.columns, one.columns, strict=True)
-            if is_timed(value)
+            if uses_apply_time(value)
         )
 
     @property
     def has_times(self) -> bool:
         """Return whether any column has the time at which a batch is applied."""
-        return any(is_timed(value) for one in self._parameters.maps for _, value in one.columns)
+        return any(
+            uses_apply_time(value) for one in self._parameters.maps for _, value in one.columns
+        )
 
-    def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
+    def _rows(
+        self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: OperationErrors
+    ) -> Longs:
         """Return which of some rows a statement takes."""
         chosen = [rows[:0]]
         kinds = block.op_type[rows]
@@ -188,7 +192,7 @@ class Mapping:
         return self._known[table]
 
 
-def _table_map(given: MapRule, table: Table, environment: Environment) -> _TableMap:
+def _table_map(given: MapStatement, table: Table, environment: GetenvValues) -> _TableMap:
     """Return a statement bound to a source table; raises OptionError where it does not fit."""
     rule = given.rule
     selection = TableSelection(table, (rule,), environment)
@@ -202,7 +206,7 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
     for source in named.values():
         if not isinstance(source, int):
             try:
-                evaluated(source, no_rows(table), replace(environment, now=""))
+                evaluate_with_missing(source, make_empty_block(table), replace(environment, now=""))
             except OptionError as error:
                 raise rule.place(error, "COLMAP") from None
     columns = tuple(
@@ -216,14 +220,14 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
     return _TableMap(given, selection, keyed, tuple(named.values()))
 
 
-def is_timed(value: int | Expression) -> bool:
+def uses_apply_time(value: int | Expression) -> bool:
     """Return whether a value depends on the time at which a batch is applied."""
     return isinstance(value, Expression) and any(
         call.function == "DATENOW" for call in value.calls()
     )
 
 
-def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
+def _source_column(value: Expression, table: Table, given: MapStatement) -> int | Expression:
     node = value.node
     if isinstance(node, ColumnName) and node.image is None:
         try:
@@ -235,7 +239,7 @@ def _source_column(value: Expression, table: Table, given: MapRule) -> int | Exp
 
 
 def _with_key(
-    given: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
+    given: MapStatement, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
     """Return the target's table with its key: that of KEYCOLS, else the columns that the source's key became."""
     if given.rule.key:
@@ -248,7 +252,7 @@ def _with_key(
             raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
         key = {_key_place(source, target, values, own) for own in source.marked_keys}
     found = sorted(key) or range(len(target.columns))  # without a key all columns are it
-    timed = [target.columns[at].name for at in found if is_timed(values[at])]
+    timed = [target.columns[at].name for at in found if uses_apply_time(values[at])]
     if timed:
         problem = f"the key column {timed[0]} would be another one in each batch"
         raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW by KEYCOLS")
@@ -264,7 +268,7 @@ def _key_place(source: Table, target: Table, values: Sequence[int | Expression],
     return next(named, places[0])
 
 
-def _target_name(given: MapRule, source: Table) -> str:
+def _target_name(given: MapStatement, source: Table) -> str:
     """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed).
 
     What the star stands for and what is beside it become lower case each by itself, if they are all upper case: ``stg_*`` and ``STG_*`` of ORDERS are both stg_orders.
@@ -291,11 +295,11 @@ def _target_name(given: MapRule, source: Table) -> str:
         )
         star = held[1] if held and held.groups() else name
         star = star.lower() if name.isupper() else star
-        parts.append(fold_name(unquote(part)).replace("*", star))
-    return joined_name(parts)
+        parts.append(fold_upper_case(unquote(part)).replace("*", star))
+    return join_table_name(parts)
 
 
-def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
+def _mapped(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> ChangeBlock:
     """Return the operations that a statement selects as those of its target.
 
     Expressions see the record as the trail has it, since an audit table states what happened at the source: with INSERTDELETES a delete becomes an insert,
@@ -307,14 +311,14 @@ def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> Cha
 
     def image(own: Image, of: ChangeBlock) -> Image:
         return tuple(
-            own[value] if isinstance(value, int) else evaluated(value, of, environment)
+            own[value] if isinstance(value, int) else evaluate_with_missing(value, of, environment)
             for value in one.columns
         )
 
     after = block.after
     if converted.any():  # the row of a converted delete is the row before it
         pairs = zip(block.before, block.after, strict=True)
-        after = tuple(image_of(before, own, converted) for before, own in pairs)
+        after = tuple(select_images(before, own, converted) for before, own in pairs)
     return replace(
         block,
         table=one.table,
