@@ -95,6 +95,13 @@ def _measured(spark: SparkSession, kind: Kind, folder: Path, megabytes: int) -> 
     hand = size / fastest(by_hand, 1)  # takes ten times as long as ours
     name = f"messages -> trail, {kind.name}"
     return [
-        Figure(name, own, "MB/s", "Spark CSV -> Parquet", csv, TARGET),
+        Figure(
+            name=name,
+            figure=own,
+            unit="MB/s",
+            yardstick="Spark CSV -> Parquet",
+            yardstick_figure=csv,
+            target=TARGET,
+        ),
         Figure(name, own, "MB/s", "read.text, from_csv, cast, write", hand),
     ]

@@ -69,7 +69,14 @@ def _figures(sizes: tuple[int, int]) -> list[Figure]:
     each = (large.requests - small.requests) / (large.files - small.files)
     return [
         Figure(name, large.seconds, "s of CPU", "into a folder", local[1].seconds),
-        Figure(name, large.peak, "MB peak", f"{small.megabytes:,.0f} MB", small.peak, FLAT),
+        Figure(
+            name=name,
+            figure=large.peak,
+            unit="MB peak",
+            yardstick=f"{small.megabytes:,.0f} MB",
+            yardstick_figure=small.peak,
+            target=FLAT,
+        ),
         Figure(name, large.peak, "MB peak", "into a folder", local[1].peak),
         Figure(f"{name}, {files}", large.requests, "requests", fewer, small.requests),
         Figure("requests for one more file of 20 MB", each, "requests", "one", 1),

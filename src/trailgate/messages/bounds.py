@@ -191,7 +191,15 @@ class RawOperations:
         if not parts:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
-            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
+            return RawOperations(
+                blocks=(),
+                message=none,
+                tx_ind=marked,
+                tx_id=NO_TEXT,
+                seq_id=NO_TEXT,
+                tx_ids_generated=True,
+                by_id=by_id,
+            )
         blocks, before, boundaries = [], 0, []
         for raw in parts:
             boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
@@ -201,17 +209,17 @@ class RawOperations:
         segments = [raw.segments for raw in parts if raw.segments is not None]
         excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
-            tuple(blocks),
-            np.concatenate([raw.message for raw in parts]),
-            np.concatenate(marks) if marks else None,
-            pa.concat_arrays([raw.tx_id for raw in parts]),
-            pa.concat_arrays([raw.seq_id for raw in parts]),
-            _are_generated([raw.tx_ids_generated for raw in parts]),
-            np.concatenate(excluded) if excluded else None,
-            frozenset().union(*(raw.notes for raw in parts)),
-            parts[0].by_id,
-            np.concatenate(segments) if segments else None,
-            MessageBoundaries.join(boundaries) if boundaries else None,
+            blocks=tuple(blocks),
+            message=np.concatenate([raw.message for raw in parts]),
+            tx_ind=np.concatenate(marks) if marks else None,
+            tx_id=pa.concat_arrays([raw.tx_id for raw in parts]),
+            seq_id=pa.concat_arrays([raw.seq_id for raw in parts]),
+            tx_ids_generated=_are_generated([raw.tx_ids_generated for raw in parts]),
+            excluded=np.concatenate(excluded) if excluded else None,
+            notes=frozenset().union(*(raw.notes for raw in parts)),
+            by_id=parts[0].by_id,
+            segments=np.concatenate(segments) if segments else None,
+            boundaries=MessageBoundaries.join(boundaries) if boundaries else None,
         )
 
 

@@ -290,7 +290,15 @@ def _walk(
     opened[[problem.message for problem in unreadable]] = opens[~is_operation]
     last_row = len(own) - 1 if len(first) and is_operation[-1] else None
     begins = bool(len(opens) and opens[0])
-    return _Walk(opens[is_operation], closes[is_operation], ends, opened, begins, before, last_row)
+    return _Walk(
+        opens=opens[is_operation],
+        closes=closes[is_operation],
+        ends=ends,
+        opened=opened,
+        begins=begins,
+        last=before,
+        last_row=last_row,
+    )
 
 
 def _insert_ids(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:

@@ -34,7 +34,15 @@ def stand_in(job: CaptureJob, number: int) -> RangeReport:
     name, begin = f"{number:06}.0", job.target.writer(job.target.staging, "").header
     (job.target.staging / name).write_bytes(begin)
     own = job.ranges[number]
-    segment = Segment(name, len(begin), 1, str(number), str(number), number, number)
+    segment = Segment(
+        name=name,
+        size=len(begin),
+        operations=1,
+        first_csn=str(number),
+        last_csn=str(number),
+        first_time=number,
+        last_time=number,
+    )
     counts = {f"MY.T{number % 7}": {"I": 1}}
     return RangeReport(number, (segment,), counts, 1, 1, operations=1, start=own.start, end=own.end)
 

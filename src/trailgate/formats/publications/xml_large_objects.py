@@ -320,15 +320,17 @@ class _Cells:
         after = cells.after.starts, lengths
         mine = starts.astype(np.int32), sizes.astype(np.int32)
         return RowCells(
-            operation[order],
-            np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
-            [*cells.words, *names],
-            np.concatenate([cells.types, types])[order],
-            ImageSpans(
+            operation=operation[order],
+            names=np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
+            words=[*cells.words, *names],
+            types=np.concatenate([cells.types, types])[order],
+            before=ImageSpans(
                 *(np.concatenate(both)[order] for both in zip(cells.before, none, strict=True))
             ),
-            ImageSpans(*(np.concatenate(both)[order] for both in zip(after, mine, strict=True))),
-            cells.rows,
+            after=ImageSpans(
+                *(np.concatenate(both)[order] for both in zip(after, mine, strict=True))
+            ),
+            rows=cells.rows,
         )
 
 

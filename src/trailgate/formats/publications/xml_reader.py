@@ -170,7 +170,14 @@ class _Found:
             tables, which = self._tables()
         left_out = self.messages.left_out
         return LargeObjectRows(
-            self.message, self.around, numbers, tables, which, large, self.letters, left_out
+            message=self.message,
+            around=self.around,
+            number=numbers,
+            table=tables,
+            which=which,
+            large=large,
+            letters=self.letters,
+            left_out=left_out,
         )
 
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:

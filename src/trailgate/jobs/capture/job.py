@@ -263,8 +263,25 @@ def plan_capture(
     # range.
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
-    staged = TrailTarget(location, staging, run, header, definitions, options)
-    return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
+    staged = TrailTarget(
+        location=location,
+        staging=staging,
+        run=run,
+        header=header,
+        definitions=definitions,
+        options=options,
+    )
+    return CaptureJob(
+        capture=capture,
+        source=source,
+        target=staged,
+        options=options,
+        ranges=ranges,
+        done=done,
+        recognised=known,
+        ids=ids,
+        message_ids=message_ids,
+    )
 
 
 def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:

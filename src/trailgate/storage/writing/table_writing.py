@@ -153,7 +153,12 @@ def plan_target(path: Address, options: TableOptions) -> TrailTarget:
     tables = tables_of(location, options.definitions)
     check_tables(tables, write_options)
     return TrailTarget(
-        location, location.backend.staging(f"write-{run}"), run, header, tables, write_options
+        location=location,
+        staging=location.backend.staging(f"write-{run}"),
+        run=run,
+        header=header,
+        definitions=tables,
+        options=write_options,
     )
 
 

@@ -141,15 +141,15 @@ class TrailLocation:
             return encode_manifest(deciding_manifest)
 
         commit = CommitPlan(
-            files,
-            lambda generation: encode_manifest(replace(after, edition=generation)),
-            deciding,
-            self._publish(after, self.backend.generation + 2),
-            tuple(sidecars),
-            tuple(quarantine),
-            self.quarantine().rpartition("/")[2],
-            before.quarantine,
-            self._finish(before),
+            files=files,
+            state=lambda generation: encode_manifest(replace(after, edition=generation)),
+            deciding=deciding,
+            is_published=self._publish(after, self.backend.generation + 2),
+            sidecars=tuple(sidecars),
+            parts=tuple(quarantine),
+            log=self.quarantine().rpartition("/")[2],
+            kept=before.quarantine,
+            finished=self._finish(before),
         )
         self.backend.commit(commit, target.staging)
 
