@@ -119,7 +119,7 @@ def _delta_by_session(folder: Path, _: str, spark: Any) -> Place:
     module = importlib.import_module("trailgate.apply.spark.delta")
     return Place(
         f"delta:{folder}/lake",
-        lambda group: module.TARGET(f"{folder}/lake", group, spark),
+        lambda group: module.open_tables(f"{folder}/lake", group, spark),
         partial(_delta_rows, folder),
         _tasks(spark),
     )
@@ -137,7 +137,7 @@ def _iceberg(folder: Path, _: str, spark: Any) -> Place:
         found: Rows = spark.table(name).toArrow().to_pylist()
         return found
 
-    opened: Callable[[str], Target] = lambda group: module.TARGET(root, group, spark)  # noqa: E731
+    opened: Callable[[str], Target] = lambda group: module.open_tables(root, group, spark)  # noqa: E731
     return Place(f"iceberg:{root}", opened, rows, _tasks(spark))
 
 

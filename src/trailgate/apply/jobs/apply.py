@@ -362,6 +362,7 @@ class ApplyRun:
             self._place = end
 
     def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitRead:
+        """Read splits. Tables that turn out different from what the reader assumed are read again."""
         tables, prepare = self._tables, self.mapped.prepare()
 
         def read() -> Iterable[SplitRead]:

@@ -66,6 +66,7 @@ class DiscardFile:
                 self._read(self._path.read_bytes())
 
     def _read(self, content: bytes) -> None:
+        """Parse the lines of the file, and truncate or complete its last line."""
         ended, _, last = content.rpartition(b"\n")
         end = len(content) - len(last)
         for number, line in enumerate(ended.splitlines(), 1):
@@ -86,6 +87,7 @@ class DiscardFile:
         self._positions.add(str(line.get("position")))
 
     def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
+        """Parse a line. Raises OptionError if it is not a JSON object."""
         try:
             parsed = json.loads(line)
         except ValueError:

@@ -89,6 +89,7 @@ class FrameOperations:
         return retried(partial(self._apply, batch), Retries())
 
     def _apply(self, batch: ChangeBatch) -> ApplyReport:
+        """Apply one sorted batch to the target, unless it was applied before."""
         mapped = mapped_options(self.options)
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:

@@ -795,6 +795,7 @@ class TargetTables:
     def _effects_on(
         self, operations: TargetOperations, policy: CollisionPolicy, faults: OperationErrors
     ) -> TableEffects:
+        """Compute the changes to one table, and count them."""
         steps: Sequence[TableChanges]
         if self._options.dry_run and operations.table.key:
             steps = (_dry_run_effects(operations),)
@@ -979,6 +980,7 @@ def _dry_run_effects(operations: TargetOperations) -> TableChanges:
 def _report(
     operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
 ) -> TableReport:
+    """Count the operations and the changed rows of one table. ``failed`` operations are not counted."""
     done = TableReport(operations=int(operations.weight.sum()) - failed)
     for one in steps:
         counts = one.counts

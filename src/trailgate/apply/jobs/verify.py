@@ -160,6 +160,7 @@ class _Expected(Target):
         return max(self.whole.position, "" if applied is None else applied.position)
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
+        """Return the expected table, and create it in the scratch file when it is first used."""
         theirs = self.real.find_table(table)
         self.tables[str(table)] = (table, theirs)
         flat = self._flat(table)
@@ -208,6 +209,7 @@ class _Expected(Target):
         self.scratch.widen(table, names)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows with any of the keys. For a loaded table they include what is known about them."""
         bare = _bare(table)
         if not self.loaded:
             return self.scratch.rows(bare, keys, keys_alone=keys_alone)
@@ -222,6 +224,7 @@ class _Expected(Target):
     def write(self, effects: TableChanges, at: Position) -> None:
         # A value that only the real database can check is cast there, and rolled back. So a value
         # that it refuses is an error here as it was for apply.
+        """Write changes to the scratch table, after the real target has checked their values."""
         theirs = self.tables[effects.nets.table.name[1]][1]
         if theirs is not None and isinstance(self.real, CheckingTarget):
             nets = effects.nets
@@ -451,6 +454,7 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Difference:
     # After the kind, each column has two values: the expected and the actual one.
+    """Convert a row of the comparison. A missing or surplus row lists all columns, a different row those that differ."""
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
     key_values = {name: pairs[name][kind == "surplus"] for name in key}
@@ -494,6 +498,7 @@ def _positions(
 
 def _positions_on_key(operations: TargetOperations, row: Difference) -> Iterator[str]:
     # An operation is on the row's key if its new or its old key equals it in all columns.
+    """Yield the positions of the operations on a row's key."""
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):
         equal_keys = np.ones(len(operations), bool)

@@ -41,6 +41,7 @@ class SessionTarget(TableTarget):
         self._spark = spark
 
     def _merge(self, effects: TableChanges, at: Position) -> None:
+        """Merge changes by key with one statement of the session, which also commits the position."""
         path, (application, version) = self._path(effects.nets.table), self._transaction(at)
         settings = {
             APPLICATION: application,
@@ -60,7 +61,9 @@ class SessionTarget(TableTarget):
             )
 
 
-TARGET: Final = SessionTarget
+def open_tables(address: str, group: str, spark: SparkSession) -> SessionTarget:
+    """Open the tables at an address for a group."""
+    return SessionTarget(address, group, spark)
 
 
 def _has_exact_statistics(kind: pa.DataType) -> bool:

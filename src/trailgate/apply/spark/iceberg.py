@@ -206,6 +206,7 @@ class SessionTarget:
         self._names.add("/".join(table.name))
 
     def _write(self, name: str, effects: TableChanges) -> None:
+        """Choose the cheapest statement for the changes: overwrite, append, UPDATE or MERGE."""
         nets = effects.nets
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
@@ -245,7 +246,9 @@ class SessionTarget:
         return quote_name(*self._root, *parts)
 
 
-TARGET: Final = SessionTarget
+def open_tables(address: str, group: str, spark: SparkSession) -> SessionTarget:
+    """Open the tables at an address for a group."""
+    return SessionTarget(address, group, spark)
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -34,8 +34,7 @@ from trailgate.storage.reading.splits import TrailSplit
 SPLIT_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 30
 Merge = Literal["library", "session"]
-# Targets that a session writes. The constant ``TARGET`` of each module is a class that is called with
-# an address, a group and the session.
+# The modules of targets that a session writes. Each has a function ``open_tables``.
 SESSION_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "delta": "trailgate.apply.spark.delta",
@@ -100,7 +99,7 @@ def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -
     except ModuleNotFoundError as error:
         problem = f"{scheme}: needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, TARGETS[scheme].extra) from None
-    target: Target = module.TARGET(rest, given.group, spark)
+    target: Target = module.open_tables(rest, given.group, spark)
     return target
 
 

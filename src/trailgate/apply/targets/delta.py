@@ -349,6 +349,7 @@ class TableTarget:
         return self._open_path(self._path(table))
 
     def _open_path(self, path: str) -> DeltaTable | None:
+        """Return the open table in a folder, or None if there is none. Opened tables are cached until ``release``."""
         if path not in self._tables:
             try:
                 self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
@@ -359,7 +360,9 @@ class TableTarget:
         return self._tables[path]
 
 
-TARGET: Final = TableTarget
+def open_tables(address: str, group: str) -> TableTarget:
+    """Open the tables at an address for a group."""
+    return TableTarget(address, group)
 
 
 def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:

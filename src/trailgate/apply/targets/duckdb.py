@@ -270,10 +270,10 @@ class TableTarget:
         determined: bool = False,
         is_whole: bool = True,
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
-        """Compare a table with other rows by key. Return the number of rows of each kind, and the first ``most`` differing rows (see ``sql.comparison``).
+        """Compare a table with other rows by key. Return the number of rows of each kind, and the first ``most`` differing rows. The kinds are explained in ``sql.py``.
 
-        With ``determined`` the table is one that ``apply/effects/determined.py`` describes: only some
-        keys and values are known. ``is_whole`` means that it contains all keys.
+        With ``determined`` the table is one that ``apply/effects/determined.py`` describes: only
+        some keys and values are known. ``is_whole`` means that it contains all keys.
         """
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
@@ -339,6 +339,7 @@ class TableTarget:
         self._attached = None
 
     def _store_position(self, table: TargetTable | None, at: Position) -> None:
+        """Store the position of a table, or with None that of all tables, in the checkpoint table."""
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
@@ -374,7 +375,9 @@ class TableTarget:
         return rows
 
 
-TARGET: Final = TableTarget
+def open_tables(address: str, group: str) -> TableTarget:
+    """Open the tables at an address for a group."""
+    return TableTarget(address, group)
 
 
 def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:

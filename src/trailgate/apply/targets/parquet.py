@@ -166,7 +166,9 @@ class TableTarget:
         return self._root / _relative_path(table)
 
 
-TARGET: Final = TableTarget
+def open_tables(address: str, group: str) -> TableTarget:
+    """Open the tables at an address for a group."""
+    return TableTarget(address, group)
 
 
 def _relative_path(table: TargetTable) -> str:

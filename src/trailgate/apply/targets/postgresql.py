@@ -1,8 +1,8 @@
 """Write the tables of a PostgreSQL database. All tables of a batch, and the position, are one transaction.
 
 The changes of a table are copied with COPY to the temporary table ``trailgate_staging``, and then a
-few statements (``sql.statements``) delete, update and insert. Arrow's CSV writer makes the text for
-COPY from complete columns, which is much faster than a loop over rows.
+few statements (``sql.py``) delete, update and insert. Arrow's CSV writer makes the text for COPY
+from complete columns, which is much faster than a loop over rows.
 
 Types without an Arrow equivalent, such as ``uuid``, ``inet`` or domains, are staged as text and
 cast in the database. Before writing, their values are cast and printed again; if the text differs,
@@ -515,6 +515,7 @@ class TableTarget:
         self._connection.close()
 
     def _store_position(self, table: TargetTable | None, at: Position) -> None:
+        """Store the position of a table, or with None that of all tables, in the checkpoint table."""
         names = (*sql.POSITION_COLUMNS, "known_columns")
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._change(
@@ -572,6 +573,7 @@ class TableTarget:
             raise self._refusal(error, table) from None
 
     def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
+        """Convert an error of psycopg. An integrity or data error is about a row; SQLSTATEs show faults that may pass."""
         name = None if table is None else str(table)
         where = Where(source=self._shown, table=name, field=_column_of(error, table))
         fault = fault_of_state(error.sqlstate or "")
@@ -589,7 +591,9 @@ class TableTarget:
         return refusal.numbered(numbers)
 
 
-TARGET: Final = TableTarget
+def open_tables(address: str, group: str) -> TableTarget:
+    """Open the tables at an address for a group."""
+    return TableTarget(address, group)
 
 
 def _connect(address: str, group: str) -> psycopg.Connection[Any]:

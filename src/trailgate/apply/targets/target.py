@@ -170,10 +170,9 @@ class CheckingTarget(Target, Protocol):
 class TargetKind(NamedTuple):
     """A kind of target: its module, the extra that installs its library, and an example of an address.
 
-    The module has a constant ``TARGET``, a class that is called with an address and a group; a
-    function ``table_rows`` that reads a table by an address such as ``lake/hr/jobs``; and a
-    function ``group_positions`` that only reads how far each group is. ``module`` is empty if only
-    a Spark session can write the tables.
+    The module has three functions: ``open_tables`` opens a target for a group, ``table_rows`` reads
+    a table by an address such as ``lake/hr/jobs``, and ``group_positions`` only reads how far each
+    group is. ``module`` is empty if only a Spark session can write the tables.
     """
 
     module: str
@@ -206,7 +205,7 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
 def open_target(address: str, group: str, mode: str = "") -> Target:
     """Open a target. It stores positions under the name of the group. Raises OptionError if the address is wrong or the target does not support the mode."""
     check_mode(address, mode)
-    target: Target = _module(address).TARGET(address.partition(":")[2], group)
+    target: Target = _module(address).open_tables(address.partition(":")[2], group)
     return target
 
 
