@@ -362,7 +362,7 @@ class ApplyRun:
             self._place = end
 
     def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitRead:
-        """Read splits. Tables that turn out different from what the reader assumed are read again."""
+        """Read splits, and again if a target table differs from what their readers assumed."""
         tables, prepare = self._tables, self.mapped.prepare()
 
         def read() -> Iterable[SplitRead]:
@@ -395,6 +395,7 @@ class ApplyRun:
         tables = self._tables
         self._check_ddl(trail, splits)
         batch = self._read(trail, splits)
+        # The last batch before a restart may be read again, because batches can be cut differently.
         if batch.last is None or (
             tables.done is not None and batch.last.position <= tables.done.position
         ):
@@ -411,6 +412,8 @@ class ApplyRun:
         if ddl is None or not splits:
             return
         done = self._tables.done
+        # Look only at the part that is not applied yet: DDL before the stored position was there
+        # when an earlier run passed it.
         start = splits[0].start
         if done is not None:
             start = max(start, TrailPosition(*parse_position(done.position)))

@@ -82,6 +82,7 @@ class GroupSource:
             return []
         if self.kind != before.kind:
             return sorted(joined) or ["all tables"]
+        # A table also joins when the pattern that excluded it is removed.
         joined |= {one for one in before.excluded - self.excluded if not is_absent(one)}
         return sorted(joined)
 
@@ -95,6 +96,8 @@ def continued_source(text: str, before: str) -> str:
     current, earlier = GroupSource.read(text), GroupSource.read(before)
     if current.kind != "map":
         return text
+    # Keep a dropped statement as long as no current one writes its target. With a wildcard target it
+    # is not known which tables it wrote, so it is forgotten.
     written = TablePatterns(tuple(map(target_of, current.taken)))
     dropped = sorted(
         one

@@ -53,6 +53,8 @@ def bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
     sizes = {
         one.number: one.size for one in trail.files if place.number <= one.number <= end.number
     }
+    # All files from the position to the end, minus the last file's bytes after the end and the first
+    # file's bytes before the position. A purged first file has no size here.
     return (
         sum(sizes.values())
         - (sizes[end.number] - end.offset)

@@ -155,6 +155,7 @@ class SplitWork:
                 split.rows += batch.rows
                 split.transactions = int(transactions[-1])
                 last = batch
+        # The last row in the order of the trail, in whichever table it is.
         if last is not None:
             block, row = last.find(last.rows - 1)
             split.last = position_at(self.source, block, row)
@@ -246,6 +247,7 @@ def _add_definition(defined: dict[str, dict[Table, str]], table: Table, first: s
 
 def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
     """Join the results of consecutive splits, which use the same tables."""
+    # Each part begins where the numbers of the part before it end.
     parts: list[SplitRead] = []
     for one in reads:
         before = parts[-1] if parts else SplitRead()

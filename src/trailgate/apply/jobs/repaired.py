@@ -95,6 +95,8 @@ def apply_repaired(
             raise OptionError("this file was already applied", where=Where(source=str(file)))
         if not batch.rows:
             return ApplyReport()
+        # A position such as 0000000002 0305419896: the second file, and the first eight hex digits
+        # of its digest (12345678) as a decimal number.
         number = 1 if done is None else parse_position(done.position)[0] + 1
         at = format_positions(number, np.array([int(digest[:8], 16)]))[0].as_py()
 

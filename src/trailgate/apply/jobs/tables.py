@@ -360,6 +360,7 @@ class TargetTables:
 
         Raises DefinitionError if a table of the target does not match.
         """
+        # Usually this runs once. The second time the splits know the tables that were new to them.
         while True:
             reads = list(read())
             for name, one in joined_tables(reads).items():
@@ -722,6 +723,8 @@ class TargetTables:
         effects, faults, excluded = self._effects(batch, policy)
         reports = {name: report for name, _, report in effects}
         if not self._options.dry_run:
+            # A target that commits each table by itself may be killed after the first of them, so the
+            # discarded operations must be on the disk before it.
             if discards and self._target.commits_alone:
                 self._discard(batch, faults, excluded)
             for _, steps, _ in effects:
@@ -815,6 +818,7 @@ class TargetTables:
         file = self._discard_file()
         for block, transactions in batch.blocks:
             unapplied = _unapplied(block.order, transactions, faults, excluded)
+            # Ignored operations get no line, unless their whole transaction is discarded.
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(excluded))
             rows = np.flatnonzero(unapplied & ~kept)
             if len(rows):

@@ -147,6 +147,8 @@ class _Expected(Target):
 
     def __post_init__(self) -> None:
         self.effects = LoadedTableChanges(self.is_whole).effects if self.loaded else None
+        # All tables are at ``settled``, some are ahead of it if a run was killed, but none of them is
+        # after ``until``.
         self.settled = self.whole.position
         self.until = max(self.settled, *(one.position for one in self.real.positions()), "")
 
@@ -296,6 +298,7 @@ def verify_tables(
     if loaded and others:
         raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
+    # Without the first files, rows of unknown origin are in the target, as in a loaded table.
     is_partial = begin > 0 and not loaded and not others
     reading = Reading(threads)
     discards = _discards(to, given)
@@ -343,6 +346,7 @@ def verify_tables(
                 notices = (*notices, note)
             elif differs and first.keeps and discards is None:
                 notices = (*notices, NO_DISCARDS.format(discard_path(given)))
+        # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             again, _ = run("positions.duckdb")
             with again:
@@ -390,6 +394,7 @@ def _compare(
     excluded = tuple(name for name in names if name.casefold() in timed)
     names = [name for name in names if name not in excluded]
     ours = MODES[mode].stored(ours)
+    # A table of --mode append has no key. Its rows are identified by their position in the trail.
     key = list(ours.key_names) or ["_position"]
     none = ours.schema.empty_table().to_reader()
     rows = none if theirs is None else _read_canonical(theirs, expected.real)

@@ -202,6 +202,7 @@ class TableTarget:
         path, delta = self._path(table), self._open(table)
         assert delta is not None
         self._check_version(table, delta)
+        # Before the first write to a table of somebody else, or its readers could miss our rows.
         _exclude_rounded_statistics(path, delta)
         properties = self._properties(at)
         if effects.emptied:
@@ -275,6 +276,7 @@ class TableTarget:
             streamed_exec=False,
             commit_properties=self._properties(at),
         )
+        # The staged effect ``e`` decides which clause applies to a row.
         merger = merger.when_matched_delete(f"s.e = {RowEffect.DELETE:d}")
         if updated:
             merger = merger.when_matched_update(updated, f"s.e = {RowEffect.PATCH:d}")

@@ -292,6 +292,7 @@ class TableTarget:
         self._connection.register(STAGING, rows)
         self._check_printed(table, range(len(table.columns)))
         for text, expected in sql.replacing_statements(effects, rows, STAGING, WHOLE, DUCKDB):
+            # DuckDB returns the number of changed rows as the only row of such a statement.
             ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
                 raise sql.changed_meanwhile(table, expected, changed)

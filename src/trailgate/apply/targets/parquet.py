@@ -69,6 +69,7 @@ class TableTarget:
             hidden = self._root / table / (HIDDEN + name)
             if hidden.exists():
                 hidden.rename(self._root / table / name)
+        # Only files of this group are removed; others may be written by other groups just now.
         for table in self._positions:
             for left in (self._root / table).glob(f"{HIDDEN}{self._group}-*{ENDING}"):
                 left.unlink()
@@ -137,6 +138,7 @@ class TableTarget:
         """Store the position and the list of the batch's files, then rename the files to their visible names."""
         self._positions |= dict.fromkeys(self._written, at.position)
         state = {"position": asdict(at), "tables": self._positions, "files": self._written}
+        # Replacing the state is atomic: a killed run leaves the old state or the new one.
         draft = self._state.with_suffix(".draft")
         try:
             self._state.parent.mkdir(parents=True, exist_ok=True)

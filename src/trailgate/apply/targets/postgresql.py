@@ -176,6 +176,8 @@ EXCEPTION WHEN others THEN
   problem := SQLERRM;
 END $trailgate$
 """
+# OFFSET 0 keeps the planner from inlining the subquery, which would call the function once for each
+# field of its result.
 CASTS: Final = f"""
 SELECT own, (cast_).state, (cast_).problem FROM (
   SELECT own, pg_temp.trailgate_cast(own) AS cast_ FROM (SELECT DISTINCT {{0}} AS own FROM {{1}} WHERE {{0}} IS NOT NULL) AS values_ OFFSET 0
@@ -400,6 +402,7 @@ class TableTarget:
         """Raise ValuesRefusedError if PostgreSQL refuses a staged value, or prints it differently from the trail."""
         for at in columns:
             for column, text in DIALECT.printed_values(table, staging, [at]):
+                # After an error PostgreSQL accepts statements only if it can return to a savepoint.
                 self._execute(f"SAVEPOINT {STAGING}")
                 try:
                     with sql.refusing_values(column):
@@ -459,6 +462,7 @@ class TableTarget:
         """Write the changes of one table."""
         self._lock()
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
+        # Deferrable constraints are checked at the commit, when all tables of the batch are written.
         self._execute("SET CONSTRAINTS ALL DEFERRED")
         if closing := sql.closing_statement(effects):
             self._change(closing, table)

@@ -306,6 +306,7 @@ def replacing_statements(
         for at, one in enumerate(table.columns)
     )
     values += ", s.x AS x" if marked else ""
+    # Only patched rows need their current values. For all others the join finds nothing.
     joined = f"{staging} AS s LEFT JOIN {name} AS t ON s.e = {RowEffect.PATCH:d} AND {same}"
     every = [
         (
@@ -367,6 +368,7 @@ def check_known_columns(
     """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
     names = {one.name.casefold() for one in existing.columns}
     asked = {one.name.casefold() for one in wanted.columns}
+    # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
     gone = [
         name
         for name in json.loads(known or "[]")
