@@ -298,7 +298,7 @@ def test_all_values_that_a_type_refuses_are_found_at_once(
 TRIGGERS = {
     "changes a value": ("BEFORE INSERT OR UPDATE", "NEW.b := 7; RETURN NEW;", "field b"),
     "changes an update": ("BEFORE UPDATE", "NEW.b := 7; RETURN NEW;", "field b"),
-    "changes a key": ("BEFORE INSERT", "NEW.id := NEW.id + 100; RETURN NEW;", "not there after"),
+    "changes a key": ("BEFORE INSERT", "NEW.id := NEW.id + 100; RETURN NEW;", "not exist after"),
     "leaves a row out": ("BEFORE INSERT", "RETURN NULL;", "rows were changed instead of"),
     "changes it later": ("AFTER INSERT", "UPDATE hr.t SET b = 7; RETURN NEW;", "field b"),
 }
