@@ -34,7 +34,6 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.bounds import (
     ChainedTransactions,
-    Problem,
     RawOperations,
     TransactionState,
     chain_by_indicators,
@@ -42,13 +41,7 @@ from trailgate.messages.bounds import (
     ordered_length,
     unended_problem,
 )
-from trailgate.messages.by_id import (
-    NOTHING_LATER,
-    CapturedOperations,
-    Lookahead,
-    chain_by_id,
-    select_captured,
-)
+from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (
     TOMBSTONE,
@@ -57,6 +50,7 @@ from trailgate.messages.messages import (
     WaitingFormat,
 )
 from trailgate.messages.parser import MessageParser
+from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem
 from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock

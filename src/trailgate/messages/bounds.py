@@ -36,6 +36,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import find_row_without_mark, first_other, text_view
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.problems import Problem, add_problem
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
@@ -341,21 +342,6 @@ class TransactionState:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """A message that cannot be captured. Message -1 is the unit that was open before the batch.
-
-    `ids` are the transaction ids of its first and last operation, if they can be read nevertheless;
-    empty if it certainly has no operation. `place` is the file and offset of a message of an
-    earlier batch.
-    """
-
-    message: int
-    error: TrailgateError
-    ids: tuple[str, ...] | None = None
-    place: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ChainedTransactions:
     """The result of `chain_by_indicators`: each operation's indicator and ids, and which operations are kept.
 
@@ -458,12 +444,6 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
 def ordered_length(own: str, *, by_id: bool) -> int:
     """Return the length of the ordered part of one id. Only with `by_id` does a point end it."""
     return len(own.partition(POINT)[0]) if by_id else len(own)
-
-
-def add_problem(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
-    """Add an error to a message, unless it already has one."""
-    if message not in bad:
-        bad[message] = Problem(message, error)
 
 
 def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish_capture
+from trailgate.jobs.capture.job import publish_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment

@@ -35,8 +35,8 @@ from trailgate.formats.publications.xml_vocabulary import (
 )
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.kernels.names import SPARE
-from trailgate.messages.by_id import Lookahead
 from trailgate.messages.messages import CompleteMessages, MessageBatch
+from trailgate.messages.problems import Lookahead
 from trailgate.model.changes import DELETE
 
 _LARGE: Final = np.array([row.large for row in TYPES])

@@ -111,18 +111,18 @@ class _Found:
             self.refuse,
         )
         return XmlPublicationRecords(
-            self.messages,
-            self.message,
-            self.start,
-            text,
-            self.envelopes,
-            self.around,
-            self.end,
-            self.letters,
-            words,
-            self.values,
-            cells,
-            notes,
+            messages=self.messages,
+            message=self.message,
+            offset=self.start,
+            buffer=text,
+            envelopes=self.envelopes,
+            around=self.around,
+            end=self.end,
+            letters=self.letters,
+            operations=words,
+            rows=self.values,
+            cells=cells,
+            seen=notes,
         )
 
     def refuse(self, row: int, problem: str, hint: str = "") -> None:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.delimited import find_token_offsets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
+from trailgate.messages.problems import Problem
 from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line

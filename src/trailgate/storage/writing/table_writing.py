@@ -30,7 +30,6 @@ from trailgate.storage.writing.segments import (
     WriteOptions,
 )
 from trailgate.storage.writing.target import (
-    TrailTarget,
     check_tables,
     check_trail,
     digits_of,
@@ -38,7 +37,7 @@ from trailgate.storage.writing.target import (
     location_of,
     tables_of,
 )
-from trailgate.storage.writing.trail_location import StagedRun, publish
+from trailgate.storage.writing.trail_location import StagedRun, TrailTarget, publish
 from trailgate.storage.writing.transaction_chain import (
     PartEnds,
     RepairingTransactionChain,
