@@ -1,1 +1,1 @@
-"""The command apply."""
+"""The command ``trailgate apply``: its options, its modes ``--follow`` and ``--status``, and how results are printed."""

@@ -1,4 +1,4 @@
-"""Every operation as a row of its own: what a table's history is kept by, INSERTALLRECORDS in GoldenGate."""
+"""Append every operation as a row of its own (``--mode append``, INSERTALLRECORDS in GoldenGate)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ COLUMNS: Final = (
 
 
 def appending_table(table: TargetTable) -> TargetTable:
-    """Return a table that has a row an operation, and so no key."""
+    """Return the table with the columns that describe an operation, and without a key."""
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
 def appended(
     operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
 ) -> list[Effects]:
-    """Return a row for each operation: the columns after it, for a delete those before it, then what the operation is.
+    """Return one row per operation: the values after it (for a delete, those before it), then a description of the operation.
 
-    ``_op_ts`` is UTC, ``_missing`` a list of the columns that were not logged, as JSON; it is NULL for a truncate.
+    ``_op_ts`` is in UTC. ``_missing`` is a JSON list of the columns that were not logged, for
+    example ``["NAME"]``; it is NULL for a truncate.
     """
     del fetch, policy, faults  # a row is never in the way of another one
     rows, table = len(operations), operations.table
@@ -70,7 +71,7 @@ def appended(
 
 
 def _missing(operations: Operations) -> pa.Array:
-    """Return the names of the columns that each operation does not log, as a list in JSON."""
+    """For each operation, return a JSON list of the columns that it does not log."""
     rows, table = len(operations), operations.table
     added = {column.name for column in COLUMNS}
     # Arrow joins strings that are all NULL to none at all, so that what is logged is an empty text.

@@ -1,7 +1,9 @@
-"""A batch of operations on one target table, turned into what is written: one effect a key, and whether the table is emptied first.
+"""Turn a batch of operations on one target table into the changes to write: one per key, and whether the table is emptied first.
 
-A truncate is a barrier: what is before it has no effect but its checks, and what follows it begins with an empty table. Between barriers the effects on clean keys are computed in
-columns and compared with the keys that the target has; the other keys' rows are fetched and their operations replayed.
+A truncate is a barrier. Operations before the last truncate have no effect (but are checked), and
+operations after it start with an empty table. Between barriers, net changes of clean keys are
+computed in whole columns, and compared with the keys that the target has. For the remaining keys,
+the target's rows are fetched and the operations are replayed.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ EQUAL_ROWS: Final = "State its key by KEYCOLS in a parameter file or by definiti
 
 
 class Closing(NamedTuple):
-    """Values that all rows get whose boolean ``column`` is true, or, with ``when`` False, is not true."""
+    """Values to set in the rows whose boolean ``column`` is true.
+
+    If ``when`` is False: in all other rows.
+    """
 
     column: str
     when: bool
@@ -41,10 +46,13 @@ class Closing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored.
+    """The changes to write to one target table, and how many operations were replayed and ignored.
 
-    ``closing``: before these, and beside them, rows get values. ``at``: the position of the last operation, where a batch has several effects on a table.
-    ``appended``: all are rows that the table gets beside those it has, whatever these are.
+    - ``nets``: one change per key
+    - ``emptied``: empty the table first
+    - ``closing``: first set values in all rows that it selects
+    - ``at``: the position of the last operation, if a batch has several steps for the table
+    - ``appended``: all changes are new rows, whatever the table contains
     """
 
     nets: Nets
@@ -57,7 +65,7 @@ class Effects:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many rows there are of each effect, in lower case."""
+        """The number of rows for each effect, by its name in lower case."""
         found = np.bincount(self.nets.effect, minlength=len(Effect))
         return {effect.name.lower(): int(found[effect]) for effect in Effect}
 
@@ -68,9 +76,10 @@ def effects_of(
     collisions: Collisions = Collisions.STOP,
     faults: Faults | None = None,
 ) -> Effects:
-    """Return what a batch of operations writes to its table; an ApplyError of each operation that does not fit the rows there is added to ``faults``.
+    """Return the changes that a batch makes to its table.
 
-    Such an operation has no effect. Without ``faults`` the first one is raised.
+    An operation that does not fit the existing rows has no effect, and its ApplyError is added to
+    ``faults``. Without ``faults``, the first such error is raised.
     """
     parts = list(operations.between_truncates())
     between = Barriers(collisions, faults or Faults())
@@ -86,7 +95,10 @@ def effects_of(
 
 @dataclass(frozen=True, slots=True)
 class Barriers:
-    """How operations between two truncates are applied. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
+    """Compute the changes between two truncates.
+
+    With ``marks``, a deleted row is kept, with the values that its delete logs in these columns.
+    """
 
     collisions: Collisions
     faults: Faults
@@ -99,10 +111,13 @@ class Barriers:
         unended: int | None,
         marked: Operations | None = None,
     ) -> Effects:
-        """Return what operations write; the transaction ``unended`` has a truncate after them.
+        """Return the changes that the operations make.
 
-        ``marked`` are the same operations, of which the delete that ends a clean key is an update that logs its marks.
-        An effect DELETE is then on a key whose last row moved away.
+        ``unended`` is the transaction of the truncate that follows, if there is one.
+
+        ``marked`` contains the same operations, but if a clean key ends with a delete, that is an
+        update that sets the marks. An effect DELETE then means that the key's last row moved to
+        another key.
         """
         nets, number = net_effects(operations if marked is None else marked)
         found = membership(nets, fetch)
@@ -127,7 +142,10 @@ class Barriers:
 
 
 def membership(nets: Nets, fetch: Fetch) -> Mask:
-    """Return which keys the target has; raises ApplyError for one that it has in several rows."""
+    """Return a mask of the keys that exist in the target.
+
+    Raises ApplyError if the target has several rows with one of the keys.
+    """
     if not len(nets):
         return np.zeros(0, bool)
     there = fetch(nets.keys(), True)
@@ -147,7 +165,10 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
 
 
 def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
-    """Return the error for a key that the target has in several rows, all of which an operation on it would change."""
+    """Return the error for a key that several rows of the target have.
+
+    An operation on it would change all of them.
+    """
     named = zip(nets.table.key_names, nets.key, strict=True)
     key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
     where = Where(table=str(nets.table))
@@ -159,7 +180,7 @@ def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
 
 
 def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
-    """Return keys as columns of their names."""
+    """Return keys as a table of the key columns."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
         for number, at in enumerate(table.key)
@@ -168,7 +189,7 @@ def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
 
 
 def no_rows(table: TargetTable) -> Fetch:
-    """Return what gives the rows of an empty table."""
+    """Return a fetch function for an empty table."""
 
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
         schema = table.schema
@@ -180,7 +201,7 @@ def no_rows(table: TargetTable) -> Fetch:
 
 
 def join_nets(parts: list[Nets]) -> Nets:
-    """Return the effects of parts, which have no key in common, as one."""
+    """Concatenate net changes that have no key in common."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
@@ -207,7 +228,10 @@ def _join(parts: list[Nets], at: int) -> StateColumn:
 
 
 def whole_rows(nets: Nets) -> Image:
-    """Return the columns of effects that are whole rows: one that is not logged is NULL."""
+    """Return all columns of changes that are complete rows.
+
+    A column that is not logged becomes NULL.
+    """
     return tuple(
         StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)
         for column, one in zip(nets.table.columns, nets.values, strict=True)

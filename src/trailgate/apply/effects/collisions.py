@@ -1,7 +1,8 @@
-"""What happens where an operation and the rows of the target do not fit: the policies of Replicat, over whole columns.
+"""Handle operations that do not fit the target's rows, by the same policies as Replicat.
 
-Keys whose row must be there have to be found in the target, and those whose row must not be there may not. Net effects are compared with the keys that were found
-(``collided``), and become what fits the target (``fitted``).
+An insert needs a key without a row, and an update or delete needs a row. ``collided`` compares net
+changes with the keys that exist in the target, and ``fitted`` adapts the changes to these keys by
+the chosen policy.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class Collisions(Enum):
-    """What is done where a row is there that should not be, or is not there.
+    """What to do if a row exists that should not, or is missing.
 
-    STOP: nothing of the batch is applied. OVERLAY (HANDLECOLLISIONS): an insert overlays the row that is there, an update or delete of none is ignored. INSERT_MISSING
-    (INSERTMISSINGUPDATES): an update of none is an insert.
+    - STOP: apply nothing of the batch.
+    - OVERLAY (HANDLECOLLISIONS): an insert overwrites an existing row; an update or delete of a missing row is ignored.
+    - INSERT_MISSING (INSERTMISSINGUPDATES): an update of a missing row inserts it.
     """
 
     STOP = "stop"
@@ -36,12 +38,12 @@ class Collisions(Enum):
 
     @property
     def overlays(self) -> bool:
-        """Return whether an insert overlays the row that is there, and a delete of none is ignored."""
+        """Whether an insert overwrites an existing row, and an update or delete of a missing row is ignored."""
         return self is Collisions.OVERLAY
 
     @property
     def inserts(self) -> bool:
-        """Return whether an update of none is an insert."""
+        """Whether an update of a missing row inserts it."""
         return self is Collisions.INSERT_MISSING
 
 
@@ -53,7 +55,10 @@ HINT = (
 
 
 def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operations) -> Mask:
-    """Return the effects whose first operation does not fit the target, in which the keys in ``found`` are there."""
+    """Return a mask of the changes whose first operation does not fit the target.
+
+    ``found`` is a mask of the existing keys.
+    """
     absent, there = nets.expected & ~found, ~nets.expected & found
     bad: Mask = there | absent
     if collisions.overlays:
@@ -64,13 +69,16 @@ def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operat
 
 
 def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError:
-    """Return the error of the first operation of bad effects."""
+    """Return the error of the earliest operation in the changes selected by ``bad``."""
     at = int(np.where(bad, nets.first, len(operations)).argmin())
     return collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
 
 
 def fitted(nets: Nets, found: Mask, collisions: Collisions) -> tuple[Nets, int]:
-    """Return the effects as they fit the target (``expected`` then states which rows are there), and how many operations are ignored for that."""
+    """Adapt changes to the rows that exist, and return them with the number of operations ignored because their row is missing.
+
+    In the result, ``expected`` is true for existing rows.
+    """
     absent, there = nets.expected & ~found, ~nets.expected & found
     updates = nets.effect == Effect.PATCH
     effect = nets.effect.copy()
@@ -95,7 +103,11 @@ def collision(
     twice: bool = False,
     column: int | None = None,
 ) -> ApplyError:
-    """Return the error of an operation that does not fit: its row is not there though ``expected``, or it is there."""
+    """Return the error of an operation that does not fit: its row is missing although ``expected``, or exists although not.
+
+    ``twice``: two rows have its key. ``column``: its row is missing, and the operation does not log
+    this column of it.
+    """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:
         own = operations.table.columns[column].name

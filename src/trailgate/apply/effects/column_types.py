@@ -1,4 +1,4 @@
-"""Types that a user chooses for columns of tables that are created: ``GG.ORDERS.PRICE=decimal(18,2)``."""
+"""Parse the types that a user chooses for columns of created tables (``--column``), such as ``GG.ORDERS.PRICE=decimal(18,2)``."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ MOST_DIGITS: Final = 38
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """Chosen types: patterns of tables, columns of them, and the type of each."""
+    """Chosen column types: each has a pattern of tables, a column name and a type."""
 
     chosen: tuple[tuple[TablePatterns, str, pa.DataType], ...] = ()
 
     @classmethod
     def read(cls, given: Iterable[str]) -> Self:
-        """Return the types of texts; raises OptionError."""
+        """Parse options such as ``GG.ORDERS.PRICE=decimal(18,2)``. Raises OptionError."""
         return cls(tuple(map(_chosen, given)))
 
     def chosen_for(self, table: TargetTable) -> Mapping[str, pa.DataType]:
-        """Return the chosen types of a table's columns by their names in lower case."""
+        """Return the chosen types for a table, by column name in lower case."""
         return {
             column.casefold(): kind
             for patterns, column, kind in self.chosen
@@ -48,7 +48,7 @@ class ColumnTypes:
         }
 
     def of(self, table: TargetTable) -> TargetTable:
-        """Return a table with the chosen types of its columns."""
+        """Return the table with the chosen types."""
         own = self.chosen_for(table)
         columns = tuple(
             replace(column, type=own[column.name.casefold()], number=False)

@@ -1,11 +1,24 @@
-"""What a trail determines of the rows of a table that was loaded before: which rows exist, and which of their columns have a known value.
+"""Work out what a trail reveals about a table that was loaded before the trail begins: which rows exist, and which of their values are known.
 
-Nothing is known of a row at first. An operation on a key of which nothing is known is taken to fit: a row that is updated, deleted or moved was there. So a key has a row, has none, or is not
-known, and a row has known columns and others. A row that changes its key takes its known columns along. The table that keeps this has a row for each known key, with ``THERE`` and a
-``known`` column for each other one.
+``--verify`` compares such a table with the trail. The table's first contents are not in the trail,
+so nothing is known at first. Each operation is assumed to have succeeded: a row that is updated,
+deleted or moved to another key existed. After the operations, each key is in one of three states:
 
-Within a transaction one case is ambiguous: if a row moves to a key of which nothing is known, and a row moves from there, that may be the same row, or one that was there before. Then
-nothing is known of either row but what is logged.
+- the key has a row; some of its columns are known (they were logged), the others are not
+- the key has no row
+- unknown: no operation has named the key yet
+
+A row that moves to another key keeps its known columns. The results are stored in a table with one
+row per key of the first two states. Its column ``THERE`` is true if the row exists, and each column
+outside the key has a boolean column (``known_name``) that is true if its value is known. For
+example, after ``UPDATE ... SET PRICE = 5 WHERE ID = 7``, if only the changed column was logged:
+
+    ID  PRICE  NAME  known:PRICE  known:NAME  there
+    7   5      NULL  true         false       true
+
+One case is ambiguous within a transaction. If a row moves to an unknown key, and then a row moves
+away from that key, the second one may be the same row, or a row that was loaded before. In that
+case only the logged values of the two rows are known.
 """
 
 from __future__ import annotations
@@ -40,12 +53,12 @@ UNKNOWN_KEY: Final = -1
 
 
 def known_name(column: str) -> str:
-    """Return the name of the column that states whether another one is known."""
+    """Return the name of the boolean column that is true if the value of ``column`` is known."""
     return f"trailgate:known:{column}"
 
 
 def determined_table(table: TargetTable) -> TargetTable:
-    """Return a table with the columns that state what is known of its rows."""
+    """Return the table with the boolean columns that record which rows exist and which values are known."""
     return replace(table, columns=(*table.columns, *_flags(table)))
 
 
@@ -55,20 +68,27 @@ def _flags(table: TargetTable) -> list[TargetColumn]:
 
 
 def _others(table: TargetTable) -> list[int]:
-    """Return the indexes of the columns that are not of the key."""
+    """Return the indexes of the columns outside the key."""
     return [at for at in range(len(table.columns)) if at not in table.key]
 
 
 @dataclass(frozen=True, slots=True)
 class Determined:
-    """What operations determine, beginning with what is known; ``is_whole`` states whether a table is known to have no other rows, since it was truncated."""
+    """Compute effects on the table of known keys, which records what the trail reveals about a loaded table.
+
+    ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
+    key without a row in the table of known keys then has no row, and is not merely unknown.
+    """
 
     is_whole: Callable[[TargetTable], bool]
 
     def effects(
         self, operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
     ) -> Sequence[Effects]:
-        """Return what a batch writes to the table of known keys; ``fetch`` gives rows of it."""
+        """Return the changes that a batch makes to the table of known keys.
+
+        ``fetch`` reads rows of that table.
+        """
         del faults  # what was discarded is not among the operations
         *earlier, (last, _) = operations.between_truncates()
         table = operations.table
@@ -88,7 +108,11 @@ class _KnownKeys:
     is_whole: bool
 
     def places(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
-        """Return for each key the row that is known of it, ``ABSENT_KEY`` if it has none, else ``UNKNOWN_KEY``."""
+        """For each key, return the index of its row in ``rows``.
+
+        The index is ``UNKNOWN_KEY`` for a key without a row, or ``ABSENT_KEY`` if all rows are
+        known, so that the key has no row.
+        """
         codes, count = key_codes(
             [
                 concat([own, rows[name].combine_chunks().cast(own.type)])
@@ -103,7 +127,7 @@ class _KnownKeys:
 
 
 def _determined(nets: Nets, known: _KnownKeys, policy: Collisions) -> Nets:
-    """Return what effects on clean keys determine."""
+    """Return the changes to the table of known keys that follow from the net changes of clean keys."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
     rows = known.fetch(nets.keys(), True)
@@ -122,7 +146,11 @@ def _determined(nets: Nets, known: _KnownKeys, policy: Collisions) -> Nets:
 
 
 def _with_flags(nets: Nets, gone: Mask) -> Nets:
-    """Return effects on the table of known keys: a row that is ``gone`` is one that is known not to be there."""
+    """Convert net changes to changes of the table of known keys, by setting its boolean columns.
+
+    ``gone`` selects the rows that are known not to exist. They are stored too, with ``THERE`` false
+    and no known value.
+    """
     rows, table = len(nets), nets.table
     flags: list[StateColumn] = []
     for at in _others(table):
@@ -134,7 +162,7 @@ def _with_flags(nets: Nets, gone: Mask) -> Nets:
 
 
 def _without(one: StateColumn, gone: Mask) -> StateColumn:
-    """Return a column without the values of rows that are gone."""
+    """Return a column with the values of the rows in ``gone`` set to NULL and marked as missing."""
     if one.values is None or not gone.any():
         return one
     values = pa.compute.if_else(pa.array(gone), pa.scalar(None, one.values.type), one.values)
@@ -143,9 +171,10 @@ def _without(one: StateColumn, gone: Mask) -> StateColumn:
 
 @dataclass(slots=True)
 class _Row:
-    """A row: its values, of which those that are not known are ``NOT_LOGGED``, and the columns that key updates of the open transaction logged.
+    """A row during the replay. Values that are not known are ``NOT_LOGGED``.
 
-    If it is not ``certain``, nothing is known, and there may be no such row.
+    If ``certain`` is false, nothing is known of the row, and it may not even exist. ``logged``
+    contains the indexes of the columns that key updates of the open transaction logged.
     """
 
     values: list[Any]
@@ -154,7 +183,7 @@ class _Row:
 
 
 def _replayed(operations: Operations, known: _KnownKeys, policy: Collisions) -> Nets:
-    """Return what operations determine that are followed row by row."""
+    """Replay operations row by row, and return the changes to the table of known keys."""
     table, keys = operations.table, keys_of(operations)
     rows = known.fetch(key_table(table, keys), False)
     replay = _Replay(table, policy)
@@ -164,7 +193,11 @@ def _replayed(operations: Operations, known: _KnownKeys, policy: Collisions) -> 
 
 
 class _Replay:
-    """What is known of some keys, and what operations make of it. During a transaction a key may have several rows, of which a key update takes the oldest."""
+    """Replay operations on what is known of some keys.
+
+    During a transaction several rows may have the same key, oldest first. A key update moves the
+    oldest one.
+    """
 
     def __init__(self, table: TargetTable, policy: Collisions) -> None:
         self._table, self._policy = table, policy
@@ -173,7 +206,10 @@ class _Replay:
         self._ambiguous: set[Key] = set()  # keys with any number of rows, in the open transaction
 
     def begin(self, keys: Iterable[Key], rows: pa.Table, is_whole: bool) -> None:
-        """Take rows of the table of known keys; of other keys nothing is known, unless the table is whole."""
+        """Start with rows of the table of known keys.
+
+        Every other key is unknown, or has no row if ``is_whole`` is set.
+        """
         columns = [python_values(rows[one.name]) for one in self._table.columns]
         known = [
             [True] * rows.num_rows
@@ -196,7 +232,7 @@ class _Replay:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
     def run(self, operations: Operations) -> None:
-        """Carry operations out in their order."""
+        """Apply the operations in order."""
         images = logged_images(operations)
         keys, olds = key_lists(operations.key), key_lists(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
@@ -241,7 +277,7 @@ class _Replay:
         self._held[key].append(moved)
 
     def _settle(self, key: Key) -> None:
-        """Leave a key with one row at most."""
+        """Merge the rows of a key into one, or none."""
         held = self._held[key]
         if len(held) > 1:
             own = [one for one in held if one.certain]
@@ -261,7 +297,10 @@ class _Replay:
             row.values[at] = value
 
     def nets(self, keys: Sequence[Key]) -> Nets:
-        """Return what is written for keys: what is known, and a delete of what is not known any more."""
+        """Return the changes to the table of known keys.
+
+        The row of a key about which nothing is known any longer is deleted from that table.
+        """
         rows = [self._held[key][0] if self._held[key] else None for key in keys]
         forgotten = np.array([row is not None and not row.certain for row in rows], bool)
         gone = np.array([row is None for row in rows], bool)

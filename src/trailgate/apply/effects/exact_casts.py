@@ -1,10 +1,15 @@
-"""Casts of a column to another Arrow type in which no value changes: one that would is a DecodeError.
+"""Cast a column to another Arrow type without changing any value.
 
-Types belong to a few groups, and ``CASTS`` has a function for each pair of groups that can be cast. Most of them cast, cast back and compare, so that it does not matter which losses Arrow
-reports by itself and which it does not (a timestamp loses its time of day as a date32, 2 becomes true, 16777217.25 becomes 16777216 as a float32).
+A value that would change raises DecodeError.
 
-Text is compared as what it states: '00012', '12' and '1.2E1' are the number 12. A number and a float are equal if the shortest digits that identify the float are those of the
-number: 0.1 is stored in a double, 12345678901234567.89 is not.
+Types belong to a few groups, and ``CASTS`` has a function for each pair of groups that can be cast.
+Most of these functions cast, cast back and compare. So it does not matter which losses Arrow
+reports itself: it does not report, for example, that a timestamp loses its time as a date32, that 2
+becomes true, or that 16777217.25 becomes 16777216 as a float32.
+
+Text is compared by its meaning: '00012', '12' and '1.2E1' are all the number 12. A number equals a
+float if the shortest digits that identify the float are the number's digits: 0.1 fits a double, and
+12345678901234567.89 does not.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ MOST_ZEROS: Final = 200_000  # an exponent beyond it stays one: no database has 
 
 
 class Group(Enum):
-    """What values of an Arrow type are."""
+    """A group of Arrow types whose values are cast in the same way."""
 
     TEXT = "text"
     NUMBER = "a number"
@@ -78,7 +83,11 @@ def group_of(kind: pa.DataType) -> Group:
 
 
 def exact_cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast a column; raises DecodeError for a value that the type does not hold, and DefinitionError if it holds none of these."""
+    """Cast a column.
+
+    Raises DecodeError for a value that does not fit, and DefinitionError if no value of this type
+    can fit.
+    """
     if values.type == kind:
         return values
     groups = group_of(values.type), group_of(kind)
@@ -100,13 +109,13 @@ def exact_cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _no_cast(own: pa.DataType, kind: pa.DataType) -> DefinitionError:
-    """Return the error of a column whose type has no values of the trail's type."""
+    """Return the error for a column whose type cannot hold the trail's values at all."""
     problem = f"the target's column is of {kind}, and the trail's values are {own}"
     return DefinitionError(problem, hint=NO_CAST.format(group_of(own).value))
 
 
 def not_held(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError:
-    """Return the error of a value that is another one in a type."""
+    """Return the error for a value that the type cannot hold unchanged."""
     numbers = TOO_LARGE if _is_too_large(values[row], kind) else ()
     problem = f"the target's column is of {kind}, which does not hold this value"
     if pa.types.is_string(values.type):
@@ -116,15 +125,16 @@ def not_held(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError
 
 
 def check_rows(values: pa.Array, good: Mask, kind: pa.DataType | str) -> None:
-    """Raise DecodeError for the first value whose row is not ``good``."""
+    """Raise DecodeError for the first value whose row is false in the mask ``good``."""
     if not good.all():
         raise not_held(values, int(np.argmin(good)), kind)
 
 
 def plain_numbers(values: pa.StringArray) -> pa.StringArray:
-    """Spell each number in text in one way; other text stays as it is.
+    """Return numbers in text in one plain spelling; other text stays as it is.
 
-    '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf' becomes 'Infinity'.
+    '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf'
+    becomes 'Infinity'.
     """
     plain = np.asarray(pc.fill_null(pc.match_substring_regex(values, PLAIN_NUMBER), True))
     rows = np.flatnonzero(~plain)
@@ -162,7 +172,10 @@ def _plain(text: str) -> str:
 
 
 def numbers_of(values: pa.Array, kind: pa.DataType | str) -> pa.StringArray:
-    """Return numbers, floats or text as plain numbers in text; raises DecodeError for other text."""
+    """Return numbers, floats or text as plain numbers in text.
+
+    Raises DecodeError for text that is not a number.
+    """
     text = pc.cast(values, pa.string())
     if group_of(values.type) is not Group.TEXT:
         return plain_numbers(text)
@@ -184,7 +197,10 @@ def _through(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def same_values(one: pa.Array, other: pa.Array) -> Mask:
-    """Return the rows in which two columns of a type are equal; NULL is equal to NULL, and NaN to NaN."""
+    """Return a mask of the rows in which two columns are equal.
+
+    NULL equals NULL, and NaN equals NaN.
+    """
     same = pc.fill_null(pc.equal(one, other), False)
     if pa.types.is_floating(one.type):
         both = pc.and_(pc.is_nan(one), pc.is_nan(other))
@@ -241,7 +257,10 @@ def _time_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _instant_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast times that state their distance from UTC; without it a time does not name an instant."""
+    """Cast times that state their offset from UTC.
+
+    A time without an offset is not an instant, and is refused.
+    """
     zoned = np.asarray(pc.fill_null(pc.match_substring_regex(values, ZONED), True))
     if not zoned.all():
         error = not_held(values, int(np.argmin(zoned)), kind)
@@ -277,7 +296,10 @@ CASTS: Final[Mapping[tuple[Group, Group], Cast]] = MappingProxyType(
 
 
 def _is_too_large(value: pa.Scalar, kind: pa.DataType | str) -> bool:
-    """Return whether a value is a number with more digits before the point than a type of numbers holds; digits after it are another matter."""
+    """Return whether a number has more digits before the decimal point than the type holds.
+
+    Digits after the point do not count.
+    """
     try:
         number = Decimal(str(value.as_py()))
     except InvalidOperation:

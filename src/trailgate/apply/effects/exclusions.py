@@ -1,8 +1,14 @@
-"""Which errors of a batch are final, if operations that cannot be applied take others with them.
+"""Find which errors of a batch are final when a failed operation excludes other operations.
 
-An operation that cannot be applied may take its whole transaction with it, or what another statement makes of it on a second table. What follows on the same rows then finds other
-rows, so its errors may be none, and operations that fitted may have errors: it is tried again. As an example, transaction 1 deletes row A and fails on row B, and transaction 2 updates row A and
-inserts row C of another table. Only without transaction 1 is it known whether transaction 2 stays, and only then whether an insert of row C by transaction 3 fits.
+A failed operation may exclude its whole transaction (discard-transaction), or the operations that
+another MAP statement made from the same record for a second table. Later operations on the same
+rows then find other rows: some of their errors disappear, and new ones appear. So only the errors
+that cannot change are final; the batch is tried again without the excluded operations, and more
+errors become final each time.
+
+Example: transaction 1 deletes row A and fails on row B; transaction 2 updates row A and inserts row
+C of another table; transaction 3 inserts row C. Only after transaction 1 is excluded is it known
+whether transaction 2 succeeds, and only then whether row C is a duplicate in transaction 3.
 """
 
 from __future__ import annotations
@@ -27,10 +33,11 @@ def final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Return the errors that are final, by the numbers of their operations, and whether others have to be looked for again.
+    """Return the final errors by the numbers of their operations, and whether to try the batch again without these operations.
 
-    ``tables`` are the operations that were tried. An error is final unless its operation depends on rows that an earlier operation is taken from, or may be taken from.
-    ``updates_insert``: an update of no row may insert one; if not, updates do not change which rows there are.
+    ``tables`` contains the operations that were tried. An error is final unless its operation
+    depends on rows of an earlier operation that is excluded, or may be. ``updates_insert`` is true
+    if an update may insert a missing row; otherwise updates do not change which rows exist.
     """
     takes_transaction = responses.takes_transaction
     if not errors or (len(tables) == 1 and not any(map(takes_transaction, errors.values()))):
@@ -78,7 +85,11 @@ def final_errors(
 
 
 def _dependent_rows(operations: Operations) -> Longs:
-    """Return a number for each operation, the same for those whose keys are the same or are joined by key updates; a truncate joins all keys."""
+    """Number the operations so that those with the same number may affect each other.
+
+    Operations with equal keys get the same number, and so do those whose keys are linked by key
+    updates. If there is a truncate, all get the same number.
+    """
     rows = len(operations)
     if not operations.key:  # a table of operations takes each, whatever is before it
         return np.arange(rows)

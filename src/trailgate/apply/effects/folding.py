@@ -1,8 +1,10 @@
-"""Operations made fewer: those on one key become the one or two that have the same effect.
+"""Combine the operations on each key into one to three operations with the same effect.
 
-A transaction longer than memory is folded while it is read, and Spark's tasks fold what they send. What is folded is again operations, so that folds follow one another and join.
-Keys that are to be replayed keep their operations. Where collisions are overlaid nothing is folded: there a row that was moved is looked at whenever a transaction ends, and an update of a
-later one must not have been joined with it.
+A transaction that does not fit into memory is folded while it is read, and Spark tasks fold the
+operations that they send. The result consists of operations again, so results can be joined and
+folded once more. Keys that must be replayed keep all their operations. With overlaid collisions
+nothing may be folded: after a row has moved, its values are settled when each transaction ends, and
+an update of a later transaction must not be combined with an earlier one.
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 
 
 def fold(operations: Operations) -> Operations:
-    """Return operations with the same effect on every key, at most three of each whose operations follow one another as they must.
+    """Return fewer operations with the same effect on every key: at most three for each clean key.
 
-    An operation in place of others is where the first of them was, which errors name. As an example, D I U of one key become D I with the values
-    after U, I U U become I, and U U D becomes U D, since an update may insert a row that is missing.
+    A combined operation has the position of the first one that it represents, which errors name.
+    Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
+    U D, because an update may insert a missing row.
     """
     parts = [_folded(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
@@ -70,7 +73,10 @@ def _folded(operations: Operations) -> Operations:
 
 
 def _inserted(nets: Nets) -> Image:
-    """Return the values of inserted rows: a row that took the place of another one has all columns of the source."""
+    """Return the values of inserted rows.
+
+    A row that replaces another one has all columns of the source.
+    """
     own = nets.effect == Effect.INSERT
     return tuple(
         StateColumn(
@@ -89,7 +95,7 @@ def _standing(
     weight: Longs,
     values: Image | None = None,
 ) -> Operations:
-    """Return operations of one kind that stand for those on some keys, at the place of each key's first one."""
+    """Return one operation per chosen key, which represents ``weight`` operations and has the position of the key's first one."""
     picked = pa.array(chosen)
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])
     key = tuple(column.take(picked) for column in nets.key)

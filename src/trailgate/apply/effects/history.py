@@ -1,7 +1,20 @@
-"""Every version of a row: ``_valid_from`` and ``_valid_to``, commit times (UTC) of which the second is not included, the positions of the operations, and ``_is_current``.
+"""Compute every version of each row, for ``--mode history``.
 
-A transaction makes one version of a row at most, since what is committed together never shows apart, and none where nothing of the row changed. A row that changes its key is closed on the old one and opened on the
-new one; a truncate closes all rows. Versions on clean keys are computed in columns: an operation's value of a column is the one that was logged last, unless an insert or a delete is between.
+Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is
+exclusive), the positions ``_from_position`` and ``_to_position`` of the operations that opened and
+closed it, and ``_is_current``. Example, after an insert at 10:00 and an update at 11:00:
+
+    ID  PRICE  _valid_from  _valid_to  _from_position  _to_position  _is_current
+    7   4      10:00        11:00      p1              p2            false
+    7   5      11:00        NULL       p2              NULL          true
+
+A transaction makes at most one version of a row, because nobody sees the states within it, and none
+if no value changed. If a row moves to another key, its version under the old key is closed, and one
+under the new key is opened. A truncate closes all current versions.
+
+For clean keys (see ``nets``), versions are computed in whole columns: the value of a column after
+an operation is the last one that was logged since the last insert or delete. The other keys are
+replayed row by row.
 """
 
 from __future__ import annotations
@@ -60,12 +73,15 @@ NEVER: Final = np.iinfo(np.int64).max
 
 
 def historic_table(table: TargetTable) -> TargetTable:
-    """Return a table with the columns of versions; operations find its rows by the source's key."""
+    """Return the table with the version columns added.
+
+    Its key stays the source's, by which operations find current rows.
+    """
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def with_version_key(table: TargetTable) -> TargetTable:
-    """Return the table with the key of its rows, which is the source's and the position that a version is from."""
+    """Return the table with the key of its stored rows: the source's key and ``_from_position``."""
     at = [column.name for column in table.columns].index(AT)
     return replace(table, key=(*table.key, at))
 
@@ -73,9 +89,11 @@ def with_version_key(table: TargetTable) -> TargetTable:
 def versions(
     operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
 ) -> list[Effects]:
-    """Return what a batch writes: a step for the operations up to each truncate, one that closes all rows, and so on.
+    """Return the changes that a batch makes, as a list of steps.
 
-    Raises OptionError where collisions or errors are not to stop the run: a history has no place for operations that do not fit.
+    The operations before each truncate are one step, and the truncate itself is another one that
+    closes all current rows. Raises OptionError unless collisions and errors stop the run: a history
+    cannot represent operations that do not fit.
     """
     if policy is not Collisions.STOP or not faults.stop:
         raise OptionError("--mode history takes --on-collision stop and --on-error stop alone")
@@ -99,7 +117,7 @@ def versions(
 
 
 def _current(fetch: Fetch) -> Fetch:
-    """Return what gives the rows that are current."""
+    """Return a function that fetches only current rows."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
         found = fetch(keys, False)
@@ -110,9 +128,9 @@ def _current(fetch: Fetch) -> Fetch:
 
 
 def _versions_of(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
-    """Return the versions that operations open and close, and how many of these were replayed.
+    """Return the versions that operations open and close, and the number of operations that were replayed.
 
-    What the transaction ``unended`` does is not seen, since a truncate follows in it.
+    The transaction ``unended`` opens no versions, because a truncate follows in it.
     """
     nets, number = net_effects(part)
     bad = collided(nets, membership(nets, current), Collisions.STOP, part)
@@ -129,7 +147,24 @@ def _versions_of(part: Operations, current: Fetch, unended: int | None) -> tuple
 
 
 def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], current: Fetch) -> Nets:
-    """Return the versions that operations on clean keys make; ``of`` each one's key among those of the effects, and whether it is seen."""
+    """Return the versions that operations on clean keys open and close.
+
+    ``of`` is a pair: for each operation the index of its key in ``nets``, and whether its
+    transaction opens versions.
+
+    Operations are sorted by key. Only the last operation of each key in each transaction leaves a
+    visible state; ``kept`` is the index of each of these. Example, for one key without a row, with
+    transactions 1 1 2:
+
+        row                    0       1       2
+        operation              I(a=1)  U(a=2)  U(a=2)
+        last of transaction    no      yes     yes
+        reset (last I or D)    0       0       0
+        logged (column a)      0       1       2
+
+    So ``kept`` is [1, 2], with a = 2 in both states. The first one opens a version. The second one
+    equals it, and opens none.
+    """
     number, seen = of
     table, rows = operations.table, len(operations)
     if not rows:
@@ -178,7 +213,7 @@ _ADDED: Final = frozenset(column.name for column in COLUMNS)
 
 
 def _places(nets: Nets, there: pa.Table) -> Longs:
-    """Return for each key which row has it, -1 for none."""
+    """For each key, return the index of its row, or -1 if it has none."""
     names = nets.table.key_names
     both = [
         concat([own, _chunk(there[name]).cast(own.type)])
@@ -208,7 +243,14 @@ def _nets(
     values: Sequence[pa.Array | None],
     rows: tuple[pa.Table, Longs],
 ) -> Nets:
-    """Return versions that are opened, and closings of rows that were there, of the states that operations leave."""
+    """Return inserts of the versions that are opened, and patches of stored versions that are closed.
+
+    ``events`` is (kept, group, opens, closes): operation ``kept[i]`` leaves a state of key
+    ``group[i]``, which may open a version, and may close the one before it. ``rows`` contains the
+    current rows, and for each key the index of its row. Example: one key without a row gets the
+    states A and B, so opens is [1, 1] and closes is [0, 1]. A is inserted as a version that B
+    closed, and B as the current version.
+    """
     kept, group, opens, closes = events
     there, held = rows
     table = operations.table
@@ -265,7 +307,7 @@ def _nets(
 
 
 def _made(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]) -> Nets:
-    """Return effects of one kind; a column that is None is missing."""
+    """Build net changes with one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
@@ -284,12 +326,12 @@ def _made(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]
 
 
 def _unknown(values: pa.Array, column: TargetColumn) -> Mask | None:
-    """Return the rows that get the default of a column that the source lacks."""
+    """For a column that the source lacks, return a mask of the rows that get its default value."""
     return np.asarray(values.is_null()) if column.extra else None
 
 
 def _replayed(operations: Operations, seen: Mask, current: Fetch) -> Nets:
-    """Return the versions that operations on other keys make, row by row."""
+    """Replay operations row by row, and return the versions that they open and close."""
     table = operations.table
     there = current(key_table(table, keys_of(operations)), False)
     replay = Replay(table, there, Collisions.STOP)
@@ -305,7 +347,10 @@ def _replayed(operations: Operations, seen: Mask, current: Fetch) -> Nets:
 
 
 class _RowVersions:
-    """The versions of rows that are followed one by one, each a list of all columns."""
+    """Collect the versions of rows that are replayed one by one.
+
+    A version is a list with a value per column.
+    """
 
     def __init__(self, table: TargetTable, there: pa.Table) -> None:
         self._table = table
@@ -319,7 +364,10 @@ class _RowVersions:
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
-        """Note the row of a key, None for none, as an operation at a place left it."""
+        """Record a key's row after a transaction, or None if it has no row.
+
+        Opens and closes versions if its values changed.
+        """
         known = self._shown.get(key)
         if known is not None and row is not None and self._values(known) == self._values(row):
             return
@@ -341,7 +389,7 @@ class _RowVersions:
             version[self._places[name]] = value
 
     def nets(self) -> Nets:
-        """Return the versions that were opened, and those of before that were closed."""
+        """Return inserts of the versions that were opened, and patches of stored versions that were closed."""
         stored = with_version_key(self._table)
         patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
         opened = [self._column(self._opened, at) for at in range(len(stored.columns))]
@@ -367,14 +415,14 @@ def _micros(value: Any) -> int | None:
 
 
 def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
-    """Yield where each transaction begins and ends."""
+    """Yield the first row and the end row of each transaction."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)
 
 
 def _touched(part: Operations) -> dict[Key, int]:
-    """Return the keys that operations name, old and new, each with the last one that does."""
+    """Return all old and new keys of the operations, each with the index of the last operation that names it."""
     new, old = key_lists(part.key), key_lists(part.old_key)
     found: dict[Key, int] = {}
     for row, kind in enumerate(part.op_type.tolist()):

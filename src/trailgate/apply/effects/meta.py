@@ -1,4 +1,7 @@
-"""Current rows with what wrote them last: ``_op_ts``, its commit time (UTC), and ``_position``, its place in the trail."""
+"""Add the columns of ``--meta`` to a table of current rows: which operation last wrote the row.
+
+``_op_ts`` is the operation's commit time (UTC), and ``_position`` its position in the trail.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.string
 
 
 def meta_table(table: TargetTable) -> TargetTable:
-    """Return a table with the columns of what wrote a row."""
+    """Return the table with the columns ``_op_ts`` and ``_position`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def with_meta(operations: Operations) -> Operations:
-    """Return operations that log their own time and position."""
+    """Set ``_op_ts`` and ``_position`` of each operation to its own commit time and position, as if the source had logged them."""
     known = np.zeros(len(operations), bool)
     own = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),

@@ -1,4 +1,4 @@
-"""What a batch of operations makes of a target table: a row of a table for each mode."""
+"""The modes of a target table, one row each in ``MODES``: current rows, soft-deleted rows, all versions, or all operations."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def _as_they_are(operations: Operations) -> Operations:
 
 
 class Mode(NamedTuple):
-    """A way of keeping tables: what its table is, what operations write to it, and whether these may be folded first.
+    """How one mode keeps tables.
 
-    ``columns`` are those that the table has beside the source's, ``stored`` gives the table with the key of its rows, where that is not the one by which operations find them. ``logged`` gives operations the
-    values of columns that the source lacks.
+    ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes that
+    a batch of operations makes. ``folds`` is true if operations on one key may be combined before
+    that. ``stored`` returns the table with the key of its stored rows, if that is not the key by
+    which operations find rows. ``logged`` sets operations' values of columns that the source lacks.
     """
 
     table: Callable[[TargetTable], TargetTable]

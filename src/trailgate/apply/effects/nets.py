@@ -1,7 +1,11 @@
-"""The net effect of operations on each key of a target table, in whole columns.
+"""Combine the operations on each key of a target table into one net change, in whole columns.
 
-A key whose operations follow one another as they must is *clean*: one pass finds its first, last and last deleting operation, and each column's value is the one that was
-logged last after the last delete. All other keys, those that operations move among them, are replayed row by row (``replay.py``).
+A key is *clean* if each of its operations fits the one before it: for example I U D, but not I I.
+One pass over the operations finds the first, last and last deleting operation of each clean key,
+and the value of each column is the last one that was logged after the last delete. All other keys,
+and those that a key update names, are replayed row by row (``replay``).
+
+Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
 """
 
 from __future__ import annotations
@@ -21,10 +25,12 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, S
 
 
 class Effect(IntEnum):
-    """What becomes of a row.
+    """The change of one row.
 
-    INSERT: it is there, with these values, and was not. PATCH: it has these values in the columns that are not missing. REPLACE: it has these values, and none of
-    those before. DELETE: it is gone.
+    - INSERT: the row is new, with these values.
+    - PATCH: the row gets these values in the columns that are not missing.
+    - REPLACE: the row gets these values, and keeps none of its earlier ones.
+    - DELETE: the row is removed.
     """
 
     INSERT = 0
@@ -35,10 +41,12 @@ class Effect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Nets:
-    """Net effects on the rows of a target table, one slot a key.
+    """Net changes of a target table's rows, one slot per key.
 
-    ``expected``: the operations take it that the row is there before them. ``first`` and ``last`` are the first and the last operation on the key, ``leading`` how many there are before it
-    is inserted. ``key`` are the key's columns and ``values`` all columns.
+    - ``expected``: the operations assume that the row exists before them
+    - ``first``, ``last``: the indexes of the first and last operation on the key
+    - ``leading``: the number of operations on the key before its first insert
+    - ``key``, ``values``: the key columns, and all columns
     """
 
     table: TargetTable
@@ -54,7 +62,7 @@ class Nets:
         return len(self.effect)
 
     def where(self, keep: Mask) -> Nets:
-        """Return the effects whose slot in ``keep`` is set."""
+        """Return the changes selected by the mask ``keep``."""
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
@@ -77,12 +85,12 @@ class Nets:
         )
 
     def keys(self) -> pa.Table:
-        """Return the keys, as columns of their names."""
+        """Return the keys as a table of the key columns."""
         return pa.table(list(self.key), names=list(self.table.key_names))
 
 
 def no_nets(table: TargetTable) -> Nets:
-    """Return effects on no row."""
+    """Return net changes of no rows."""
     none = np.zeros(0, np.int64)
     kinds = [table.columns[at].type for at in table.key]
     return Nets(
@@ -98,7 +106,10 @@ def no_nets(table: TargetTable) -> Nets:
 
 
 def key_codes(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Return a number for each row, the same where all columns are equal, and how many numbers there are."""
+    """Number the rows so that rows with equal columns have equal numbers.
+
+    Also returns the number of different rows.
+    """
     codes, count = _codes(columns[0])
     for column in columns[1:]:
         more, size = _codes(column)
@@ -112,9 +123,10 @@ def _codes(column: pa.Array) -> tuple[Longs, int]:
 
 
 def net_effects(operations: Operations) -> tuple[Nets, Longs]:
-    """Return the effects on clean keys, and which of them each operation has a part in; -1 for one that is to be replayed.
+    """Return the net changes of clean keys, and for each operation the index of its key among them.
 
-    There is no truncate among the operations.
+    The index is -1 if the operation must be replayed. There must not be a truncate among the
+    operations.
     """
     rows, table = len(operations), operations.table
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)

@@ -1,7 +1,9 @@
-"""The operations on one target table, in the columns and types of that table.
+"""Convert operations to the columns and types of their target table.
 
-Change blocks of a batch, which may be of several source tables, become one ``Operations`` a target table: in their order, with the transaction of each, the key before and
-after it, and the columns in three states. What follows (``nets``, ``replay``) knows neither trails nor mappings.
+The change blocks of a batch, perhaps from several source tables, become one ``Operations`` per
+target table, in their order. Each operation has its transaction, the key before and after it, and
+its column values; a value may be present, NULL or missing (not logged). ``nets`` and ``replay``,
+which follow, know nothing of trails and mappings.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ KEYCOLS: Final = "Name columns that are always logged by KEYCOLS, or log the key
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Operations on one target table in their order; every member has one slot an operation.
+    """Operations on one target table, in order. Each member has one slot per operation.
 
-    ``order`` is the number of each in the whole batch, of all tables. ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
-    alone. ``transaction`` is a number that is the same for operations of one transaction. ``weight`` is how many operations of the trail each stands for, which is
-    more than one after ``fold`` alone.
+    - ``order``: the operation's number in the batch, counted over all tables
+    - ``transaction``: equal for operations of the same transaction
+    - ``weight``: the number of trail operations that it represents, more than one only after ``fold``
+    - ``key``, ``old_key``: the key columns after and before the operation; they differ only for a key update
+    - ``values``: the columns after the operation, or for a delete those before it
     """
 
     table: TargetTable
@@ -62,7 +66,7 @@ class Operations:
         return len(self.op_type)
 
     def take(self, rows: Longs) -> Operations:
-        """Return the operations named, in that order."""
+        """Return the operations with the indexes ``rows``, in that order."""
         picked = pa.array(rows)
         return replace(
             self,
@@ -86,7 +90,7 @@ class Operations:
         )
 
     def on(self, table: TargetTable) -> Operations:
-        """Return the operations on a table that has all columns of this one, in these types, and perhaps more."""
+        """Return the operations on ``table``, which has all columns of this table with the same types, and perhaps others."""
         if table == self.table:
             return self
         own = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
@@ -95,31 +99,33 @@ class Operations:
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> Operations:
-        """Return the operations whose numbers are not among these."""
+        """Return the operations whose ``order`` is not in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
     def without_transactions(self, numbers: Collection[int]) -> Operations:
-        """Return the operations of other transactions than these."""
+        """Return the operations whose ``transaction`` is not in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
     def place(self, row: int) -> str:
-        """Return where an operation is in its trail, for an error."""
+        """Return an operation's position in its trail, for an error."""
         return f"position {short_position(self.position[row].as_py())}"
 
     def shown_key(self, row: int, *, old: bool = False) -> str:
-        """Return an operation's key as an error shows it: ``id=7, part='a'``."""
+        """Format an operation's key for an error, such as ``id=7, part='a'``."""
         columns = self.old_key if old else self.key
         named = zip(self.table.key_names, columns, strict=True)
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
 
     def between_truncates(self) -> Iterator[tuple[Operations, int | None]]:
-        """Yield the operations up to the first truncate, between it and the next one, and so on; those without any are yielded too.
+        """Split the operations at truncates.
 
-        With each comes the transaction of the truncate after it, which may be in the middle of one; None after the last.
+        Yields each part, even if it is empty, with the transaction of the truncate after it.
+
+        That truncate may be in the middle of a transaction. The number after the last part is None.
         """
         cuts = np.flatnonzero(self.op_type == TRUNCATE)
         if not len(cuts):
@@ -137,10 +143,14 @@ def operations_on(
     transactions: Sequence[Longs],
     faults: Faults | None = None,
 ) -> Operations:
-    """Return the operations of blocks, each with the transactions of its rows, on a target table, in their order.
+    """Convert blocks to operations on a target table, in their order.
 
-    ``order`` of the blocks is that of the whole batch. ``faults`` are an ApplyError for a key that is not logged or NULL, and a DecodeError for a value that the table cannot
-    hold, each with the operation's position; such an operation has NULL in that place, and is not to be applied. Without ``faults`` the first one is raised.
+    ``transactions`` contains each block's transaction numbers.
+
+    Errors are added to ``faults``, with the operation's position: an ApplyError for a key that is
+    NULL or not logged, and a DecodeError for a value that does not fit the column. Such a value
+    becomes NULL, and its operation must not be applied. Without ``faults``, the first error is
+    raised.
     """
     own = faults or Faults()
     parts = [_of_block(table, block, n, own) for block, n in zip(blocks, transactions, strict=True)]
@@ -197,9 +207,9 @@ def _of_block(
 
 
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
-    """Return the images before operations without what no table gets of them, so that no value in there has to fit one.
+    """Return the images before operations without the values that are not written, so that these need not fit the target.
 
-    The key's columns are needed, and all columns of deletes in a table of operations, which has no key.
+    Needed are the key columns. A table of operations has no key, and needs all columns of deletes.
     """
     if not table.key:
         kept, others = pa.array(deletes), ~deletes
@@ -226,7 +236,10 @@ def _column(
     *,
     is_key: bool,
 ) -> StateColumn:
-    """Return a column of a block's image in the type of the target's; one that the source lacks is missing."""
+    """Convert one column of a block's image to the target column's type.
+
+    It is missing if the source has no such column.
+    """
     if own is None or image[own].values is None:
         return ABSENT
     column, values = block.table.columns[own], image[own].values
@@ -264,14 +277,14 @@ def _place(block: ChangeBlock, row: int) -> str:
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
-    """Return a column's values in the first image, where they are missing those in the second."""
+    """Return the column's values from the first image, and from the second if they are missing in the first."""
     return image_of(second, first, first.is_missing(rows))
 
 
 def _check_key(
     table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, asked: Mask, faults: Faults
 ) -> None:
-    """Note the operations that have no value of a column of the key."""
+    """Add an error for each operation whose key column is NULL or not logged."""
     missing = key.is_missing(len(block)) & asked
     nulls = np.zeros(len(block), bool)
     if not table.keyless and key.values is not None and key.values.null_count:
@@ -299,7 +312,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
 
 
 def join_operations(parts: Sequence[Operations]) -> Operations:
-    """Return the operations of parts, which are on one table, in their order."""
+    """Concatenate operations on one table, sorted by ``order``."""
     whole = parts[0] if len(parts) == 1 else _join(parts)
     if (whole.order[1:] >= whole.order[:-1]).all():
         return whole
@@ -345,5 +358,5 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
 
 
 def concat(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return arrays one after another as one."""
+    """Concatenate arrays."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -1,7 +1,9 @@
-"""A table whose definition changes in the middle of a trail: what its target follows, and what stops the run.
+"""Decide which changes of a table's definition within a trail its target table can follow, and stop the run at the others.
 
-A column that is new is added, one that is gone is missing from then on, an integer may get other bytes. Any other change of a type, and another key, stop the run: what the target has was made by the earlier
-definition, and nobody but the user knows what becomes of it. Columns are compared as MAP gives them to the target, by name without case.
+Followed: a new column is added, a dropped column is missing from then on, and an integer may become
+wider. Any other change of a type, and a change of the key, stop the run: the target's rows follow
+the earlier definition, and only the user knows how to convert them. Columns are compared after MAP,
+by name without case.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ def check_redefinition(
     strict: bool = False,
     keyed: bool = True,
 ) -> None:
-    """Raise DefinitionError where a target table does not follow from one definition to the next.
+    """Raise DefinitionError if a target table cannot follow a change from one definition to the next.
 
-    ``chosen`` are the columns, in lower case, whose types the user states; a table that is not ``keyed`` may have any key. With ``strict`` no change is followed.
+    ``chosen`` contains the columns, in lower case, whose types the user chose. If ``keyed`` is
+    false, the key may change. With ``strict``, no change is followed.
     """
     own = {column.name.casefold(): column for column in held.columns}
     before = {column.name.casefold(): column for column in old.columns}
@@ -66,7 +69,7 @@ def check_redefinition(
 
 
 def wider_columns(old: Table, new: Table, held: TargetTable) -> tuple[str, ...]:
-    """Return the names of the target's integer columns that are narrower than the new definition's, which has more bytes than the old one."""
+    """Return the target's integer columns that are too narrow for the new definition, which has more bytes than the old one."""
     before = {column.name.casefold(): column for column in old.columns}
     after = {column.name.casefold(): column for column in new.columns}
     found = []
@@ -81,7 +84,7 @@ def wider_columns(old: Table, new: Table, held: TargetTable) -> tuple[str, ...]:
 
 
 def _follows(old: Column, new: Column, held: TargetColumn | None) -> bool:
-    """Return whether a column that was defined otherwise stays in the target as it is, or is one of the new definition that the user made of it."""
+    """Return whether the target's column suits both definitions of a source column, or already has the type of the new one."""
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
     if old.family is new.family and held_type(old) == held_type(new):
@@ -91,7 +94,7 @@ def _follows(old: Column, new: Column, held: TargetColumn | None) -> bool:
 
 
 def _shown(column: Column) -> str:
-    """Return a column's type as an error has it: ``ASCII_V(20)``, ``BIN32_S``, ``ASCII_V(38), a number``."""
+    """Format a column's type for an error, such as ``ASCII_V(20)``, ``BIN32_S`` or ``ASCII_V(38), a number``."""
     row, scale = column.type_row, f", scale {column.scale}" if column.scale else ""
     length = f"({column.external_length})" if row.width is None else ""
     number = ", a number" if column.family is Family.NUMBER_TEXT else ""

@@ -1,7 +1,12 @@
-"""Operations replayed row by row, on the keys whose net effect the columns do not give.
+"""Replay operations row by row, for the keys whose net change cannot be computed in whole columns (see ``nets``).
 
-During a transaction a key may hold several rows, since ``UPDATE t SET id = id + 1`` moves row 1 to key 2 while row 2 is still there; a key update takes the oldest of them.
-A key that holds two where it is inserted, updated or deleted, or where the transaction ends, is a collision.
+``Replay`` starts with the target's rows of these keys, applies the operations in order, and returns
+the resulting rows as net changes.
+
+During a transaction several rows may have the same key: ``UPDATE t SET id = id + 1`` first moves
+row 1 to key 2, while the old row 2 is still there. The key then has two rows, oldest first, and the
+next key update moves the oldest one. It is a collision if a key still has two rows when an
+operation inserts, updates or deletes it, or when the transaction ends.
 """
 
 from __future__ import annotations
@@ -27,7 +32,12 @@ NOT_LOGGED: Final = object()  # the value of a column that nothing states
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the target: its values, the columns that key updates have logged since it came to its key, and what brought it there."""
+    """A row of the target.
+
+    ``logged`` contains the indexes of the columns that key updates logged since the row came to its
+    key. ``moved`` is the index of the key update of the open transaction that brought it there, or
+    -1.
+    """
 
     values: list[Any]
     logged: set[int] = field(default_factory=set)
@@ -35,7 +45,7 @@ class _Row:
 
 
 class _TwiceError(Exception):
-    """Where a transaction ends, a key update turns out not to fit: what followed it is to be replayed without it."""
+    """A key update turned out at the end of its transaction to be a collision, so the operations are replayed without it."""
 
     def __init__(self, row: int, error: ApplyError) -> None:
         super().__init__()
@@ -43,7 +53,7 @@ class _TwiceError(Exception):
 
 
 class Replay:
-    """The rows of some keys of a target table, and what operations make of them."""
+    """Apply operations one by one to the rows of some keys of a target table."""
 
     def __init__(
         self,
@@ -53,7 +63,11 @@ class Replay:
         faults: Faults | None = None,
         marks: tuple[int, ...] = (),
     ) -> None:
-        """Begin with rows of the table. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
+        """Start with the rows of the table.
+
+        With ``marks``, deleted rows are kept, with the values that their deletes log in these
+        columns.
+        """
         self._table, self._collisions, self._faults = table, collisions, faults or Faults()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
@@ -69,9 +83,10 @@ class Replay:
             self._begin = frozenset(self._rows)
 
     def run(self, operations: Operations, unended: int | None = None) -> None:
-        """Carry operations out in their order; raises ApplyError where one does not fit the rows.
+        """Apply the operations in order. Raises ApplyError if one does not fit the rows.
 
-        The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
+        ``unended`` is the transaction that continues after these operations, with a truncate. At
+        its end here, keys may still have two rows.
         """
         own = key_lists(operations.key), key_lists(operations.old_key)
         images = logged_images(operations)
@@ -97,12 +112,15 @@ class Replay:
                 touched.clear()
 
     def row(self, key: Key) -> list[Any] | None:
-        """Return the row of a key between two transactions, None where there is none."""
+        """Return the values of a key's row, or None if it has no row.
+
+        Call it only between two transactions.
+        """
         held = self._rows.get(key)
         return held[0].values if held else None
 
     def nets(self, keys: Iterable[Key]) -> Nets:
-        """Return the effects on keys: each is the whole row, or a delete of one that was there."""
+        """Return the net change of each key: a complete row, or a delete if the target had a row."""
         used = self._begin | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]
@@ -124,7 +142,7 @@ class Replay:
         )
 
     def _last_row(self, key: Key) -> list[Any] | None:
-        """Return the row of a key, else the one that was deleted and is kept."""
+        """Return the values of a key's row, or of its deleted row if that is kept, or None."""
         held = self._rows.get(key)
         row = held[0] if held else self._deleted.get(key)
         return None if row is None else row.values
@@ -161,7 +179,10 @@ class Replay:
             self._refuse(operations, row, expected=True)
 
     def _keep(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> bool:
-        """Keep the row that is deleted next; refuse the delete if not all columns of the row are known."""
+        """Keep the row that the next delete removes, with its marks.
+
+        Returns False, and refuses the delete, if a value of the row is not known.
+        """
         deleted = self._rows[key][0]
         for at in self._marks:
             deleted.values[at] = image[at]
@@ -173,7 +194,10 @@ class Replay:
         return True
 
     def _refuse(self, operations: Operations, row: int, **how: Any) -> None:
-        """Note that an operation does not fit; raises ApplyError where that stops the run."""
+        """Add the error of an operation that does not fit.
+
+        Raises it if such an error stops the run.
+        """
         self._faults.add(int(operations.order[row]), collision(operations, row, **how))
 
     def _move(
@@ -199,7 +223,10 @@ class Replay:
         self._rows.setdefault(key, []).append(moved)
 
     def _settle(self, operations: Operations, key: Key, *, at_end: bool = False) -> None:
-        """Leave a key with one row at most; raises where that is a collision."""
+        """Leave at most one row for a key.
+
+        Raises an error if it has several and rows are not overlaid.
+        """
         held = self._rows.get(key)
         if not held:
             return
@@ -217,14 +244,17 @@ class Replay:
             held[0].logged.clear()
 
     def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
-        """Raise the error of a key update that does not fit, though operations after it were carried out."""
+        """Raise the error of a key update that turned out not to fit after later operations were already applied."""
         error = collision(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
         raise _TwiceError(row, error)
 
     def _inserted(self, image: Sequence[Any]) -> list[Any]:
-        """Return the values of a new row: those that are not logged are NULL, and the target fills the columns that the source lacks."""
+        """Return the values of a new row.
+
+        Columns that are not logged become NULL; the target sets the columns that the source lacks.
+        """
         return [
             None if value is NOT_LOGGED and at not in self._extra else value
             for at, value in enumerate(image)
@@ -242,9 +272,12 @@ def replay_operations(
     faults: Faults,
     unended: int | None = None,
 ) -> Replay:
-    """Return a replay that has carried operations out; ``begin`` makes one before the first of them.
+    """Replay operations, and return the ``Replay`` with the resulting rows.
 
-    A key update that turns out not to fit where its transaction ends is left out, and all others are replayed.
+    ``begin`` returns a new ``Replay`` that has applied none of them.
+
+    If a key update turns out not to fit when its transaction ends, it is excluded, and the rest is
+    replayed from the beginning.
     """
     late: dict[int, ApplyError] = {}
     while True:
@@ -265,7 +298,7 @@ def replay_operations(
 
 
 def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
-    """Return the values that each operation logs, ``NOT_LOGGED`` for the other columns."""
+    """Return the values that each operation logs. Columns that it does not log are ``NOT_LOGGED``."""
     rows = len(operations)
     columns = []
     for one in operations.values:
@@ -277,13 +310,16 @@ def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
 
 
 def keys_of(operations: Operations) -> list[Key]:
-    """Return the keys that operations name, before and after, each once in order of occurrence."""
+    """Return all old and new keys of the operations without duplicates, in order of their first appearance."""
     both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
 def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> StateColumn:
-    """Return a column of rows; NULL where there is no row, and missing where nothing states it."""
+    """Build a column from rows.
+
+    A value is NULL if the row is None, and missing if it is ``NOT_LOGGED``.
+    """
     found = [None if row is None else row[at] for row in rows]
     missing = np.array([value is NOT_LOGGED for value in found], bool)
     values = pa.array([None if value is NOT_LOGGED else value for value in found], kind)
@@ -291,7 +327,7 @@ def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> Sta
 
 
 def key_lists(columns: Sequence[pa.Array]) -> list[Key]:
-    """Return the rows of a key's columns."""
+    """Return each row's key as a tuple of Python values."""
     return list(zip(*map(python_values, columns), strict=True))
 
 
@@ -299,7 +335,10 @@ NAN: Final = float("nan")
 
 
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
+    """Convert a column to Python values.
+
+    Every NaN becomes the same object, so that keys with NaN compare equal.
+    """
     found: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):
         return [NAN if one is not None and one != one else one for one in found]  # noqa: PLR0124

@@ -1,7 +1,9 @@
-"""Rows that are deleted stay, marked: ``_deleted``, and ``_deleted_at`` with the commit time of the delete.
+"""Keep deleted rows and mark them (``--mode soft-delete``): ``_deleted``, and ``_deleted_at`` with the commit time of the delete.
 
-A row that is marked is taken as one that is not there; an insert on its key makes it a new row of the same place. The last delete of a key in a batch becomes an update of the marks, so that it keeps what the updates
-before it logged, and every other one stays a delete. A row that changes its key is moved, and leaves nothing.
+Operations treat a marked row as missing. An insert on its key replaces it with a new row. If the
+last operation of a key in a batch is a delete, it becomes an update that sets the marks, so that
+earlier updates in the batch are kept; all other deletes stay deletes. A row that moves to another
+key leaves no marked row.
 """
 
 from __future__ import annotations
@@ -30,14 +32,18 @@ COLUMNS: Final = (TargetColumn(DELETED, pa.bool_()), TargetColumn(AT, TIME))
 
 
 def soft_deleting_table(table: TargetTable) -> TargetTable:
-    """Return a table with the marks."""
+    """Return the table with the columns ``_deleted`` and ``_deleted_at`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def soft_deleted(
     operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
 ) -> list[Effects]:
-    """Return what a batch writes: a step for the operations up to each truncate, one that marks all rows, and so on."""
+    """Return the changes that a batch makes, as a list of steps.
+
+    The operations before each truncate are one step, and the truncate itself is another one that
+    marks all rows.
+    """
     steps: list[Effects] = []
     written: list[Nets] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
@@ -63,7 +69,7 @@ def soft_deleted(
 
 
 def _live(fetch: Fetch) -> Fetch:
-    """Return what gives the rows that are not marked."""
+    """Return a function that fetches only rows that are not marked."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
         found = fetch(keys, False)
@@ -74,7 +80,7 @@ def _live(fetch: Fetch) -> Fetch:
 
 
 def _with_marks(part: Operations) -> Operations:
-    """Return operations that log the marks of the row that they leave."""
+    """Return the operations with the marks of the row after each one: set for a delete, otherwise not."""
     deletes = part.op_type == DELETE
     own = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
@@ -85,7 +91,7 @@ def _with_marks(part: Operations) -> Operations:
 
 
 def _ended_by_update(part: Operations) -> Operations:
-    """Return operations in which a delete that is the last one of its key is an update of the marks."""
+    """Return the operations with each delete that is the last one of its key changed to an update of the marks."""
     last = _last_of_key(part) & (part.op_type == DELETE)
     values = (
         one
@@ -98,7 +104,7 @@ def _ended_by_update(part: Operations) -> Operations:
 
 
 def _last_of_key(part: Operations) -> Mask:
-    """Return which operations are the last that name their key, old or new."""
+    """Return a mask of the operations that are the last to name their key, as old or new key."""
     rows = len(part)
     codes, count = key_codes(
         [concat([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
@@ -110,7 +116,7 @@ def _last_of_key(part: Operations) -> Mask:
 
 
 def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
-    """Return effects that know of marked rows: a new row takes the place of one, and a row that moved away leaves none."""
+    """Adapt changes to marked rows: an insert replaces a marked row, and a delete of a row that the table does not have is dropped."""
     fresh = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
     gone = nets.effect == Effect.DELETE
     there = _are_there(nets, fetch, written)
@@ -120,7 +126,7 @@ def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
 
 
 def _are_there(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
-    """Return which keys the table has, marked or not, once the effects before are written."""
+    """Return a mask of the keys that have a row, marked or not, after the changes in ``written``."""
     rows = len(nets)
     if not rows:
         return np.zeros(0, bool)

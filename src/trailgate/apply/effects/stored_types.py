@@ -1,8 +1,10 @@
-"""What a column's type in a database keeps of a value, where its Arrow type alone does not state it.
+"""Check values against database types that keep less of a value than their Arrow type suggests.
 
-A PostgreSQL timestamp(0) is an Arrow timestamp that keeps no fraction, a numeric is text in which '00012' and '12' are one value, a char(5) has blanks at its end. The database would round, cut
-or pad such a value without an error, so values are checked before they are written. Each ``Rule`` is a row of ``RULES``: the check, the one spelling of
-values that are equal in the database, and whether such a column can be part of a key.
+Examples: timestamp(0) is an Arrow timestamp, but keeps no fraction; numeric is text here, in which
+'00012' and '12' are one value; char(5) pads values with blanks. The database would round, cut or
+pad such values without an error, so they are checked before they are written. Each ``Rule`` has a
+row in ``RULES``: its check, the canonical spelling of values that are equal in the database, and
+whether a column with this rule can be part of a key.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ BOUNDS: Final = MappingProxyType(
 
 
 class Rule(Enum):
-    """How a database's type treats values."""
+    """How a database type treats values."""
 
     FRACTION = "timestamp(p)"
     CHARACTERS = "varchar(n)"
@@ -48,9 +50,9 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """A column's type in a database: its name there, its rule, and the numbers in parentheses, of which ``size`` is -1 if there is none.
+    """A column's type in a database: its name, its rule, and its numbers in parentheses; ``size`` is -1 if it has none.
 
-    ``canonical``: values get the spelling in which they are compared with others.
+    ``canonical``: values are written in the canonical spelling, in which they are compared.
     """
 
     name: str
@@ -61,22 +63,25 @@ class StoredType:
 
     @property
     def only_checks(self) -> bool:
-        """Return whether values are only checked, as the database does too."""
+        """Whether values are only checked, in the same way as the database checks them."""
         return self.rule is Rule.CHARACTERS and self.size < 0
 
     @property
     def is_printed(self) -> bool:
-        """Return whether the database has to be asked if a value's text comes back as it was."""
+        """Whether the database has to be asked if it returns a value's text unchanged."""
         return self.rule in (Rule.PRINTED, Rule.PRINTED_KEY)
 
     @property
     def is_key(self) -> bool:
-        """Return whether values are equal in the database if, and only if, their canonical spellings are."""
+        """Whether values are equal in the database exactly if their canonical spellings are equal."""
         return RULES[self.rule].is_key
 
 
 class RuleRow(NamedTuple):
-    """The check of a rule, and its canonical spelling."""
+    """A rule's check and its canonical spelling.
+
+    ``is_key``: values with equal spellings are equal in the database, and no others.
+    """
 
     check: Callable[[pa.Array, StoredType, bool], pa.Array]
     spell: Callable[[pa.Array], pa.Array]
@@ -84,9 +89,11 @@ class RuleRow(NamedTuple):
 
 
 def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) -> pa.Array:
-    """Return values as a column of a type is to get them; raises DecodeError for one that it would change.
+    """Return values as the column stores them.
 
-    ``fixed``: they are text padded with blanks in the source, so that blanks at their end have no meaning.
+    Raises DecodeError for a value that the column would change.
+
+    ``fixed``: the source pads these values with blanks, so blanks at the end have no meaning.
     """
     row = RULES[stored.rule]
     found = row.check(values, stored, fixed)
@@ -94,7 +101,7 @@ def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) 
 
 
 def spelled(values: pa.Array, stored: StoredType | None) -> pa.Array:
-    """Return values that a database gave in the spelling in which they are compared."""
+    """Return values that were read from the database in their canonical spelling."""
     return values if stored is None else RULES[stored.rule].spell(values)
 
 
@@ -120,7 +127,7 @@ def _check_length(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
 
 
 def _check_nul(values: pa.Array, stored: StoredType) -> None:
-    """Raise DecodeError for text with U+0000, which text of PostgreSQL cannot have."""
+    """Raise DecodeError for text that contains U+0000, which PostgreSQL cannot store."""
     offsets, data = text_view(values)
     if (data[offsets[0] : offsets[-1]] == 0).any():
         found = pc.match_substring(values, "\0")
@@ -139,7 +146,10 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: StoredType) -> Non
 
 
 def _check_padded(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
-    """Check text for a column that pads it: blanks at its end are not kept, unless they fill the column."""
+    """Check text for a column that pads it with blanks, and remove blanks at the end.
+
+    Blanks at the end that mean something are refused, unless the value fills the column.
+    """
     _check_nul(values, stored)
     trimmed = pc.utf8_rtrim(values, " ")
     if stored.size >= 0 and most_bytes(trimmed) > stored.size:
@@ -152,7 +162,7 @@ def _check_padded(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
 
 
 def _check_number(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
-    """Check numbers in text, whose digits stay as they are; ``size`` and ``scale`` are those of numeric(p, s)."""
+    """Check numbers in text against numeric(``size``, ``scale``). Their digits stay as they are."""
     del fixed
     plain = numbers_of(values, stored.name)
     if stored.size < 0:
@@ -170,7 +180,7 @@ def _check_number(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
 
 
 def _lowest(number: Decimal) -> int:
-    """Return the power of ten of a number's last digit that is not 0."""
+    """Return the power of ten of a number's last nonzero digit, such as 2 for 1500 and -2 for 0.25."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
@@ -202,7 +212,10 @@ def _spell_uuid(values: pa.Array) -> pa.Array:
 
 
 def _check_json(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
-    """Check JSON for a type that keeps values and not text: of two members with one name only the last one would stay."""
+    """Check JSON for a type that stores the parsed value.
+
+    Duplicate member names are refused, because only the last would be stored.
+    """
     del fixed
     for row, text in enumerate(values.to_pylist()):
         try:
@@ -221,7 +234,10 @@ def _json_text(text: str | None) -> str | None:
 
 
 def _json_value(text: str | None) -> Any:
-    """Return a JSON value whose numbers are lists with their plain spelling; raises ValueError."""
+    """Parse JSON.
+
+    Numbers become lists such as ``["number", "1.5"]``, in plain spelling. Raises ValueError.
+    """
 
     def number(digits: str) -> list[str]:
         return ["number", plain_numbers(pa.array([digits]))[0].as_py()]

@@ -1,7 +1,8 @@
-"""What a target table looks like: its name, the types of its columns, and how values of a trail become these types.
+"""Describe a target table: its name, its columns and their types, and how trail values are converted to these types.
 
-A created table has the types that ``held_type`` states, one for each family of a definition's columns (model/types.py). The types of a table that is there already win:
-a value is cast to them, and one that they cannot hold is an error of its operation.
+``held_type`` maps each family of source columns (``model.types``) to the Arrow type that a created
+table gets. If the table exists already, its own types win: values are cast to them, and a value
+that does not fit is an error of its operation.
 """
 
 from __future__ import annotations
@@ -34,10 +35,14 @@ MICROSECONDS: Final = 26  # characters of a date time with six digits of fractio
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a target table. ``number`` is text whose content is a number; ``length`` the most characters of text, None where nothing states it.
+    """A column of a target table.
 
-    ``stored`` is its type in the database, if that keeps less of a value than the Arrow type. ``extra``: the source has no such column, so that the target fills it. ``computed``: the target makes
-    its values itself; ``on_insert``: it takes values of inserted rows, and changes none.
+    - ``number``: a text column whose content is a number
+    - ``length``: the largest number of characters of text, or None if it is not known
+    - ``stored``: the type in the database, if it keeps less of a value than the Arrow type does
+    - ``extra``: the source has no such column, so the target sets its values
+    - ``computed``: the target computes its values (a generated column)
+    - ``on_insert``: the column takes values of inserted rows, but updates do not change it
     """
 
     name: str
@@ -50,7 +55,7 @@ class TargetColumn:
     on_insert: bool = False
 
     def makes_values_of(self, other: TargetColumn) -> bool:
-        """Return whether values that were made for this column are right for another one."""
+        """Return whether values that were converted for this column are also right for ``other``."""
         checks = other.stored is not None and other.stored.only_checks
         same = self.stored == other.stored or (self.stored is None and checks)
         return self.type == other.type and same
@@ -58,7 +63,10 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """A target table: the parts of its name, its columns, and the indexes of those of its key. ``keyless``: all columns are the key, since none is one."""
+    """A target table: the parts of its name, its columns, and the indexes of its key columns.
+
+    ``keyless``: the source defines no key, so all columns together are used as the key.
+    """
 
     name: tuple[str, ...]
     columns: tuple[TargetColumn, ...]
@@ -70,18 +78,21 @@ class TargetTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns as an Arrow schema."""
+        """The columns as an Arrow schema."""
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """Return the names of the key's columns."""
+        """The names of the key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
     def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
-        """Return the table as a target has it, of a schema: its columns, of which those of the same names are the key.
+        """Return the table as it exists in the target, with the columns of ``schema``.
 
-        Raises DefinitionError if a column of the key is missing, or if two columns have names that differ in case alone.
+        The key columns are matched by name.
+
+        Raises DefinitionError if a key column is missing, or if the names of two columns differ
+        only in case.
         """
         place = Where(table=".".join(name))
         _check_case(schema.names, "the target's table has", place)
@@ -107,7 +118,7 @@ class TargetTable:
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without columns that the source lacks and the target computes: nothing is written to them."""
+        """Return the table without the columns that the source lacks and the target computes; these cannot be written."""
         gone = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
         if not gone:
             return self
@@ -117,18 +128,21 @@ class TargetTable:
         return replace(self, columns=columns, key=key)
 
     def places(self, table: Table) -> list[int | None]:
-        """Return for each column the index of the one of a source table that has its name, compared without case."""
+        """For each column, return the index of the source column with the same name (case is ignored), or None."""
         known = {column.name.casefold(): at for at, column in enumerate(table.columns)}
         return [known.get(column.name.casefold()) for column in self.columns]
 
 
 def fold_name(name: str) -> str:
-    """Return a name as a created table has it: what is all upper case becomes lower case, since databases print unquoted names so."""
+    """Return the name to use in a created table: ``ORDERS`` becomes ``orders``, ``Orders`` stays as it is.
+
+    Oracle stores unquoted names in upper case, PostgreSQL and others in lower case.
+    """
     return name.lower() if name.isupper() else name
 
 
 def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
-    """Raise DefinitionError for two names that differ in case alone: columns are found by their names without case."""
+    """Raise DefinitionError if two names differ only in case, because columns are matched without case."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.casefold(), name)
@@ -138,7 +152,11 @@ def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
 
 
 def target_table(table: Table, name: str | None = None) -> TargetTable:
-    """Return the target table that is created for a source table, by default of the same name; raises DefinitionError."""
+    """Return the table to create for a source table, by default with the same name.
+
+    Raises DefinitionError if the source's columns are not defined, or if two of their names differ
+    only in case.
+    """
     _check_case([column.name for column in table.columns], "the trail has", Where(table=table.name))
     if table.guessed:
         raise DefinitionError(
@@ -161,9 +179,10 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
 
 
 def held_type(column: Column) -> pa.DataType:
-    """Return the Arrow type in which a created table holds a column's values.
+    """Return the Arrow type of a column in a created table.
 
-    A number in text stays text, since no type holds all numbers; so do times with more digits than microseconds, with a zone, and intervals.
+    Numbers in text stay text, because no number type holds them all. So do intervals, times with a
+    zone, and times with more than six digits of fraction.
     """
     if column.family is Family.BYTES:
         return pa.binary()
@@ -173,9 +192,10 @@ def held_type(column: Column) -> pa.DataType:
 
 
 def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
-    """Return what makes values of a block column those of a target's column; it raises DecodeError, with the row as its record.
+    """Return a function that converts a block's column to the type of a target column.
 
-    Values of a key get one spelling, so that those that are equal in the target are equal here.
+    The function raises DecodeError for a value that does not fit, with the row as the record of its
+    place. In a key column, values that are equal in the target are converted to the same value.
     """
     held = held_type(column)
     convert = _held_values(column, held)
@@ -212,7 +232,10 @@ def _unchanged(values: pa.Array) -> pa.Array:
 
 
 def with_columns_of(held: TargetTable, wanted: TargetTable) -> TargetTable:
-    """Return a target table with the columns added that it lacks; its own types and key stay."""
+    """Return the existing table with the columns added that only ``wanted`` has.
+
+    Existing types and the key stay.
+    """
     known = {column.name.casefold() for column in held.columns}
     asked = {column.name.casefold() for column in wanted.columns if not column.extra}
     added = [column for column in wanted.columns if column.name.casefold() not in known]

@@ -1,4 +1,10 @@
-"""Operations of source tables as those of target tables: what the MAP statements of a parameter file state."""
+"""Apply MAP statements: convert operations on source tables to operations on target tables.
+
+Each statement is bound to each source table that its pattern matches. Every target column then is
+either a source column, by its index, or an expression (COLMAP). A block of operations is first
+filtered by the statement's conditions; then its columns are reordered and its expressions evaluated
+in whole columns.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +37,10 @@ LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class _TableMap:
-    """One MAP statement for one source table: each target column is a source column, by its index, or an expression."""
+    """A MAP statement bound to one source table.
+
+    Each target column is the index of a source column, or an expression.
+    """
 
     given: MapRule
     selection: TableSelection
@@ -42,7 +51,8 @@ class _TableMap:
 class Mapping:
     """The MAP statements of a parameter file.
 
-    All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
+    All statements that match a source table are applied. If several of them have the same target,
+    the first one that selects an operation takes it.
     """
 
     def __init__(
@@ -54,17 +64,17 @@ class Mapping:
 
     @property
     def sources(self) -> TablePatterns:
-        """Return the patterns of source tables."""
+        """The patterns of the source tables."""
         return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
 
     @property
     def responses(self) -> MappingOf[int, str]:
-        """Return what is done about errors of some numbers."""
+        """The responses to errors, by Oracle error number."""
         return self._parameters.responses
 
     @property
     def name(self) -> str:
-        """Return what sets positions by these statements apart from others."""
+        """A text that identifies these statements. Positions are stored under it."""
         own = self._parameters.mode  # stated once, if all statements have it
         mapped = {
             f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
@@ -74,9 +84,10 @@ class Mapping:
         return ",".join(sorted(mapped) + sorted(excluded))
 
     def collisions(self, target: str) -> Collisions | None:
-        """Return what the statements with a target of this name do at collisions, those that name it before those with wildcards; None where they do not state it.
+        """Return the collision policy of a target table, or None if its statements do not set one.
 
-        Raises OptionError where they differ.
+        Statements that name the table precede those with wildcards. Raises OptionError if they set
+        different policies.
         """
         named = self._naming(target)
         for one in named[1:]:
@@ -87,7 +98,7 @@ class Mapping:
         return named[0].collisions if named else None
 
     def mode(self, target: str) -> str | None:
-        """Return the mode of a target table, by its name; None if the statements with this target do not state one.
+        """Return the mode of a target table, or None if its statements do not set one.
 
         Raises OptionError if they differ.
         """
@@ -101,11 +112,14 @@ class Mapping:
 
     @property
     def modes(self) -> frozenset[str]:
-        """Return the modes that statements state."""
+        """The modes that the statements set."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
     def _naming(self, target: str) -> list[MapRule]:
-        """Return the statements whose target a table is, by its name; those with wildcards only if no other one names it."""
+        """Return the statements with a target table of this name.
+
+        Those with wildcards count only if no other names it.
+        """
         fitting = [
             one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
         ]
@@ -113,20 +127,26 @@ class Mapping:
 
     @property
     def patterns(self) -> Sequence[tuple[str, str]]:
-        """Return the pattern of each statement's source, with the statement's line."""
+        """The place and the source pattern of each statement, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
         rules = (one.rule for one in self._parameters.maps)
         return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
     def tables(self, table: Table) -> Sequence[Table]:
-        """Return the target tables of a source table, a definition for each statement; raises OptionError."""
+        """Return the target tables of a source table, one for each statement that matches it.
+
+        Raises OptionError.
+        """
         return [one.table for one in self._of_table(table)]
 
     def blocks(
         self, block: ChangeBlock, faults: Faults, now: str | None = None
     ) -> Sequence[ChangeBlock]:
-        """Return the operations of a source table as those of its target tables; ``now`` is what @DATENOW gives.
+        """Convert a block of operations on a source table to blocks on its target tables.
 
-        An ApplyError of each operation that a missing column decides is added to ``faults``. Raises OptionError for a statement that does not fit the table.
+        ``now`` is the value of @DATENOW.
+
+        If a condition depends on a column that an operation does not log, an ApplyError is added to
+        ``faults``. Raises OptionError if a statement does not fit the table.
         """
         found = []
         environment = replace(self._environment, now=now)
@@ -140,7 +160,7 @@ class Mapping:
         return found
 
     def timed(self, target: str) -> frozenset[str]:
-        """Return the columns of a target table that have the time at which a batch is applied, by their names in lower case."""
+        """Return the columns of a target table, in lower case, that contain the time of applying (@DATENOW)."""
         return frozenset(
             column.name.casefold()
             for maps in self._known.values()
@@ -152,11 +172,11 @@ class Mapping:
 
     @property
     def has_times(self) -> bool:
-        """Return whether any column has the time at which a batch is applied."""
+        """Whether any column contains the time at which a batch is applied (@DATENOW)."""
         return any(is_timed(value) for one in self._parameters.maps for _, value in one.columns)
 
     def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
-        """Return which of some rows a statement takes."""
+        """Return those of ``rows`` that the statement selects."""
         chosen = [rows[:0]]
         kinds = block.op_type[rows]
         for kind in np.unique(kinds):
@@ -189,7 +209,7 @@ class Mapping:
 
 
 def _table_map(given: MapRule, table: Table, environment: Environment) -> _TableMap:
-    """Return a statement bound to a source table; raises OptionError where it does not fit."""
+    """Bind a statement to a source table. Raises OptionError if it does not fit."""
     rule = given.rule
     selection = TableSelection(table, (rule,), environment)
     selection.check()
@@ -217,7 +237,7 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
 
 
 def is_timed(value: int | Expression) -> bool:
-    """Return whether a value depends on the time at which a batch is applied."""
+    """Return whether an expression depends on the time at which a batch is applied (@DATENOW)."""
     return isinstance(value, Expression) and any(
         call.function == "DATENOW" for call in value.calls()
     )
@@ -237,7 +257,7 @@ def _source_column(value: Expression, table: Table, given: MapRule) -> int | Exp
 def _with_key(
     given: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
-    """Return the target's table with its key: that of KEYCOLS, else the columns that the source's key became."""
+    """Return the target table with its key: the columns of KEYCOLS, or else those that the source's key columns are mapped to."""
     if given.rule.key:
         key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
     else:
@@ -257,7 +277,10 @@ def _with_key(
 
 
 def _key_place(source: Table, target: Table, values: Sequence[int | Expression], own: int) -> int:
-    """Return which of the columns that a column of the source became is of the key: that of its name, else the first."""
+    """Return the index of the target column that takes the role of a source key column.
+
+    It is the one with the same name, or else the first one mapped from it.
+    """
     name = source.columns[own].name.casefold()
     places = [at for at, value in enumerate(values) if value == own]
     named = (at for at in places if target.columns[at].name.casefold() == name)
@@ -265,9 +288,12 @@ def _key_place(source: Table, target: Table, values: Sequence[int | Expression],
 
 
 def _target_name(given: MapRule, source: Table) -> str:
-    """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed).
+    """Return the name of the target table for a source table.
 
-    What the star stands for and what is beside it become lower case each by itself, if they are all upper case: ``stg_*`` and ``STG_*`` of ORDERS are both stg_orders.
+    ``*`` alone as a part of TARGET is replaced by the source's name. A ``*`` next to other
+    characters is replaced by the text that the star in the MAP pattern matches (assumed; the
+    documentation does not say). If such texts are all upper case they become lower case, each on
+    its own: for ORDERS, both ``stg_*`` and ``STG_*`` give ``stg_orders``.
     """
     if "*" not in given.target:
         return given.target
@@ -296,10 +322,11 @@ def _target_name(given: MapRule, source: Table) -> str:
 
 
 def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
-    """Return the operations that a statement selects as those of its target.
+    """Convert the operations that a statement selects to operations on its target.
 
-    Expressions see the record as the trail has it, since an audit table states what happened at the source: with INSERTDELETES a delete becomes an insert,
-    and its @GETENV ('GGHEADER', 'OPTYPE') is still DELETE.
+    Expressions see the record as it is in the trail, because an audit table describes what happened
+    at the source. With INSERTDELETES, a delete becomes an insert, but @GETENV ('GGHEADER',
+    'OPTYPE') is still DELETE.
     """
     earlier = replace(block, after=block.before)
     op_type = _op_types(block, one.given.types)
@@ -325,7 +352,7 @@ def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> Cha
 
 
 def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
-    """Return the operation types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give."""
+    """Return the operation types after INSERTUPDATES, INSERTDELETES and UPDATEDELETES."""
     op_type: Octets = block.op_type.copy()
     for old, new in types:
         chosen = block.op_type == ord(old)

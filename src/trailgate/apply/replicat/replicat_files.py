@@ -1,8 +1,17 @@
-"""Replicat parameter files: what is obeyed, what changes nothing, and what is refused.
+"""Parse Replicat parameter files.
 
-Each parameter and each option of a MAP statement is one row, which states what it sets, or why it is not obeyed (``replicat_parameters``). What would change the data and is not
-obeyed is an error, unless it is to be ignored; then it is listed. Parameters that toggle (IGNOREDELETES, HANDLECOLLISIONS, INSERTALLRECORDS) hold for the MAP statements after them,
-as they do in GoldenGate; an option of a MAP statement wins.
+The text is split into statements, and each one is looked up by its first word: in ``_HANDLERS`` if
+it is obeyed, or else in the tables of ``replicat_parameters``, which give the reason why it is not.
+Options of MAP are looked up in ``_CLAUSES`` in the same way. A parameter that would change the data
+and is not obeyed is an error; with ``ignore_unsupported`` it is only listed.
+
+Parameters such as IGNOREDELETES, HANDLECOLLISIONS and INSERTALLRECORDS are toggles. As in
+GoldenGate, they apply to the MAP statements after them, and an option of a MAP statement overrides
+them:
+
+    IGNOREDELETES
+    MAP HR.EMP, TARGET HR.EMP;               -- without deletes
+    MAP HR.DEPT, TARGET HR.DEPT, GETDELETES; -- with deletes
 """
 
 from __future__ import annotations
@@ -86,9 +95,11 @@ DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", 
 
 @dataclass(frozen=True, slots=True)
 class MapRule:
-    """One MAP statement: the target's pattern, which operations it takes (``rule``), and what becomes of these.
+    """One MAP statement: a source pattern with the operations that it takes (``rule``), a target, and what to change.
 
-    ``columns`` are those of COLMAP by their names in the target, ``defaults`` whether columns of one name are mapped too. ``types`` are the letters that operations get.
+    - ``columns``: the columns of COLMAP, by target name
+    - ``defaults``: whether columns with equal names are mapped too (USEDEFAULTS)
+    - ``types``: pairs of operation letters; for example ``("U", "I")`` turns updates into inserts
     """
 
     rule: TableRule
@@ -102,10 +113,12 @@ class MapRule:
 
 @dataclass(frozen=True, slots=True)
 class ReplicatParameters:
-    """The parameters of a file that have an effect here, and those that have none.
+    """The parsed parameters of a file.
 
-    ``unused`` are those that change nothing about the data; ``ignored`` would, and were let through by ``ignore_unsupported``.
-    ``mode`` is that of all MAP statements, if they have one. ``ddl`` is the parameter that asks for DDL to be carried out.
+    - ``unused``: parameters that change nothing about the data
+    - ``ignored``: parameters that would change the data, but that ``ignore_unsupported`` allows
+    - ``mode``: the mode of all MAP statements, if they agree
+    - ``ddl``: the parameter that asks for DDL to be executed
     """
 
     group: str | None = None
@@ -124,12 +137,12 @@ class ReplicatParameters:
 
     @property
     def environment(self) -> Environment:
-        """Return what @GETENV gives, but for the items of a machine."""
+        """The values of @GETENV, except for those of the machine."""
         return Environment(self.group or "", variables=self.variables, group_type="REPLICAT")
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Return the expressions of all MAP statements."""
+        """The expressions of all MAP statements."""
         return tuple(
             value
             for one in self.maps
@@ -139,7 +152,7 @@ class ReplicatParameters:
 
 @dataclass(slots=True)
 class _Draft(Remarks):
-    """What is known so far, and what toggles state for the MAP statements that follow."""
+    """The parameters parsed so far, and the toggles that apply to the MAP statements that follow."""
 
     parameters: ReplicatParameters = ReplicatParameters()
     not_taken: set[str] = field(default_factory=set)
@@ -152,6 +165,10 @@ class _Draft(Remarks):
     errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
 
     def set_once(self, statement: Statement, **members: Any) -> None:
+        """Set members of the parameters.
+
+        Raises OptionError if the file has already set one of them.
+        """
         for name in members:
             if getattr(self.parameters, name) is not None:
                 raise statement.error(f"{statement.keyword} is given twice")
@@ -165,9 +182,10 @@ def parse_replicat(
     read: ReadFile | None = None,
     ignore_unsupported: bool = False,
 ) -> ReplicatParameters:
-    """Return the parameters of a Replicat parameter file; raises OptionError with source and line.
+    """Parse a Replicat parameter file. Raises OptionError with the file and line.
 
-    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change the data and is not obeyed is an error, unless it is to be ignored.
+    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change
+    the data and is not obeyed is an error, unless ``ignore_unsupported`` is set.
     """
     draft = _Draft()
     try:
@@ -189,7 +207,11 @@ def parse_replicat(
 
 
 def _check_before_rows(draft: _Draft) -> None:
-    """List GETUPDATEBEFORES: it gives the row before an update a record of its own, which only INSERTALLRECORDS writes."""
+    """Report GETUPDATEBEFORES.
+
+    It writes the row before an update as a separate record, which matters only with
+    INSERTALLRECORDS.
+    """
     statement = draft.before_rows
     if statement is None:
         return
@@ -201,7 +223,7 @@ def _check_before_rows(draft: _Draft) -> None:
 
 
 def _check_duplicates(draft: _Draft) -> None:
-    """List ALLOWDUPTARGETMAP: it changes something only if statements have the same source and target."""
+    """Report ALLOWDUPTARGETMAP. It matters only if two statements have the same source and target."""
     statement = draft.duplicates
     if statement is None:
         return
@@ -216,7 +238,7 @@ def _check_duplicates(draft: _Draft) -> None:
 
 
 def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
-    """List what follows a parameter that takes no more, such as THREADS (1-3)."""
+    """Refuse whatever follows a complete parameter, such as THREADS (1-3)."""
     rest = rest.strip(" \t,;")
     if not rest:
         return
@@ -229,7 +251,7 @@ def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
 
 
 def _map(draft: _Draft, statement: Statement) -> None:
-    """Take a MAP statement with its options."""
+    """Parse a MAP statement with its options."""
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
     named = _TARGET.match(rest)
@@ -276,7 +298,7 @@ def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> N
 def _of_rule(
     read: Callable[[TableRule, Clause, Statement], TableRule],
 ) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    """Return what reads an option that Extract's TABLE has too."""
+    """Return a parser for an option that TABLE of Extract has too."""
 
     def apply(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
         if not clause.argument:
@@ -371,7 +393,7 @@ def _toggle_collisions(policy: Collisions, *, taken: bool) -> Callable[[_Draft, 
 
 
 def _value(member: str, what: str) -> Callable[[_Draft, Statement], None]:
-    """Return what takes a parameter's one value."""
+    """Return a handler for a parameter with one value. ``what`` describes the value in errors."""
 
     def apply(draft: _Draft, statement: Statement) -> None:
         value, rest = statement.first(what)
@@ -397,7 +419,7 @@ def _discardfile(draft: _Draft, statement: Statement) -> None:
 
 
 def _reperror(draft: _Draft, statement: Statement) -> None:
-    """Note a response to an error; what it comes to is known when all are."""
+    """Record a response to an error. ``_with_responses`` combines them once all are known."""
     if draft.parameters.maps:
         hint = "Write it before the first MAP: it holds for all here"
         raise statement.error("REPERROR follows a MAP, and would not hold for that", hint)
@@ -424,7 +446,10 @@ def _reperror(draft: _Draft, statement: Statement) -> None:
 
 
 def _with_responses(draft: _Draft) -> ReplicatParameters:
-    """Return the parameters with the responses of REPERROR; raises OptionError for a number that would be answered otherwise than in Replicat."""
+    """Return the parameters with all REPERROR responses.
+
+    Raises OptionError for an error number whose response would differ from Replicat's.
+    """
     if not draft.parameters.maps:
         raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
     given, unused = dict(draft.errors), list(draft.unused)
@@ -476,7 +501,7 @@ def _toggle_mode(mode: str | None) -> Callable[[_Draft, Statement], None]:
 
 
 def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
-    """Take the catalog of the sources in two parts that follow."""
+    """Set the catalog for the sources that follow and have no catalog of their own."""
     draft.catalog, rest = statement.first("a catalog")
     _nothing_more(draft, statement, rest)
 
@@ -498,7 +523,7 @@ def _allowduptargetmap(draft: _Draft, statement: Statement) -> None:
 
 
 def _ddl(draft: _Draft, statement: Statement) -> None:
-    """List DDL, and keep it: a trail with a DDL record needs it."""
+    """Report DDL, and keep it for the error message if the trail contains a DDL record."""
     wanted = statement.rest.upper().split()
     if statement.keyword == "DDL" and wanted[:2] != ["EXCLUDE", "ALL"]:
         ddl = remark_of(statement, statement.text, NO_DDL)
@@ -522,11 +547,11 @@ def _charset(draft: _Draft, statement: Statement) -> None:
 
 
 def _obeyed_already(_: _Draft, __: Statement) -> None:
-    """Take a parameter that was obeyed while the file was cut into statements."""
+    """Do nothing: the parameter was obeyed when the file was split into statements."""
 
 
 def _not_obeyed(draft: _Draft, statement: Statement) -> None:
-    """List a parameter as one that changes nothing, or as one that is refused."""
+    """Report a parameter that is not obeyed: as one without effect, or as refused."""
     name = statement.keyword
     if name in NOTED:
         draft.note(statement, statement.text, NOTED[name])

@@ -1,4 +1,9 @@
-"""Why parameters of Replicat, and options of its MAP, change nothing here, or are refused: a row for each one of Oracle's reference that ``replicat_files`` does not obey."""
+"""Reasons why Replicat parameters and MAP options have no effect here, or are refused.
+
+Each of Oracle's documented parameters that ``replicat_files`` does not obey has a row: in ``NOTED``
+and ``MAP_NOTED`` if it changes nothing about the data, and in ``REFUSED`` and ``MAP_REFUSED`` if it
+would.
+"""
 
 from __future__ import annotations
 
