@@ -198,7 +198,7 @@ def test_times_with_a_zone_never_depend_on_a_setting(
     assert dict(database.rows(text)) == {1: "2026-01-05 10:00:00.5", 2: "2026-07-05 17:30:00"}
     assert verify_tables(zoned, database.address, group="b").is_equal
     append(tmp_path / "b", table_of(K, Column("V", 192, 48)), (INSERT, None, {"K": 3, "V": "2026-01-05 12:00:00 Europe/Berlin"}))  # fmt: skip
-    with pytest.raises(TrailgateError, match=r"does not hold this value.*distance from UTC"):
+    with pytest.raises(TrailgateError, match=r"cannot hold this value.*offset from UTC"):
         apply_trail(zoned, database.address, group="b")
 
 
@@ -267,9 +267,7 @@ def test_a_table_without_a_key_says_so(name: str, tmp_path: Path, request: Any) 
     database = DATABASES[name](request, tmp_path)
     table = Table("HR.T", (Column("K", NUMBER, 8), A))
     ot = append(tmp_path / "a", table, (UPDATE, {"K": 1}, {"K": 1, "A": 3}))
-    with pytest.raises(
-        TrailgateError, match=r"no key of the table is known.*KEYCOLS.*--definitions"
-    ):
+    with pytest.raises(TrailgateError, match=r"the table has no known key.*KEYCOLS.*--definitions"):
         apply_trail(ot, database.address, group="a")
     whole = {"K": 1, "A": 1}
     twice = append(tmp_path / "b", table, (INSERT, None, whole), (UPDATE, whole, {"K": 1, "A": 2}))

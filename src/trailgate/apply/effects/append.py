@@ -42,9 +42,9 @@ def appended(
     ``_op_ts`` is in UTC. ``_missing`` is a JSON list of the columns that were not logged, for
     example ``["NAME"]``; it is NULL for a truncate.
     """
-    del fetch, policy, faults  # a row is never in the way of another one
+    del fetch, policy, faults  # an appended row cannot collide
     rows, table = len(operations), operations.table
-    own = {
+    described = {
         "_op_type": letters(operations.op_type),
         "_op_ts": pa.array(operations.op_ts).cast(pa.timestamp("us")),
         "_tx_id": operations.tx_id,
@@ -53,7 +53,7 @@ def appended(
         "_missing": _missing(operations),
     }
     values = tuple(
-        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        StateColumn(described[column.name].cast(column.type)) if column.name in described else one
         for column, one in zip(table.columns, operations.values, strict=True)
     )
     nothing = np.zeros(rows, np.int64)
@@ -74,7 +74,8 @@ def _missing(operations: Operations) -> pa.Array:
     """For each operation, return a JSON list of the columns that it does not log."""
     rows, table = len(operations), operations.table
     added = {column.name for column in COLUMNS}
-    # Arrow joins strings that are all NULL to none at all, so that what is logged is an empty text.
+    # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
+    # logged contributes "". The first name then starts with ", ", which is removed below.
     parts = [
         pc.if_else(pa.array(one.is_missing(rows)), f", {json.dumps(column.name)}", "")
         for column, one in zip(table.columns, operations.values, strict=True)

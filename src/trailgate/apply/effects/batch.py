@@ -26,11 +26,12 @@ from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import ABSENT, Image, StateColumn
 
-# Returns the rows of the target that have some keys: all columns, or those of the key alone.
+# Called with a table of keys; returns the target's rows with these keys. If the second argument is
+# true, only their key columns are needed.
 Fetch = Callable[[pa.Table, bool], pa.Table]
 
-SEVERAL_ROWS: Final = "Leave one row of each key in the table, or state the columns that are its key by KEYCOLS in a parameter file"
-EQUAL_ROWS: Final = "State its key by KEYCOLS in a parameter file or by definitions, or keep all rows by --mode append"
+SEVERAL_ROWS: Final = "Leave one row of each key in the table, or name its key columns with KEYCOLS in a parameter file"
+EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in definitions, or keep all rows with --mode append"
 
 
 class Closing(NamedTuple):
@@ -66,8 +67,8 @@ class Effects:
     @property
     def counts(self) -> dict[str, int]:
         """The number of rows for each effect, by its name in lower case."""
-        found = np.bincount(self.nets.effect, minlength=len(Effect))
-        return {effect.name.lower(): int(found[effect]) for effect in Effect}
+        counts = np.bincount(self.nets.effect, minlength=len(Effect))
+        return {effect.name.lower(): int(counts[effect]) for effect in Effect}
 
 
 def effects_of(
@@ -120,25 +121,25 @@ class Barriers:
         another key.
         """
         nets, number = net_effects(operations if marked is None else marked)
-        found = membership(nets, fetch)
-        bad = collided(nets, found, self.collisions, operations)
-        again = number < 0
+        exists = membership(nets, fetch)
+        bad = collided(nets, exists, self.collisions, operations)
+        is_replayed = number < 0
         if bad.any():
             if self.faults.stop:
                 raise first_collision(nets, bad, operations)
-            again |= bad[number] & (number >= 0)
-            nets, found = nets.where(~bad), found[~bad]
-        nets, ignored = fitted(nets, found, self.collisions)
-        if not again.any():
+            is_replayed |= bad[number] & (number >= 0)
+            nets, exists = nets.where(~bad), exists[~bad]
+        nets, ignored = fitted(nets, exists, self.collisions)
+        if not is_replayed.any():
             return Effects(nets, ignored=ignored)
-        own = operations.take(np.flatnonzero(again))
-        keys = keys_of(own)
+        remaining = operations.take(np.flatnonzero(is_replayed))
+        keys = keys_of(remaining)
         rows = fetch(key_table(operations.table, keys), False)
         begin = partial(Replay, operations.table, rows, self.collisions, marks=self.marks)
-        replay = replay_operations(own, begin, self.faults, unended)
-        if unended is None:  # what is before a truncate has no effect
+        replay = replay_operations(remaining, begin, self.faults, unended)
+        if unended is None:  # operations before a truncate have no effect
             nets = join_nets([nets, replay.nets(keys)])
-        return Effects(nets, False, len(own), ignored + replay.ignored)
+        return Effects(nets, False, len(remaining), ignored + replay.ignored)
 
 
 def membership(nets: Nets, fetch: Fetch) -> Mask:
@@ -148,16 +149,16 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
     """
     if not len(nets):
         return np.zeros(0, bool)
-    there = fetch(nets.keys(), True)
-    if not there.num_rows:
+    existing = fetch(nets.keys(), True)
+    if not existing.num_rows:
         return np.zeros(len(nets), bool)
     both = [
-        concat([own, there[name].combine_chunks().cast(own.type)])
-        for own, name in zip(nets.key, nets.table.key_names, strict=True)
+        concat([ours, existing[name].combine_chunks().cast(ours.type)])
+        for ours, name in zip(nets.key, nets.table.key_names, strict=True)
     ]
     codes, count = key_codes(both)
-    own, theirs = codes[: len(nets)], codes[len(nets) :]
-    rows = np.bincount(theirs, minlength=count)[own]
+    ours, theirs = codes[: len(nets)], codes[len(nets) :]
+    rows = np.bincount(theirs, minlength=count)[ours]
     if (rows > 1).any():
         at = int(np.argmax(rows > 1))
         raise _several_rows(nets, at, int(rows[at]))
@@ -173,9 +174,9 @@ def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
     key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
     where = Where(table=str(nets.table))
     if nets.table.keyless:
-        problem = f"no key of the table is known, and it has several rows that are equal: {key}"
+        problem = f"the table has no known key, and it has several equal rows: {key}"
         return ApplyError(problem, where=where, hint=EQUAL_ROWS)
-    problem = f"the target's table has {count} rows of one key: {key}"
+    problem = f"the target's table has {count} rows with the same key: {key}"
     return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
@@ -219,10 +220,12 @@ def join_nets(parts: list[Nets]) -> Nets:
 
 def _join(parts: list[Nets], at: int) -> StateColumn:
     columns = [(part.values[at], len(part)) for part in parts]
-    kind = parts[0].table.columns[at].type
+    column_type = parts[0].table.columns[at].type
     if all(one.values is None for one, _ in columns):
         return ABSENT
-    values = [pa.nulls(rows, kind) if one.values is None else one.values for one, rows in columns]
+    values = [
+        pa.nulls(rows, column_type) if one.values is None else one.values for one, rows in columns
+    ]
     missing = np.concatenate([one.is_missing(rows) for one, rows in columns])
     return StateColumn(concat(values), missing if missing.any() else None)
 

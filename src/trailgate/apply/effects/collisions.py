@@ -49,22 +49,22 @@ class Collisions(Enum):
 
 NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
 HINT = (
-    "Was the table changed by others, or loaded at another moment than the trail begins? --after-csn states when it was loaded, "
-    "--on-collision overlay goes over the difference (HANDLECOLLISIONS)"
+    "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
+    "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
 )
 
 
-def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operations) -> Mask:
+def collided(nets: Nets, exists: Mask, collisions: Collisions, operations: Operations) -> Mask:
     """Return a mask of the changes whose first operation does not fit the target.
 
     ``found`` is a mask of the existing keys.
     """
-    absent, there = nets.expected & ~found, ~nets.expected & found
-    bad: Mask = there | absent
+    missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
+    bad: Mask = unexpected | missing
     if collisions.overlays:
         bad = np.zeros(len(nets), bool)
     elif collisions.inserts:
-        bad = there | (absent & (operations.op_type[nets.first] != UPDATE))
+        bad = unexpected | (missing & (operations.op_type[nets.first] != UPDATE))
     return bad
 
 
@@ -74,24 +74,24 @@ def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError
     return collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
 
 
-def fitted(nets: Nets, found: Mask, collisions: Collisions) -> tuple[Nets, int]:
+def fitted(nets: Nets, exists: Mask, collisions: Collisions) -> tuple[Nets, int]:
     """Adapt changes to the rows that exist, and return them with the number of operations ignored because their row is missing.
 
     In the result, ``expected`` is true for existing rows.
     """
-    absent, there = nets.expected & ~found, ~nets.expected & found
+    missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
     updates = nets.effect == Effect.PATCH
     effect = nets.effect.copy()
     ignored = 0
-    left_out = ~found & (effect == Effect.DELETE)  # of rows that were inserted meanwhile
+    dropped = ~exists & (effect == Effect.DELETE)  # inserted and deleted in this batch
     if collisions.overlays:
-        effect[there & (effect == Effect.INSERT)] = Effect.PATCH
+        effect[unexpected & (effect == Effect.INSERT)] = Effect.PATCH
     if collisions.inserts:
-        effect[absent & updates] = Effect.INSERT
+        effect[missing & updates] = Effect.INSERT
     elif collisions.overlays:
-        left_out |= absent & updates
-        ignored = int(nets.leading[absent].sum())
-    return replace(nets, effect=effect, expected=found).where(~left_out), ignored
+        dropped |= missing & updates
+        ignored = int(nets.leading[missing].sum())
+    return replace(nets, effect=effect, expected=exists).where(~dropped), ignored
 
 
 def collision(
@@ -110,17 +110,17 @@ def collision(
     """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:
-        own = operations.table.columns[column].name
-        problem = f"{name} of {key}: its row is not there, and column {own} is not logged"
+        column_name = operations.table.columns[column].name
+        problem = f"{name} of {key}: its row does not exist, and column {column_name} is not logged"
     elif twice:
         problem = f"{name} of {key}: two rows have this key"
     else:
         problem = (
-            f"{name} of {key}: {'there is no such row' if expected else 'the row is there already'}"
+            f"{name} of {key}: {'the row does not exist' if expected else 'the row already exists'}"
         )
     where = Where(source=operations.place(row), table=str(operations.table))
     if operations.table.keyless:
-        problem = f"{problem}; no key of the table is known, so that all its columns are the key"
+        problem = f"{problem}; the table has no known key, so all its columns are used as the key"
     hint = KEYLESS_HINT if operations.table.keyless else HINT
     error = ApplyError(problem, where=where, hint=hint)
     if column is not None:

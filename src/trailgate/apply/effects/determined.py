@@ -48,7 +48,8 @@ from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
 THERE: Final = "trailgate:there"
-ABSENT_KEY: Final = -2  # places of keys in the rows that were fetched
+# Row indexes of keys that have no row in the table of known keys.
+ABSENT_KEY: Final = -2  # the target has no such row
 UNKNOWN_KEY: Final = -1
 
 
@@ -63,11 +64,11 @@ def determined_table(table: TargetTable) -> TargetTable:
 
 
 def _flags(table: TargetTable) -> list[TargetColumn]:
-    names = [known_name(table.columns[at].name) for at in _others(table)]
+    names = [known_name(table.columns[at].name) for at in _other_columns(table)]
     return [TargetColumn(name, pa.bool_()) for name in (*names, THERE)]
 
 
-def _others(table: TargetTable) -> list[int]:
+def _other_columns(table: TargetTable) -> list[int]:
     """Return the indexes of the columns outside the key."""
     return [at for at in range(len(table.columns)) if at not in table.key]
 
@@ -89,17 +90,18 @@ class Determined:
 
         ``fetch`` reads rows of that table.
         """
-        del faults  # what was discarded is not among the operations
+        del faults  # discarded operations were excluded before
+        # Only the operations after the last truncate matter, and it leaves a table known to be empty.
         *earlier, (last, _) = operations.between_truncates()
         table = operations.table
         is_whole = bool(earlier) or self.is_whole(table)
         known = _KnownKeys(no_rows(determined_table(table)) if earlier else fetch, is_whole)
         nets, number = net_effects(last)
-        parts = [_determined(nets, known, policy)]
-        again = np.flatnonzero(number < 0)
-        if len(again):
-            parts.append(_replayed(last.take(again), known, policy))
-        return (Effects(join_nets(parts), bool(earlier), len(again)),)
+        parts = [_clean_changes(nets, known, policy)]
+        replayed = np.flatnonzero(number < 0)
+        if len(replayed):
+            parts.append(_replayed_changes(last.take(replayed), known, policy))
+        return (Effects(join_nets(parts), bool(earlier), len(replayed)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class _KnownKeys:
     fetch: Fetch
     is_whole: bool
 
-    def places(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
+    def row_indexes(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
         """For each key, return the index of its row in ``rows``.
 
         The index is ``UNKNOWN_KEY`` for a key without a row, or ``ABSENT_KEY`` if all rows are
@@ -115,34 +117,35 @@ class _KnownKeys:
         """
         codes, count = key_codes(
             [
-                concat([own, rows[name].combine_chunks().cast(own.type)])
-                for own, name in zip(keys, names, strict=True)
+                concat([key, rows[name].combine_chunks().cast(key.type)])
+                for key, name in zip(keys, names, strict=True)
             ]
         )
-        size = len(keys[0])
-        place = np.full(count, ABSENT_KEY if self.is_whole else UNKNOWN_KEY)
-        place[codes[size:]] = np.arange(rows.num_rows)
-        found: Longs = place[codes[:size]]
-        return found
+        size = len(keys[0])  # the codes of ``rows`` follow those of ``keys``
+        row_of_code = np.full(count, ABSENT_KEY if self.is_whole else UNKNOWN_KEY)
+        row_of_code[codes[size:]] = np.arange(rows.num_rows)
+        result: Longs = row_of_code[codes[:size]]
+        return result
 
 
-def _determined(nets: Nets, known: _KnownKeys, policy: Collisions) -> Nets:
+def _clean_changes(nets: Nets, known: _KnownKeys, policy: Collisions) -> Nets:
     """Return the changes to the table of known keys that follow from the net changes of clean keys."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
     rows = known.fetch(nets.keys(), True)
-    at = known.places(nets.key, nets.table.key_names, rows)
-    held = at >= 0
-    there = held.copy()
-    if held.any():
-        there[held] = np.asarray(rows[THERE].combine_chunks().take(pa.array(at[held])))
-    absent = (held & ~there) | (at == ABSENT_KEY)
-    updates, gone = nets.effect == Effect.PATCH, nets.effect == Effect.DELETE
-    patched = there & (updates | (nets.effect == Effect.INSERT))
+    row = known.row_indexes(nets.key, nets.table.key_names, rows)
+    is_stored = row >= 0
+    exists = is_stored.copy()
+    if is_stored.any():
+        exists[is_stored] = np.asarray(rows[THERE].combine_chunks().take(pa.array(row[is_stored])))
+    absent = (is_stored & ~exists) | (row == ABSENT_KEY)
+    updates, deleted = nets.effect == Effect.PATCH, nets.effect == Effect.DELETE
+    # A stored row keeps its other known columns if it is updated, or if an insert overlays it.
+    patched = exists & (updates | (nets.effect == Effect.INSERT))
     effect = np.where(patched, Effect.PATCH, Effect.REPLACE).astype(np.uint8)
-    found = _with_flags(replace(nets, effect=effect, expected=held), gone)
-    # An update of a row that is known not to be there is ignored.
-    return found if policy.inserts else found.where(~(updates & absent))
+    changes = _with_flags(replace(nets, effect=effect, expected=is_stored), deleted)
+    # An update of a row that is known not to exist is ignored.
+    return changes if policy.inserts else changes.where(~(updates & absent))
 
 
 def _with_flags(nets: Nets, gone: Mask) -> Nets:
@@ -153,15 +156,15 @@ def _with_flags(nets: Nets, gone: Mask) -> Nets:
     """
     rows, table = len(nets), nets.table
     flags: list[StateColumn] = []
-    for at in _others(table):
+    for at in _other_columns(table):
         missing = nets.values[at].is_missing(rows)
         flags.append(StateColumn(pa.array(~missing & ~gone), missing))
     flags.append(StateColumn(pa.array(~gone)))
-    values = tuple(_without(one, gone) for one in nets.values)
+    values = tuple(_clear_rows(one, gone) for one in nets.values)
     return replace(nets, table=determined_table(table), values=(*values, *flags))
 
 
-def _without(one: StateColumn, gone: Mask) -> StateColumn:
+def _clear_rows(one: StateColumn, gone: Mask) -> StateColumn:
     """Return a column with the values of the rows in ``gone`` set to NULL and marked as missing."""
     if one.values is None or not gone.any():
         return one
@@ -182,7 +185,7 @@ class _Row:
     logged: set[int] = field(default_factory=set)
 
 
-def _replayed(operations: Operations, known: _KnownKeys, policy: Collisions) -> Nets:
+def _replayed_changes(operations: Operations, known: _KnownKeys, policy: Collisions) -> Nets:
     """Replay operations row by row, and return the changes to the table of known keys."""
     table, keys = operations.table, keys_of(operations)
     rows = known.fetch(key_table(table, keys), False)
@@ -201,9 +204,10 @@ class _Replay:
 
     def __init__(self, table: TargetTable, policy: Collisions) -> None:
         self._table, self._policy = table, policy
-        self._held: dict[Key, list[_Row]] = {}
-        self._begin: set[Key] = set()  # keys that are in the table of known keys
-        self._ambiguous: set[Key] = set()  # keys with any number of rows, in the open transaction
+        self._rows: dict[Key, list[_Row]] = {}
+        self._stored_keys: set[Key] = set()  # in the table of known keys
+        # Keys of the open transaction for which the number of rows is not known.
+        self._ambiguous: set[Key] = set()
 
     def begin(self, keys: Iterable[Key], rows: pa.Table, is_whole: bool) -> None:
         """Start with rows of the table of known keys.
@@ -211,22 +215,22 @@ class _Replay:
         Every other key is unknown, or has no row if ``is_whole`` is set.
         """
         columns = [python_values(rows[one.name]) for one in self._table.columns]
-        known = [
+        is_known = [
             [True] * rows.num_rows
             if at in self._table.key
             else rows[known_name(one.name)].to_pylist()
             for at, one in enumerate(self._table.columns)
         ]
-        for number, is_there in enumerate(rows[THERE].to_pylist()):
+        for row, exists in enumerate(rows[THERE].to_pylist()):
             values = [
-                column[number] if flags[number] else NOT_LOGGED
-                for column, flags in zip(columns, known, strict=True)
+                column[row] if flags[row] else NOT_LOGGED
+                for column, flags in zip(columns, is_known, strict=True)
             ]
             key = tuple(values[at] for at in self._table.key)
-            self._begin.add(key)
-            self._held[key] = [_Row(values)] if is_there else []
+            self._stored_keys.add(key)
+            self._rows[key] = [_Row(values)] if exists else []
         for key in keys:
-            self._held.setdefault(key, [] if is_whole else [self._unknown(certain=False)])
+            self._rows.setdefault(key, [] if is_whole else [self._unknown(certain=False)])
 
     def _unknown(self, *, certain: bool = True) -> _Row:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
@@ -237,57 +241,57 @@ class _Replay:
         keys, olds = key_lists(operations.key), key_lists(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         touched: set[Key] = set()
-        for kind, key, old, image, is_last in zip(
+        for op_type, key, old, image, is_last in zip(
             operations.op_type.tolist(), keys, olds, images, ends.tolist(), strict=True
         ):
             touched.add(key)
-            if kind == KEY_UPDATE:
+            if op_type == KEY_UPDATE:
                 self._move(old, key, image)
             else:
                 self._settle(key)
-                self._change(kind, key, image)
+                self._change(op_type, key, image)
             if is_last:
                 for one in touched:
                     self._settle(one)
                 touched.clear()
                 self._ambiguous.clear()
 
-    def _change(self, kind: int, key: Key, image: Sequence[Any]) -> None:
-        held = self._held[key]
-        if kind == DELETE:
-            held.clear()
-        elif held:
-            held[0].certain = True
-            self._write(held[0], key, image)
-        elif kind == INSERT or self._policy.inserts:
-            held.append(self._unknown())
-            self._write(held[0], key, image)
+    def _change(self, op_type: int, key: Key, image: Sequence[Any]) -> None:
+        rows = self._rows[key]
+        if op_type == DELETE:
+            rows.clear()
+        elif rows:
+            rows[0].certain = True
+            self._write(rows[0], key, image)
+        elif op_type == INSERT or self._policy.inserts:
+            rows.append(self._unknown())
+            self._write(rows[0], key, image)
 
     def _move(self, old: Key, key: Key, image: Sequence[Any]) -> None:
-        held = self._held[old]
-        moved = held.pop(0) if held else self._unknown()
+        rows = self._rows[old]
+        moved = rows.pop(0) if rows else self._unknown()
         if not moved.certain:
-            if held:  # the row that moves may be the next one as well
+            if rows:  # any of these rows may be the one that moves
                 self._ambiguous.add(old)
             if old in self._ambiguous:
-                held[:] = [self._unknown(certain=False)]
+                rows[:] = [self._unknown(certain=False)]
             moved = self._unknown()
         self._write(moved, key, image)
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
-        self._held[key].append(moved)
+        self._rows[key].append(moved)
 
     def _settle(self, key: Key) -> None:
         """Merge the rows of a key into one, or none."""
-        held = self._held[key]
-        if len(held) > 1:
-            own = [one for one in held if one.certain]
-            for later in own[1:]:  # as overlaid rows are written
+        rows = self._rows[key]
+        if len(rows) > 1:
+            certain = [row for row in rows if row.certain]
+            for later in certain[1:]:  # like overlaid rows: the logged values win
                 for at in later.logged:
-                    own[0].values[at] = later.values[at]
-            held[:] = own[:1]
+                    certain[0].values[at] = later.values[at]
+            rows[:] = certain[:1]
         self._ambiguous.discard(key)
-        for one in held:
-            one.logged.clear()
+        for row in rows:
+            row.logged.clear()
 
     def _write(self, row: _Row, key: Key, image: Sequence[Any]) -> None:
         for at, value in enumerate(image):
@@ -301,28 +305,28 @@ class _Replay:
 
         The row of a key about which nothing is known any longer is deleted from that table.
         """
-        rows = [self._held[key][0] if self._held[key] else None for key in keys]
+        rows = [self._rows[key][0] if self._rows[key] else None for key in keys]
         forgotten = np.array([row is not None and not row.certain for row in rows], bool)
-        gone = np.array([row is None for row in rows], bool)
-        none = np.zeros(len(keys), np.int64)
+        deleted = np.array([row is None for row in rows], bool)
+        zeros = np.zeros(len(keys), np.int64)
         nets = Nets(
             self._table,
             np.where(forgotten, Effect.DELETE, Effect.REPLACE).astype(np.uint8),
-            np.array([key in self._begin for key in keys], bool),
-            none,
-            none,
-            none,
+            np.array([key in self._stored_keys for key in keys], bool),
+            zeros,
+            zeros,
+            zeros,
             tuple(one.combine_chunks() for one in key_table(self._table, list(keys)).columns),
             self._image(rows),
         )
-        found = _with_flags(nets, gone)
-        return found.where(~forgotten | found.expected)
+        changes = _with_flags(nets, deleted)
+        return changes.where(~forgotten | changes.expected)
 
     def _image(self, rows: Sequence[_Row | None]) -> Image:
-        found = []
+        columns = []
         for at, column in enumerate(self._table.columns):
             values = [NOT_LOGGED if row is None else row.values[at] for row in rows]
             missing = np.array([value is NOT_LOGGED for value in values], bool)
             plain = [None if value is NOT_LOGGED else value for value in values]
-            found.append(StateColumn(pa.array(plain, column.type), missing))
-        return tuple(found)
+            columns.append(StateColumn(pa.array(plain, column.type), missing))
+        return tuple(columns)

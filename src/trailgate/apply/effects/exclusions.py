@@ -42,56 +42,58 @@ def final_errors(
     takes_transaction = responses.takes_transaction
     if not errors or (len(tables) == 1 and not any(map(takes_transaction, errors.values()))):
         return dict(errors), False
-    order = np.concatenate([own.order for own in tables])
-    transaction = np.concatenate([own.transaction for own in tables])
-    rows, changes, count = [], [], 0  # rows that depend on each other have one number in all tables
-    for own in tables:
-        dependent = _dependent_rows(own) + count
+    order = np.concatenate([operations.order for operations in tables])
+    transaction = np.concatenate([operations.transaction for operations in tables])
+    rows, changes, count = [], [], 0  # ``count`` keeps the numbers of two tables apart
+    for operations in tables:
+        dependent = _dependent_rows(operations) + count
         rows.append(dependent)
-        changes.append((own.op_type != UPDATE) | updates_insert)
+        changes.append((operations.op_type != UPDATE) | updates_insert)
         count = int(dependent.max(initial=count)) + 1
     sort = np.lexsort((order, transaction))
     order, transaction = order[sort], transaction[sort]
     row, change = np.concatenate(rows)[sort], np.concatenate(changes)[sort]
     first = transaction[np.flatnonzero(order == min(errors))[0]]
-    begin = int(np.searchsorted(transaction, first))  # what is before it has no errors
+    begin = int(np.searchsorted(transaction, first))  # earlier transactions have no errors
     number, row, change = (column[begin:].tolist() for column in (order, row, change))
     begins = np.flatnonzero(np.diff(transaction[begin:])) + 1
 
     final: dict[int, TrailgateError] = {}
-    again = False
-    doubtful: set[int] = set()  # rows with operations that are excluded, or may be
+    retry = False
+    uncertain: set[int] = set()  # rows whose operations are excluded, or may be
     for start, end in pairwise([0, *begins.tolist(), len(number)]):
-        taken = doubted = False
+        excluded = has_uncertain = False
         at = start
         while at < end:
             stop = at + 1
-            while stop < end and number[stop] == number[at]:  # it is on several tables
+            while (
+                stop < end and number[stop] == number[at]
+            ):  # MAP statements wrote it to several tables
                 stop += 1
-            is_doubtful = not doubtful.isdisjoint(row[at:stop])
-            doubted |= is_doubtful
+            is_uncertain = not uncertain.isdisjoint(row[at:stop])
+            has_uncertain |= is_uncertain
             error = errors.get(number[at])
-            if error is not None and (taken or not is_doubtful):
+            if error is not None and (excluded or not is_uncertain):
                 final[number[at]] = error
-                taken |= takes_transaction(error)
-            if stop - at > 1 and (is_doubtful or error is not None):
-                again = True
-                doubtful.update(compress(row[at:stop], change[at:stop]))
+                excluded |= takes_transaction(error)
+            if stop - at > 1 and (is_uncertain or error is not None):
+                retry = True
+                uncertain.update(compress(row[at:stop], change[at:stop]))
             at = stop
-        if taken or (doubted and responses.may_take_transactions):
-            again = True
-            doubtful.update(compress(row[start:end], change[start:end]))
-    return final, again
+        if excluded or (has_uncertain and responses.may_take_transactions):
+            retry = True
+            uncertain.update(compress(row[start:end], change[start:end]))
+    return final, retry
 
 
 def _dependent_rows(operations: Operations) -> Longs:
-    """Number the operations so that those with the same number may affect each other.
+    """Assign a number to each operation. Operations with the same number may affect each other.
 
     Operations with equal keys get the same number, and so do those whose keys are linked by key
     updates. If there is a truncate, all get the same number.
     """
     rows = len(operations)
-    if not operations.key:  # a table of operations takes each, whatever is before it
+    if not operations.key:  # --mode append: no operation depends on another
         return np.arange(rows)
     if (operations.op_type == TRUNCATE).any():
         return np.zeros(rows, np.int64)
@@ -101,7 +103,7 @@ def _dependent_rows(operations: Operations) -> Longs:
 
     def first(code: int) -> int:
         while joined[code] != code:
-            joined[code] = joined[joined[code]]  # shortens the way for the next search
+            joined[code] = joined[joined[code]]  # path halving, as in any union-find
             code = joined[code]
         return code
 

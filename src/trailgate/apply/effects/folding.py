@@ -40,58 +40,65 @@ def _folded(operations: Operations) -> Operations:
     total = np.bincount(number[known], operations.weight[known], len(nets)).astype(np.int64)
     effect, expected = nets.effect, nets.expected
     replaced, deleted = effect == Effect.REPLACE, effect == Effect.DELETE
+    # ``updated``: the key starts with an update and is deleted later. The update must stay, since
+    # it may insert the row (INSERTMISSINGUPDATES). ``before`` counts up to the first insert.
     updated = (operations.op_type[nets.first] == UPDATE) & expected & (replaced | deleted)
     before = np.where(replaced & expected, nets.leading, 0)
-    transient = deleted & ~expected  # inserted and deleted
+    transient = deleted & ~expected  # inserted and deleted in this batch
     whole = np.flatnonzero((effect == Effect.INSERT) | replaced)
     patched = np.flatnonzero(effect == Effect.PATCH)
-    # Where two take the place of one, the sort keeps the order of these parts.
+    # join_operations sorts stably by ``order``. If two operations get the same one, such as U D for
+    # U U D, they keep the order of the parts below.
     parts = [
-        _standing(operations, nets, np.flatnonzero(updated), UPDATE, np.ones_like(total)),
-        _standing(operations, nets, np.flatnonzero(replaced & expected), DELETE, before - updated),
-        _standing(operations, nets, np.flatnonzero(transient), INSERT, total - 1),
-        _standing(operations, nets, np.flatnonzero(deleted & expected), DELETE, total - updated),
-        _standing(
+        _representatives(operations, nets, np.flatnonzero(updated), UPDATE, np.ones_like(total)),
+        _representatives(
+            operations, nets, np.flatnonzero(replaced & expected), DELETE, before - updated
+        ),
+        _representatives(operations, nets, np.flatnonzero(transient), INSERT, total - 1),
+        _representatives(
+            operations, nets, np.flatnonzero(deleted & expected), DELETE, total - updated
+        ),
+        _representatives(
             operations,
             replace(nets, first=nets.last),
             np.flatnonzero(transient),
             DELETE,
             np.ones_like(total),
         ),
-        _standing(
+        _representatives(
             operations,
             replace(nets, first=np.where(before > 0, nets.last, nets.first)),
             whole,
             INSERT,
             total - before,
-            _inserted(nets),
+            _insert_values(nets),
         ),
-        _standing(operations, nets, patched, UPDATE, total, nets.values),
+        _representatives(operations, nets, patched, UPDATE, total, nets.values),
         operations.take(np.flatnonzero(~known)),
     ]
     return join_operations([part for part in parts if len(part)])
 
 
-def _inserted(nets: Nets) -> Image:
+def _insert_values(nets: Nets) -> Image:
     """Return the values of inserted rows.
 
     A row that replaces another one has all columns of the source.
     """
-    own = nets.effect == Effect.INSERT
+    is_new = nets.effect == Effect.INSERT
     return tuple(
         StateColumn(
             pa.nulls(len(nets), column.type) if one.values is None else one.values,
-            one.is_missing(len(nets)) & (own | column.extra),
+            one.is_missing(len(nets)) & (is_new | column.extra),
         )
         for column, one in zip(nets.table.columns, nets.values, strict=True)
     )
 
 
-def _standing(
+def _representatives(
     operations: Operations,
     nets: Nets,
     chosen: Longs,
-    kind: int,
+    op_type: int,
     weight: Longs,
     values: Image | None = None,
 ) -> Operations:
@@ -101,7 +108,7 @@ def _standing(
     key = tuple(column.take(picked) for column in nets.key)
     return replace(
         bare,
-        op_type=np.full(len(chosen), kind, np.uint8),
+        op_type=np.full(len(chosen), op_type, np.uint8),
         weight=weight[chosen],
         key=key,
         old_key=key,

@@ -69,6 +69,7 @@ COLUMNS: Final = (
     TargetColumn(UNTIL, pa.string()),
     TargetColumn(CURRENT, pa.bool_()),
 )
+_VERSION_COLUMNS: Final = frozenset(column.name for column in COLUMNS)
 NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -96,10 +97,10 @@ def versions(
     cannot represent operations that do not fit.
     """
     if policy is not Collisions.STOP or not faults.stop:
-        raise OptionError("--mode history takes --on-collision stop and --on-error stop alone")
+        raise OptionError("--mode history works only with --on-collision stop and --on-error stop")
     stored = with_version_key(operations.table)
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
-    current = _current(fetch)
+    current = _fetch_current(fetch)
     steps: list[Effects] = []
     for number, (part, unended) in enumerate(operations.between_truncates()):
         if number:
@@ -110,43 +111,45 @@ def versions(
             steps.append(Effects(no_nets(stored), closing=Closing(CURRENT, True, values), at=at))
             current = no_rows(operations.table)
         if len(part):
-            nets, replayed = _versions_of(part, current, unended)
+            nets, replayed = _part_versions(part, current, unended)
             at = part.position[len(part) - 1].as_py()
             steps.append(Effects(nets, replayed=replayed, at=at))
     return steps
 
 
-def _current(fetch: Fetch) -> Fetch:
+def _fetch_current(fetch: Fetch) -> Fetch:
     """Return a function that fetches only current rows."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
-        found = fetch(keys, False)
-        there = found.filter(pc.fill_null(found[CURRENT], False))
-        return there.select(keys.column_names) if keys_alone else there
+        fetched = fetch(keys, False)
+        live = fetched.filter(pc.fill_null(fetched[CURRENT], False))
+        return live.select(keys.column_names) if keys_alone else live
 
     return rows
 
 
-def _versions_of(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
+def _part_versions(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
     """Return the versions that operations open and close, and the number of operations that were replayed.
 
     The transaction ``unended`` opens no versions, because a truncate follows in it.
     """
     nets, number = net_effects(part)
     bad = collided(nets, membership(nets, current), Collisions.STOP, part)
-    again = number < 0
+    is_replayed = number < 0
     if bad.any():
-        again |= bad[number] & (number >= 0)
+        is_replayed |= bad[number] & (number >= 0)
     seen = part.transaction != (-1 if unended is None else unended)
-    own = np.flatnonzero(~again)
-    found = [_in_columns(part.take(own), nets, (number[own], seen[own]), current)]
-    rows = np.flatnonzero(again)
+    clean = np.flatnonzero(~is_replayed)
+    parts = [_column_versions(part.take(clean), nets, (number[clean], seen[clean]), current)]
+    rows = np.flatnonzero(is_replayed)
     if len(rows):
-        found.append(_replayed(part.take(rows), seen[rows], current))
-    return join_nets(found), len(rows)
+        parts.append(_replay_versions(part.take(rows), seen[rows], current))
+    return join_nets(parts), len(rows)
 
 
-def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], current: Fetch) -> Nets:
+def _column_versions(
+    operations: Operations, nets: Nets, of: tuple[Longs, Mask], current: Fetch
+) -> Nets:
     """Return the versions that operations on clean keys open and close.
 
     ``of`` is a pair: for each operation the index of its key in ``nets``, and whether its
@@ -171,73 +174,79 @@ def _in_columns(operations: Operations, nets: Nets, of: tuple[Longs, Mask], curr
         return no_nets(with_version_key(table))
     order = np.argsort(number, kind="stable")
     operations, group, seen = operations.take(order), number[order], seen[order]
-    there = current(nets.keys(), False)
-    held = _places(nets, there)
-    kinds, index = operations.op_type, np.arange(rows)
-    begins = np.append(True, np.diff(group) != 0)
-    whole = (kinds == INSERT) | (kinds == DELETE)
-    reset = np.maximum.accumulate(np.where(begins | whole, index, 0))
-    last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
-    kept = np.flatnonzero(last & seen)
+    current_rows = current(nets.keys(), False)
+    stored_row = _row_indexes(nets, current_rows)
+    op_types, index = operations.op_type, np.arange(rows)
+    begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
+    is_complete = (op_types == INSERT) | (op_types == DELETE)
+    # The last insert or delete up to each operation, or else the key's first operation.
+    reset = np.maximum.accumulate(np.where(begins | is_complete, index, 0))
+    is_last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
+    kept = np.flatnonzero(is_last & seen)
     if not len(kept):
         return no_nets(with_version_key(table))
     group = group[kept]
     first = np.append(True, np.diff(group) != 0)
-    exists = kinds[kept] != DELETE
-    before = np.where(first, held[group], -1)
+    # From here on, index i is the state after operation kept[i]. ``was``: a row existed before it,
+    # in the table for a key's first state (row ``before``), otherwise as the state i - 1.
+    exists = op_types[kept] != DELETE
+    before = np.where(first, stored_row[group], -1)
     was = np.where(first, before >= 0, np.append(False, exists[:-1]))
     values: list[pa.Array | None] = []
     equal = np.ones(len(kept), bool)
     for column, one in zip(table.columns, operations.values, strict=True):
-        if column.name in _ADDED:
+        if column.name in _VERSION_COLUMNS:
             values.append(None)
             continue
-        known = ~one.is_missing(rows) & (kinds != DELETE)
+        # The last operation up to each state that logs this column, perhaps of an earlier key:
+        # then it precedes ``reset``, and the value is that of the stored row instead.
+        known = ~one.is_missing(rows) & (op_types != DELETE)
         logged = np.maximum.accumulate(np.where(known, index, -1))[kept]
-        own = pa.nulls(rows, column.type) if one.values is None else one.values
-        theirs = _chunk(there[column.name]).cast(column.type)
-        from_row = (logged < reset[kept]) & ~whole[reset[kept]]
-        places = np.where(from_row, rows + held[group], logged)
-        nothing = np.where(from_row, held[group] < 0, logged < reset[kept])
-        value = concat([own, theirs]).take(pa.array(places, mask=nothing))
+        logged_values = pa.nulls(rows, column.type) if one.values is None else one.values
+        stored_values = _single_array(current_rows[column.name]).cast(column.type)
+        from_row = (logged < reset[kept]) & ~is_complete[reset[kept]]
+        source = np.where(from_row, rows + stored_row[group], logged)
+        no_value = np.where(from_row, stored_row[group] < 0, logged < reset[kept])
+        value = concat([logged_values, stored_values]).take(pa.array(source, mask=no_value))
+        # The same column in the state before, to compare with.
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
-        previous = concat([value, theirs]).take(pa.array(earlier, mask=~was))
-        equal &= _same(value, previous)
+        previous = concat([value, stored_values]).take(pa.array(earlier, mask=~was))
+        equal &= _equal_rows(value, previous)
         values.append(value)
+    # A deleted row only closes a version, and an unchanged one does neither.
     opens = exists & (~was | ~equal)
     closes = was & (~exists | ~equal)
-    return _nets(operations, (kept, group, opens, closes), values, (there, held))
+    return _version_changes(
+        operations, (kept, group, opens, closes), values, (current_rows, stored_row)
+    )
 
 
-_ADDED: Final = frozenset(column.name for column in COLUMNS)
-
-
-def _places(nets: Nets, there: pa.Table) -> Longs:
+def _row_indexes(nets: Nets, rows: pa.Table) -> Longs:
     """For each key, return the index of its row, or -1 if it has none."""
     names = nets.table.key_names
     both = [
-        concat([own, _chunk(there[name]).cast(own.type)])
-        for own, name in zip(nets.key, names, strict=True)
+        concat([key, _single_array(rows[name]).cast(key.type)])
+        for key, name in zip(nets.key, names, strict=True)
     ]
     codes, count = key_codes(both)
-    place = np.full(count, -1)
-    place[codes[len(nets) :]] = np.arange(there.num_rows)
-    found: Longs = place[codes[: len(nets)]]
-    return found
+    row_of_code = np.full(count, -1)
+    row_of_code[codes[len(nets) :]] = np.arange(rows.num_rows)
+    result: Longs = row_of_code[codes[: len(nets)]]
+    return result
 
 
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+def _single_array(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _same(one: pa.Array, other: pa.Array) -> Mask:
+def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
     equal = np.asarray(pc.fill_null(pc.equal(one, other), False))
-    found: Mask = equal | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
-    return found
+    same: Mask = equal | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
+    return same
 
 
-def _nets(
+def _version_changes(
     operations: Operations,
     events: tuple[Longs, Longs, Mask, Mask],
     values: Sequence[pa.Array | None],
@@ -252,25 +261,27 @@ def _nets(
     closed, and B as the current version.
     """
     kept, group, opens, closes = events
-    there, held = rows
+    current_rows, stored_row = rows
     table = operations.table
     stored = with_version_key(table)
     times, positions = operations.op_ts[kept], operations.position.take(pa.array(kept))
-    # The next state of the same key that closes what is open.
+    # For each state, the next one that closes a version. For closes = [1, 0, 1], index is
+    # [0, NEVER, 2], its minimum from the right is [0, 2, 2], and after is [2, 2, NEVER].
     index = np.where(closes, np.arange(len(kept)), NEVER)
     after = np.append(np.minimum.accumulate(index[::-1])[::-1][1:], NEVER)
     end = np.where(after == NEVER, 0, after)
+    # The next closing state counts only if it belongs to the same key.
     ends = (after != NEVER) & (group[end] == group)
-    own = np.flatnonzero(opens)
-    chosen = pa.array(own)
+    opened_at = np.flatnonzero(opens)
+    chosen = pa.array(opened_at)
     added = {
-        FROM: pa.array(times[own]).cast(TIME),
-        TO: pa.array(times[end[own]], mask=~ends[own]).cast(TIME),
+        FROM: pa.array(times[opened_at]).cast(TIME),
+        TO: pa.array(times[end[opened_at]], mask=~ends[opened_at]).cast(TIME),
         AT: positions.take(chosen),
-        UNTIL: positions.take(pa.array(end[own], mask=~ends[own])),
-        CURRENT: pa.array(~ends[own]),
+        UNTIL: positions.take(pa.array(end[opened_at], mask=~ends[opened_at])),
+        CURRENT: pa.array(~ends[opened_at]),
     }
-    opened = _made(
+    opened = _build_changes(
         stored,
         Effect.INSERT,
         [
@@ -278,35 +289,37 @@ def _nets(
             for column, value in zip(table.columns, values, strict=True)
         ],
     )
-    firsts = np.full(len(held), NEVER)
+    # Stored rows are closed by the first closing state of their key ...
+    firsts = np.full(len(stored_row), NEVER)
     np.minimum.at(firsts, group[closes], np.flatnonzero(closes))
-    closed = np.flatnonzero((held >= 0) & (firsts != NEVER))
-    # A version that the same batch opens before is the one that is closed.
-    opened_first = np.full(len(held), NEVER)
-    np.minimum.at(opened_first, group[opens], own)
+    closed = np.flatnonzero((stored_row >= 0) & (firsts != NEVER))
+    # ... unless the batch opens a version before that state: then that version is closed.
+    # If both are the same state, it is an update: it closes the stored row and opens a version.
+    opened_first = np.full(len(stored_row), NEVER)
+    np.minimum.at(opened_first, group[opens], opened_at)
     closed = closed[firsts[closed] <= opened_first[closed]]
-    places = firsts[closed]
-    rows_closed = there.take(pa.array(held[closed]))
+    closed_by = firsts[closed]
+    rows_closed = current_rows.take(pa.array(stored_row[closed]))
     patch = {
-        TO: pa.array(times[places]).cast(TIME),
-        UNTIL: positions.take(pa.array(places)),
+        TO: pa.array(times[closed_by]).cast(TIME),
+        UNTIL: positions.take(pa.array(closed_by)),
         CURRENT: pa.array(np.zeros(len(closed), bool)),
     }
     key_names = {*table.key_names, AT}
-    shut = _made(
+    closings = _build_changes(
         stored,
         Effect.PATCH,
         [
             patch.get(column.name)
             if column.name not in key_names
-            else _chunk(rows_closed[column.name]).cast(column.type)
+            else _single_array(rows_closed[column.name]).cast(column.type)
             for column in table.columns
         ],
     )
-    return join_nets([opened, shut])
+    return join_nets([opened, closings])
 
 
-def _made(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]) -> Nets:
+def _build_changes(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]) -> Nets:
     """Build net changes with one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
@@ -319,31 +332,33 @@ def _made(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]
         leading=zeros,
         key=tuple(columns[at] for at in table.key),
         values=tuple(
-            ABSENT if one is None else StateColumn(one.cast(column.type), _unknown(one, column))
+            ABSENT
+            if one is None
+            else StateColumn(one.cast(column.type), _default_rows(one, column))
             for column, one in zip(table.columns, columns, strict=True)
         ),
     )
 
 
-def _unknown(values: pa.Array, column: TargetColumn) -> Mask | None:
+def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
     """For a column that the source lacks, return a mask of the rows that get its default value."""
     return np.asarray(values.is_null()) if column.extra else None
 
 
-def _replayed(operations: Operations, seen: Mask, current: Fetch) -> Nets:
+def _replay_versions(operations: Operations, seen: Mask, current: Fetch) -> Nets:
     """Replay operations row by row, and return the versions that they open and close."""
     table = operations.table
-    there = current(key_table(table, keys_of(operations)), False)
-    replay = Replay(table, there, Collisions.STOP)
-    made = _RowVersions(table, there)
+    rows = current(key_table(table, keys_of(operations)), False)
+    replay = Replay(table, rows, Collisions.STOP)
+    row_versions = _RowVersions(table, rows)
     for begin, end in _transactions(operations):
         part = operations.take(np.arange(begin, end))
         replay.run(part, None if seen[begin] else int(part.transaction[0]))
         if seen[begin]:
-            for key, row in _touched(part).items():
+            for key, row in _named_keys(part).items():
                 at = part.position[row].as_py()
-                made.show(key, replay.row(key), int(part.op_ts[row]), at)
-    return made.nets()
+                row_versions.show(key, replay.row(key), int(part.op_ts[row]), at)
+    return row_versions.nets()
 
 
 class _RowVersions:
@@ -352,15 +367,15 @@ class _RowVersions:
     A version is a list with a value per column.
     """
 
-    def __init__(self, table: TargetTable, there: pa.Table) -> None:
+    def __init__(self, table: TargetTable, rows: pa.Table) -> None:
         self._table = table
         names = [column.name for column in table.columns]
-        self._own = [at for at, name in enumerate(names) if name not in _ADDED]
-        self._places = {name: names.index(name) for name in _ADDED}
+        self._value_columns = [at for at, name in enumerate(names) if name not in _VERSION_COLUMNS]
+        self._column_index = {name: names.index(name) for name in _VERSION_COLUMNS}
         self._opened: list[list[Any]] = []
         self._closed: list[list[Any]] = []
         self._shown: dict[Key, list[Any]] = {}
-        for row in zip(*(python_values(there[name]) for name in names), strict=True):
+        for row in zip(*(python_values(rows[name]) for name in names), strict=True):
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
@@ -382,11 +397,11 @@ class _RowVersions:
             self._shown[key] = version
 
     def _values(self, version: list[Any]) -> list[Any]:
-        return [version[at] for at in self._own]
+        return [version[at] for at in self._value_columns]
 
     def _set(self, version: list[Any], values: Mapping[str, Any]) -> None:
         for name, value in values.items():
-            version[self._places[name]] = value
+            version[self._column_index[name]] = value
 
     def nets(self) -> Nets:
         """Return inserts of the versions that were opened, and patches of stored versions that were closed."""
@@ -398,19 +413,22 @@ class _RowVersions:
             for at, column in enumerate(stored.columns)
         ]
         return join_nets(
-            [_made(stored, Effect.INSERT, opened), _made(stored, Effect.PATCH, closed)]
+            [
+                _build_changes(stored, Effect.INSERT, opened),
+                _build_changes(stored, Effect.PATCH, closed),
+            ]
         )
 
     def _column(self, rows: list[list[Any]], at: int) -> pa.Array:
         column = self._table.columns[at]
         values = [row[at] for row in rows]
         if column.name in (FROM, TO):
-            return pa.array([_micros(one) for one in values], pa.int64()).cast(TIME)
+            return pa.array([_to_micros(one) for one in values], pa.int64()).cast(TIME)
         known = [None if one is NOT_LOGGED else one for one in values]
         return pa.array(known, column.type)
 
 
-def _micros(value: Any) -> int | None:
+def _to_micros(value: Any) -> int | None:
     return value if value is None or isinstance(value, int) else pa.scalar(value, TIME).value
 
 
@@ -421,12 +439,12 @@ def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
     yield from pairwise(bounds)
 
 
-def _touched(part: Operations) -> dict[Key, int]:
+def _named_keys(part: Operations) -> dict[Key, int]:
     """Return all old and new keys of the operations, each with the index of the last operation that names it."""
     new, old = key_lists(part.key), key_lists(part.old_key)
-    found: dict[Key, int] = {}
-    for row, kind in enumerate(part.op_type.tolist()):
-        if kind == KEY_UPDATE:
-            found[old[row]] = row
-        found[new[row]] = row
-    return found
+    last_rows: dict[Key, int] = {}
+    for row, op_type in enumerate(part.op_type.tolist()):
+        if op_type == KEY_UPDATE:
+            last_rows[old[row]] = row
+        last_rows[new[row]] = row
+    return last_rows

@@ -41,34 +41,34 @@ def follow_keys(
     with 0 or False.
     """
     for row in range(len(op_type)):
-        code, kind = key[row], op_type[row]
+        code, op = key[row], op_type[row]
         before = last[code]
-        if kind == KEY_UPDATE:
+        if op == KEY_UPDATE:
             unclean[code] = unclean[old_key[row]] = True
-        elif kind == INSERT:
+        elif op == INSERT:
             if before >= 0 and op_type[before] != DELETE:
                 unclean[code] = True
         elif before >= 0 and op_type[before] == DELETE:
             unclean[code] = True
         if before < 0:
             first[code] = row
-        if kind == INSERT:
+        if op == INSERT:
             inserted[code] = True
         elif not inserted[code]:
             leading[code] += weight[row]
         last[code] = row
-        if kind == DELETE:
+        if op == DELETE:
             last_delete[code] = row
 
 
-@kernel(writes=("found",))
-def last_logged(key: Longs, missing: Mask, last_delete: Longs, found: Longs) -> None:
+@kernel(writes=("last",))
+def last_logged(key: Longs, missing: Mask, last_delete: Longs, last: Longs) -> None:
     """For each key, find the last operation after the key's last delete that logs a column.
 
-    Fill ``found`` with ``NONE`` before the call. An empty ``missing`` means that every operation
+    Fill ``last`` with ``NONE`` before the call. An empty ``missing`` means that every operation
     logs the column. Example: if one key has the operations I(a), U(b) and U(a) in rows 0 to 2, the
     result for column a is row 2, and for column b row 1.
     """
     for row in range(len(key)):
         if (len(missing) == 0 or not missing[row]) and row > last_delete[key[row]]:
-            found[key[row]] = row
+            last[key[row]] = row

@@ -27,13 +27,15 @@ def meta_table(table: TargetTable) -> TargetTable:
 
 def with_meta(operations: Operations) -> Operations:
     """Set ``_op_ts`` and ``_position`` of each operation to its own commit time and position, as if the source had logged them."""
-    known = np.zeros(len(operations), bool)
-    own = {
+    present = np.zeros(len(operations), bool)
+    stamps = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),
         "_position": operations.position,
     }
     values = tuple(
-        StateColumn(own[column.name].cast(column.type), known) if column.name in own else one
+        StateColumn(stamps[column.name].cast(column.type), present)
+        if column.name in stamps
+        else one
         for column, one in zip(operations.table.columns, operations.values, strict=True)
     )
     return replace(operations, values=values)

@@ -92,7 +92,7 @@ class Nets:
 def no_nets(table: TargetTable) -> Nets:
     """Return net changes of no rows."""
     none = np.zeros(0, np.int64)
-    kinds = [table.columns[at].type for at in table.key]
+    types = [table.columns[at].type for at in table.key]
     return Nets(
         table,
         none.astype(np.uint8),
@@ -100,17 +100,19 @@ def no_nets(table: TargetTable) -> Nets:
         none,
         none,
         none,
-        tuple(pa.nulls(0, kind) for kind in kinds),
+        tuple(pa.nulls(0, key_type) for key_type in types),
         (ABSENT,) * len(table.columns),
     )
 
 
 def key_codes(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Number the rows so that rows with equal columns have equal numbers.
+    """Assign a number to each row, so that equal rows have equal numbers.
 
-    Also returns the number of different rows.
+    Also returns how many different rows there are.
     """
     codes, count = _codes(columns[0])
+    # Encode again after each column: the numbers stay below the number of rows, so the product
+    # of two of them fits 64 bits.
     for column in columns[1:]:
         more, size = _codes(column)
         codes, count = _codes(pa.array(codes * size + more))
@@ -118,8 +120,8 @@ def key_codes(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
 
 
 def _codes(column: pa.Array) -> tuple[Longs, int]:
-    found = column.dictionary_encode(null_encoding="encode")
-    return found.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(found.dictionary)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
 def net_effects(operations: Operations) -> tuple[Nets, Longs]:
@@ -129,6 +131,7 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     operations.
     """
     rows, table = len(operations), operations.table
+    # Old keys differ only in key updates, so only theirs are numbered, after the new keys.
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)
     picked = pa.array(moves)
     both = [
@@ -156,29 +159,33 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     )
     clean = np.flatnonzero(~unclean)
     first, last, deleted = first[clean], last[clean], last_delete[clean] != NONE
-    fresh = operations.op_type[first] == INSERT
-    effect = np.where(fresh, Effect.INSERT, Effect.PATCH)
+    # A delete in the middle means that no earlier value survives: the row is replaced.
+    starts_with_insert = operations.op_type[first] == INSERT
+    effect = np.where(starts_with_insert, Effect.INSERT, Effect.PATCH)
     effect[deleted] = Effect.REPLACE
     effect[operations.op_type[last] == DELETE] = Effect.DELETE
-    found = np.full(count, NONE)
+    last_logging = np.full(count, NONE)
 
     def column(one: StateColumn) -> StateColumn:
         if one.values is None:
             return ABSENT
-        found[:] = NONE
+        last_logging[:] = NONE
         last_logged(
-            key, np.zeros(0, bool) if one.missing is None else one.missing, last_delete, found
+            key,
+            np.zeros(0, bool) if one.missing is None else one.missing,
+            last_delete,
+            last_logging,
         )
-        own = found[clean]
-        missing = own == NONE
+        chosen = last_logging[clean]
+        missing = chosen == NONE
         if not missing.any():
-            return StateColumn(one.values.take(pa.array(own)))
-        return StateColumn(one.values.take(pa.array(own, mask=missing)), missing)
+            return StateColumn(one.values.take(pa.array(chosen)))
+        return StateColumn(one.values.take(pa.array(chosen, mask=missing)), missing)
 
     nets = Nets(
         table,
         effect.astype(np.uint8),
-        ~fresh,
+        ~starts_with_insert,
         first,
         last,
         leading[clean],
@@ -187,4 +194,5 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     )
     number = np.full(count, NONE)
     number[clean] = np.arange(len(clean))
+    # A key update is replayed if one of its keys is: NONE is the minimum.
     return nets, np.minimum(number[key], number[old_key])

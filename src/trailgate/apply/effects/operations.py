@@ -35,7 +35,7 @@ from trailgate.model.changes import (
 )
 from trailgate.model.operations_table import image_of
 
-KEYCOLS: Final = "Name columns that are always logged by KEYCOLS, or log the key's columns"
+KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class Operations:
         """Return the operations on ``table``, which has all columns of this table with the same types, and perhaps others."""
         if table == self.table:
             return self
-        own = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
-        places = [own.get(column.name.casefold()) for column in table.columns]
-        values = tuple(ABSENT if at is None else self.values[at] for at in places)
+        index_of = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
+        sources = [index_of.get(column.name.casefold()) for column in table.columns]
+        values = tuple(ABSENT if at is None else self.values[at] for at in sources)
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> Operations:
@@ -152,8 +152,10 @@ def operations_on(
     becomes NULL, and its operation must not be applied. Without ``faults``, the first error is
     raised.
     """
-    own = faults or Faults()
-    parts = [_of_block(table, block, n, own) for block, n in zip(blocks, transactions, strict=True)]
+    errors = faults or Faults()
+    parts = [
+        _of_block(table, block, n, errors) for block, n in zip(blocks, transactions, strict=True)
+    ]
     return join_operations(parts)
 
 
@@ -166,11 +168,12 @@ def _of_block(
     rows = len(block)
     before, after = (
         [
-            _column(block, own, column, image, faults, is_key=at in table.key)
-            for at, (own, column) in enumerate(pairs)
+            _column(block, source_index, column, image, faults, is_key=at in table.key)
+            for at, (source_index, column) in enumerate(pairs)
         ]
         for image in (_needed_before(table, block, deletes), block.after)
     )
+    # image_of(a, b, mask) takes a in the rows of the mask, and b in the others.
     values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
     for at in table.key:
@@ -182,18 +185,19 @@ def _of_block(
         old = image_of(new, old, block.op_type == INSERT)
         for one in (key, old):
             _check_key(table, block, at, one, ~truncates, faults)
-        kind = table.columns[at].type
-        keys.append(pa.nulls(rows, kind) if key.values is None else key.values)
-        old_keys.append(pa.nulls(rows, kind) if old.values is None else old.values)
+        key_type = table.columns[at].type
+        keys.append(pa.nulls(rows, key_type) if key.values is None else key.values)
+        old_keys.append(pa.nulls(rows, key_type) if old.values is None else old.values)
     updates = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
-    kinds = block.op_type
+    op_types = block.op_type
     if table.key:
+        # The source's own key may be another one, so compare the values of the target's key.
         moved = updates & _differing(keys, old_keys)
-        kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), kinds).astype(np.uint8)
+        op_types = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), op_types).astype(np.uint8)
     return Operations(
         table,
         block.order,
-        kinds,
+        op_types,
         transactions,
         np.ones(rows, np.int64),
         block.position,
@@ -222,14 +226,14 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
             )
             for one in block.before
         )
-    places = table.places(block.table)
-    keys = {places[at] for at in table.key}
+    sources = table.places(block.table)
+    keys = {sources[at] for at in table.key}
     return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
 
 
 def _column(
     block: ChangeBlock,
-    own: int | None,
+    source_index: int | None,
     target: TargetColumn,
     image: Image,
     faults: Faults,
@@ -240,39 +244,40 @@ def _column(
 
     It is missing if the source has no such column.
     """
-    if own is None or image[own].values is None:
+    if source_index is None or image[source_index].values is None:
         return ABSENT
-    column, values = block.table.columns[own], image[own].values
+    column, values = block.table.columns[source_index], image[source_index].values
     assert values is not None
     convert = conversion(column, target, is_key=is_key)
 
-    def place(error: TrailgateError, row: int | None) -> TrailgateError:
+    def locate(error: TrailgateError, row: int | None) -> TrailgateError:
         error.with_place(table=block.table.name, field=column.name)
         where = error.where if row is None else replace(error.where, record=None)
-        source = None if row is None else _place(block, row)
+        source = None if row is None else _position_text(block, row)
         error.where = replace(where, source=where.source or source)
         return error
 
     try:
-        return StateColumn(convert(values), image[own].missing)
+        return StateColumn(convert(values), image[source_index].missing)
     except DecodeError as error:
         if faults.stop or error.where.record is None:
-            raise place(error, error.where.record) from None
+            raise locate(error, error.where.record) from None
     except TrailgateError as error:
-        raise place(error, None) from None
+        raise locate(error, None) from None
+    # Some value does not fit. Halve the rows until each bad one is alone, and convert the others.
     isolation = Isolation(len(block))
     for rows in isolation:
         with isolation:
             convert(values.slice(rows.start, len(rows)))
     known = np.ones(len(block), bool)
     for row, one in isolation.errors.items():
-        faults.add(int(block.order[row]), place(one, row))
+        faults.add(int(block.order[row]), locate(one, row))
         known[row] = False
     good = pc.if_else(pa.array(known), values, pa.scalar(None, values.type))
-    return StateColumn(convert(good), image[own].missing)
+    return StateColumn(convert(good), image[source_index].missing)
 
 
-def _place(block: ChangeBlock, row: int) -> str:
+def _position_text(block: ChangeBlock, row: int) -> str:
     return f"position {short_position(block.position[row].as_py())}"
 
 
@@ -292,31 +297,31 @@ def _check_key(
     for row in np.flatnonzero(missing | nulls).tolist():
         problem = "the key is NULL"
         if missing[row]:
-            problem = "the operation does not log the key's column"
+            problem = "the operation does not log the key column"
         if table.keyless:
-            problem = "no key of the table is known, so that all its columns are the key, and the operation does not log this one"
+            problem = "the table has no known key, so all its columns are used as the key, and the operation does not log this one"
         where = Where(
-            source=_place(block, row), table=block.table.name, field=table.columns[at].name
+            source=_position_text(block, row), table=block.table.name, field=table.columns[at].name
         )
         hint = KEYLESS_HINT if table.keyless else KEYCOLS
         faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=hint))
 
 
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
-    found = np.zeros(len(new[0]), bool)
+    differs = np.zeros(len(new[0]), bool)
     for one, other in zip(new, old, strict=True):
         unequal = pc.fill_null(pc.not_equal(one, other), False)
         null = pc.not_equal(one.is_null(), other.is_null())
-        found |= np.asarray(unequal) | np.asarray(null)
-    return found
+        differs |= np.asarray(unequal) | np.asarray(null)
+    return differs
 
 
 def join_operations(parts: Sequence[Operations]) -> Operations:
     """Concatenate operations on one table, sorted by ``order``."""
-    whole = parts[0] if len(parts) == 1 else _join(parts)
-    if (whole.order[1:] >= whole.order[:-1]).all():
-        return whole
-    return whole.take(np.argsort(whole.order, kind="stable"))
+    joined = parts[0] if len(parts) == 1 else _join(parts)
+    if (joined.order[1:] >= joined.order[:-1]).all():
+        return joined
+    return joined.take(np.argsort(joined.order, kind="stable"))
 
 
 def _join(parts: Sequence[Operations]) -> Operations:

@@ -21,17 +21,17 @@ from trailgate.model.types import Family
 INTEGERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED})
 NARROW: Final = (pa.int8(), pa.int16(), pa.int32())
 TYPE_HINT: Final = (
-    "Give the target's column a type that holds both, as text, and name it by --column {}=text; "
-    "or apply what follows by another --group to another target"
+    "Give the target's column a type that can hold both, such as text, and name it with --column {}=text; "
+    "or apply the rest to another target with another --group"
 )
-KEY_HINT: Final = "KEYCOLS of a parameter file names a key that is logged before and after; or apply what follows by another --group to another target"
-STRICT_HINT: Final = "--schema-changes evolve follows what can be followed"
+KEY_HINT: Final = "Name a key that is logged before and after with KEYCOLS in a parameter file; or apply the rest to another target with another --group"
+STRICT_HINT: Final = "--schema-changes evolve follows such changes if possible"
 
 
 def check_redefinition(
     old: Table,
     new: Table,
-    held: TargetTable,
+    target: TargetTable,
     chosen: Collection[str],
     *,
     strict: bool = False,
@@ -42,55 +42,61 @@ def check_redefinition(
     ``chosen`` contains the columns, in lower case, whose types the user chose. If ``keyed`` is
     false, the key may change. With ``strict``, no change is followed.
     """
-    own = {column.name.casefold(): column for column in held.columns}
+    target_columns = {column.name.casefold(): column for column in target.columns}
     before = {column.name.casefold(): column for column in old.columns}
     after = {column.name.casefold(): column for column in new.columns}
     for name, column in after.items():
         earlier = before.get(name)
-        if earlier is None or name in chosen or _follows(earlier, column, own.get(name)):
+        if earlier is None or name in chosen or _follows(earlier, column, target_columns.get(name)):
             continue
-        there = f", and the target's is of {own[name].type}" if name in own else ""
+        there = (
+            f", and the target's column has type {target_columns[name].type}"
+            if name in target_columns
+            else ""
+        )
         problem = f"the column was {_shown(earlier)}, and is {_shown(column)} from here on{there}"
-        where = Where(table=str(held), field=column.name)
-        raise DefinitionError(problem, where=where, hint=TYPE_HINT.format(f"{held}.{column.name}"))
+        where = Where(table=str(target), field=column.name)
+        raise DefinitionError(
+            problem, where=where, hint=TYPE_HINT.format(f"{target}.{column.name}")
+        )
     keys = [[one.columns[at].name for at in one.marked_keys] for one in (old, new)]
     changed = before.keys() ^ after.keys()
     if keyed and ({*map(str.casefold, keys[0])} != {*map(str.casefold, keys[1])}):
         was, now = (", ".join(names) or "none" for names in keys)
         problem = f"the key was {was}, and is {now} from here on"
-        raise DefinitionError(problem, where=Where(table=str(held)), hint=KEY_HINT)
+        raise DefinitionError(problem, where=Where(table=str(target)), hint=KEY_HINT)
     if keyed and changed and not keys[1]:
-        problem = f"the table has no key, and other columns from here on: {_named(changed)}"
-        raise DefinitionError(problem, where=Where(table=str(held)), hint=KEY_HINT)
+        problem = f"the table has no key, and its columns change here: {_named(changed)}"
+        raise DefinitionError(problem, where=Where(table=str(target)), hint=KEY_HINT)
     if strict and (changed or any(_shown(after[one]) != _shown(before[one]) for one in after)):
         differing = changed or {one for one in after if _shown(after[one]) != _shown(before[one])}
-        problem = f"the trail defines the table anew; other columns: {_named(differing)}"
-        raise DefinitionError(problem, where=Where(table=str(held)), hint=STRICT_HINT)
+        problem = f"the trail redefines the table; changed columns: {_named(differing)}"
+        raise DefinitionError(problem, where=Where(table=str(target)), hint=STRICT_HINT)
 
 
-def wider_columns(old: Table, new: Table, held: TargetTable) -> tuple[str, ...]:
+def wider_columns(old: Table, new: Table, target: TargetTable) -> tuple[str, ...]:
     """Return the target's integer columns that are too narrow for the new definition, which has more bytes than the old one."""
     before = {column.name.casefold(): column for column in old.columns}
     after = {column.name.casefold(): column for column in new.columns}
-    found = []
-    for one in held.columns:
+    names = []
+    for one in target.columns:
         earlier, column = before.get(one.name.casefold()), after.get(one.name.casefold())
         if earlier is None or column is None or one.type not in NARROW:
             continue
-        grown = (column.type_row.width or 0) > (earlier.type_row.width or 0)
-        if grown and held_type(column) == pa.int64():
-            found.append(one.name)
-    return tuple(found)
+        is_wider = (column.type_row.width or 0) > (earlier.type_row.width or 0)
+        if is_wider and held_type(column) == pa.int64():
+            names.append(one.name)
+    return tuple(names)
 
 
-def _follows(old: Column, new: Column, held: TargetColumn | None) -> bool:
+def _follows(old: Column, new: Column, target: TargetColumn | None) -> bool:
     """Return whether the target's column suits both definitions of a source column, or already has the type of the new one."""
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
     if old.family is new.family and held_type(old) == held_type(new):
         return True
     is_number = new.family is Family.NUMBER_TEXT
-    return held is not None and held.type == held_type(new) and held.number == is_number
+    return target is not None and target.type == held_type(new) and target.number == is_number
 
 
 def _shown(column: Column) -> str:

@@ -27,7 +27,7 @@ from trailgate.errors import ApplyError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
 
 Key = tuple[Any, ...]
-NOT_LOGGED: Final = object()  # the value of a column that nothing states
+NOT_LOGGED: Final = object()  # the value of a column that is not logged, and so not known
 
 
 @dataclass(slots=True)
@@ -41,10 +41,10 @@ class _Row:
 
     values: list[Any]
     logged: set[int] = field(default_factory=set)
-    moved: int = -1  # the key update that brought it, of the open transaction
+    moved: int = -1
 
 
-class _TwiceError(Exception):
+class _LateCollisionError(Exception):
     """A key update turned out at the end of its transaction to be a collision, so the operations are replayed without it."""
 
     def __init__(self, row: int, error: ApplyError) -> None:
@@ -74,13 +74,13 @@ class Replay:
         self._marks = marks
         self._deleted: dict[Key, _Row | None] = {}  # None: the last row of the key moved away
         self.ignored = 0
-        self._begin = frozenset[Key]()
+        self._stored_keys = frozenset[Key]()
         if rows is not None:
             columns = [python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
-            self._begin = frozenset(self._rows)
+            self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: Operations, unended: int | None = None) -> None:
         """Apply the operations in order. Raises ApplyError if one does not fit the rows.
@@ -88,20 +88,23 @@ class Replay:
         ``unended`` is the transaction that continues after these operations, with a truncate. At
         its end here, keys may still have two rows.
         """
-        own = key_lists(operations.key), key_lists(operations.old_key)
+        key_pairs = key_lists(operations.key), key_lists(operations.old_key)
         images = logged_images(operations)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         if len(operations):
+            # The last transaction does not end here if a truncate follows in it.
             ends[-1] = operations.transaction[-1] != unended
         touched: dict[Key, None] = {}
-        for row, (kind, key, old) in enumerate(zip(operations.op_type.tolist(), *own, strict=True)):
-            if kind == KEY_UPDATE:
+        for row, (op_type, key, old) in enumerate(
+            zip(operations.op_type.tolist(), *key_pairs, strict=True)
+        ):
+            if op_type == KEY_UPDATE:
                 self._move(operations, row, old, key, images[row])
             else:
                 self._settle(operations, key)
-                if kind == INSERT:
+                if op_type == INSERT:
                     self._insert(operations, row, key, images[row])
-                elif kind == DELETE:
+                elif op_type == DELETE:
                     self._delete(operations, row, key, images[row])
                 else:
                     self._update(operations, row, key, images[row])
@@ -116,12 +119,12 @@ class Replay:
 
         Call it only between two transactions.
         """
-        held = self._rows.get(key)
-        return held[0].values if held else None
+        rows = self._rows.get(key)
+        return rows[0].values if rows else None
 
     def nets(self, keys: Iterable[Key]) -> Nets:
         """Return the net change of each key: a complete row, or a delete if the target had a row."""
-        used = self._begin | self._deleted.keys()
+        used = self._stored_keys | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]
         effect = [Effect.DELETE if row is None else Effect.REPLACE for row in rows]
@@ -130,7 +133,7 @@ class Replay:
         return Nets(
             self._table,
             np.array(effect, np.uint8),
-            np.array([key in self._begin for key in chosen], bool),
+            np.array([key in self._stored_keys for key in chosen], bool),
             np.zeros(len(chosen), np.int64),
             np.zeros(len(chosen), np.int64),
             np.zeros(len(chosen), np.int64),
@@ -143,23 +146,23 @@ class Replay:
 
     def _last_row(self, key: Key) -> list[Any] | None:
         """Return the values of a key's row, or of its deleted row if that is kept, or None."""
-        held = self._rows.get(key)
-        row = held[0] if held else self._deleted.get(key)
+        rows = self._rows.get(key)
+        row = rows[0] if rows else self._deleted.get(key)
         return None if row is None else row.values
 
     def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
-        held = self._rows.get(key)
-        if not held:
+        rows = self._rows.get(key)
+        if not rows:
             self._rows[key] = [_Row(self._inserted(image))]
         elif self._collisions.overlays:
-            _write(held[0], image)
+            _write(rows[0], image)
         else:
             self._refuse(operations, row, expected=False)
 
     def _update(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
-        held = self._rows.get(key)
-        if held:
-            _write(held[0], image)
+        rows = self._rows.get(key)
+        if rows:
+            _write(rows[0], image)
         elif self._collisions.inserts:
             self._rows[key] = [_Row(self._with_key(self._inserted(image), key))]
         elif self._collisions.overlays:
@@ -168,11 +171,11 @@ class Replay:
             self._refuse(operations, row, expected=True)
 
     def _delete(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
-        held = self._rows.get(key)
-        if held:
+        rows = self._rows.get(key)
+        if rows:
             if self._marks and not self._keep(operations, row, key, image):
                 return
-            held.pop(0)
+            rows.pop(0)
         elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
         else:
@@ -203,9 +206,9 @@ class Replay:
     def _move(
         self, operations: Operations, row: int, old: Key, key: Key, image: Sequence[Any]
     ) -> None:
-        held = self._rows.get(old)
-        if held:
-            moved = held.pop(0)
+        rows = self._rows.get(old)
+        if rows:
+            moved = rows.pop(0)
             if self._marks:
                 self._deleted[old] = None
         elif self._collisions.overlays:
@@ -227,28 +230,28 @@ class Replay:
 
         Raises an error if it has several and rows are not overlaid.
         """
-        held = self._rows.get(key)
-        if not held:
+        rows = self._rows.get(key)
+        if not rows:
             return
-        if len(held) > 1 and self._collisions.overlays:
-            for later in held[1:]:
+        if len(rows) > 1 and self._collisions.overlays:
+            for later in rows[1:]:
                 for at in later.logged:
-                    held[0].values[at] = later.values[at]
-            del held[1:]
-        if len(held) > 1:
-            self._refuse_late(operations, held[-1].moved, twice=True)
+                    rows[0].values[at] = later.values[at]
+            del rows[1:]
+        if len(rows) > 1:
+            self._refuse_late(operations, rows[-1].moved, twice=True)
         if at_end:
-            for at, value in enumerate(held[0].values):
+            for at, value in enumerate(rows[0].values):
                 if value is NOT_LOGGED and at not in self._extra:
-                    self._refuse_late(operations, held[0].moved, column=at)
-            held[0].logged.clear()
+                    self._refuse_late(operations, rows[0].moved, column=at)
+            rows[0].logged.clear()
 
     def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
         """Raise the error of a key update that turned out not to fit after later operations were already applied."""
         error = collision(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
-        raise _TwiceError(row, error)
+        raise _LateCollisionError(row, error)
 
     def _inserted(self, image: Sequence[Any]) -> list[Any]:
         """Return the values of a new row.
@@ -281,18 +284,19 @@ def replay_operations(
     """
     late: dict[int, ApplyError] = {}
     while True:
-        own = Faults(stop=faults.stop, stops=faults.stops)
-        replay = begin(own)
+        attempt = Faults(stop=faults.stop, stops=faults.stops)
+        replay = begin(attempt)
         try:
             replay.run(operations, unended)
-        except _TwiceError as found:
-            if faults.stops(found.error):
-                raise found.error from None
-            late[int(operations.order[found.row])] = found.error
+        except _LateCollisionError as late_error:
+            if faults.stops(late_error.error):
+                raise late_error.error from None
+            late[int(operations.order[late_error.row])] = late_error.error
+            # Its row would have stayed at the old key, so all later operations are replayed too.
             rows = np.arange(len(operations))
-            operations = operations.take(rows[rows != found.row])
+            operations = operations.take(rows[rows != late_error.row])
             continue
-        for number, error in (late | own.errors).items():
+        for number, error in (late | attempt.errors).items():
             faults.add(number, error)
         return replay
 
@@ -315,14 +319,14 @@ def keys_of(operations: Operations) -> list[Key]:
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
-def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> StateColumn:
+def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) -> StateColumn:
     """Build a column from rows.
 
     A value is NULL if the row is None, and missing if it is ``NOT_LOGGED``.
     """
-    found = [None if row is None else row[at] for row in rows]
-    missing = np.array([value is NOT_LOGGED for value in found], bool)
-    values = pa.array([None if value is NOT_LOGGED else value for value in found], kind)
+    cells = [None if row is None else row[at] for row in rows]
+    missing = np.array([value is NOT_LOGGED for value in cells], bool)
+    values = pa.array([None if value is NOT_LOGGED else value for value in cells], arrow_type)
     return StateColumn(values, missing if missing.any() else None)
 
 
@@ -339,10 +343,10 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 
     Every NaN becomes the same object, so that keys with NaN compare equal.
     """
-    found: list[Any] = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):
-        return [NAN if one is not None and one != one else one for one in found]  # noqa: PLR0124
-    return found
+        return [NAN if one is not None and one != one else one for one in values]  # noqa: PLR0124
+    return values
 
 
 def _write(row: _Row, image: Sequence[Any]) -> None:

@@ -47,7 +47,7 @@ def soft_deleted(
     steps: list[Effects] = []
     written: list[Nets] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
-    live = _live(fetch)
+    live = _fetch_live(fetch)
     names = [column.name for column in operations.table.columns]
     between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
     for number, (part, _) in enumerate(operations.between_truncates()):
@@ -68,13 +68,13 @@ def soft_deleted(
     return steps
 
 
-def _live(fetch: Fetch) -> Fetch:
+def _fetch_live(fetch: Fetch) -> Fetch:
     """Return a function that fetches only rows that are not marked."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
-        found = fetch(keys, False)
-        there = found.filter(pc.invert(pc.fill_null(found[DELETED], False)))
-        return there.select(keys.column_names) if keys_alone else there
+        fetched = fetch(keys, False)
+        live = fetched.filter(pc.invert(pc.fill_null(fetched[DELETED], False)))
+        return live.select(keys.column_names) if keys_alone else live
 
     return rows
 
@@ -82,9 +82,9 @@ def _live(fetch: Fetch) -> Fetch:
 def _with_marks(part: Operations) -> Operations:
     """Return the operations with the marks of the row after each one: set for a delete, otherwise not."""
     deletes = part.op_type == DELETE
-    own = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
+    marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
-        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        StateColumn(marks[column.name].cast(column.type)) if column.name in marks else one
         for column, one in zip(part.table.columns, part.values, strict=True)
     )
     return replace(part, values=tuple(values))
@@ -110,41 +110,42 @@ def _last_of_key(part: Operations) -> Mask:
         [concat([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
     )
     last = np.zeros(count, np.int64)
+    # codes holds all keys, then all old keys; both name their operation 0 .. rows - 1.
     np.maximum.at(last, codes, np.tile(np.arange(rows), 2))
-    found: Mask = last[codes[:rows]] == np.arange(rows)
-    return found
+    result: Mask = last[codes[:rows]] == np.arange(rows)
+    return result
 
 
 def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
     """Adapt changes to marked rows: an insert replaces a marked row, and a delete of a row that the table does not have is dropped."""
-    fresh = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
-    gone = nets.effect == Effect.DELETE
-    there = _are_there(nets, fetch, written)
-    effect = np.where(fresh & there, Effect.REPLACE, nets.effect).astype(np.uint8)
-    expected = np.where(fresh, there, nets.expected)
-    return replace(nets, effect=effect, expected=expected).where(there | ~gone)
+    inserts = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
+    deleted = nets.effect == Effect.DELETE
+    exists = _existing_keys(nets, fetch, written)
+    effect = np.where(inserts & exists, Effect.REPLACE, nets.effect).astype(np.uint8)
+    expected = np.where(inserts, exists, nets.expected)
+    return replace(nets, effect=effect, expected=expected).where(exists | ~deleted)
 
 
-def _are_there(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
+def _existing_keys(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
     """Return a mask of the keys that have a row, marked or not, after the changes in ``written``."""
     rows = len(nets)
     if not rows:
         return np.zeros(0, bool)
-    found = fetch(nets.keys(), True)
+    stored = fetch(nets.keys(), True)
     parts = [
         [
-            found[name].combine_chunks().cast(own.type)
-            for name, own in zip(nets.table.key_names, nets.key, strict=True)
+            stored[name].combine_chunks().cast(key.type)
+            for name, key in zip(nets.table.key_names, nets.key, strict=True)
         ]
     ]
     parts += [list(one.key) for one in written]
     codes, count = key_codes(
-        [concat([own, *(part[at] for part in parts)]) for at, own in enumerate(nets.key)]
+        [concat([key, *(part[at] for part in parts)]) for at, key in enumerate(nets.key)]
     )
     states = np.concatenate(
-        [np.ones(found.num_rows, bool), *(one.effect != Effect.DELETE for one in written)]
+        [np.ones(stored.num_rows, bool), *(one.effect != Effect.DELETE for one in written)]
     )
-    there = np.zeros(count, bool)
-    there[codes[rows:]] = states  # of several the last one, which was written last
-    result: Mask = there[codes[:rows]]
+    exists = np.zeros(count, bool)
+    exists[codes[rows:]] = states  # numpy keeps the last of several values, which was written last
+    result: Mask = exists[codes[:rows]]
     return result

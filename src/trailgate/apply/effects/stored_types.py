@@ -96,8 +96,8 @@ def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) 
     ``fixed``: the source pads these values with blanks, so blanks at the end have no meaning.
     """
     row = RULES[stored.rule]
-    found = row.check(values, stored, fixed)
-    return row.spell(found) if canonical or stored.canonical else found
+    checked = row.check(values, stored, fixed)
+    return row.spell(checked) if canonical or stored.canonical else checked
 
 
 def spelled(values: pa.Array, stored: StoredType | None) -> pa.Array:
@@ -111,6 +111,7 @@ def _same(values: pa.Array) -> pa.Array:
 
 def _check_fraction(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
     del fixed
+    # Arrow stores microseconds: with 3 digits of fraction they must be multiples of 1000.
     unit = 10 ** max(MICROSECOND_DIGITS - stored.size, 0)
     if stored.size >= 0 and unit > 1:
         micros = np.asarray(pc.fill_null(values.view(pa.int64()), 0))
@@ -121,6 +122,7 @@ def _check_fraction(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Arr
 def _check_length(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
     del fixed
     _check_nul(values, stored)
+    # No text has more characters than bytes, so most columns need no count of characters.
     if stored.size >= 0 and most_bytes(values) > stored.size:
         _refuse_long(values, values, stored)
     return values
@@ -130,9 +132,9 @@ def _check_nul(values: pa.Array, stored: StoredType) -> None:
     """Raise DecodeError for text that contains U+0000, which PostgreSQL cannot store."""
     offsets, data = text_view(values)
     if (data[offsets[0] : offsets[-1]] == 0).any():
-        found = pc.match_substring(values, "\0")
+        has_nul = pc.match_substring(values, "\0")
         check_rows(
-            values, ~np.asarray(pc.fill_null(found, False)), f"{stored.name} (without U+0000)"
+            values, ~np.asarray(pc.fill_null(has_nul, False)), f"{stored.name} (without U+0000)"
         )
 
 
@@ -171,6 +173,7 @@ def _check_number(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
         if text is None or text == "NaN":
             continue
         number = Decimal(text)
+        # adjusted() is the power of ten of the first digit: 2 for 123.4, which needs 3 digits.
         if not number.is_finite() or (number and number.adjusted() >= stored.size - stored.scale):
             raise not_held(values, row, stored.name).numbered(TOO_LARGE)
         step = Decimal((0, (1,), -stored.scale))
@@ -190,8 +193,8 @@ def _lowest(number: Decimal) -> int:
 def _check_integer(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
     del fixed
     plain = numbers_of(values, stored.name)
-    whole = pc.match_substring_regex(plain, "^-?[0-9]+$")
-    check_rows(values, np.asarray(pc.fill_null(whole, True)), stored.name)
+    integral = pc.match_substring_regex(plain, "^-?[0-9]+$")
+    check_rows(values, np.asarray(pc.fill_null(integral, True)), stored.name)
     low, high = BOUNDS.get(stored.name, (-math.inf, math.inf))
     fits = [one is None or low <= int(one) <= high for one in plain.to_pylist()]
     check_rows(values, np.array(fits, bool), stored.name)
@@ -243,14 +246,15 @@ def _json_value(text: str | None) -> Any:
         return ["number", plain_numbers(pa.array([digits]))[0].as_py()]
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a name is there twice")
-        return found
+        parsed = dict(pairs)
+        if len(parsed) < len(pairs):
+            raise ValueError("duplicate member name")
+        return parsed
 
     def constant(name: str) -> Any:
         raise ValueError(name)
 
+    # An escaped backslash before u0000 is not U+0000, so pairs of backslashes are removed.
     if text is not None and "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("text with U+0000")
     return (
@@ -275,7 +279,7 @@ RULES: Final[Mapping[Rule, RuleRow]] = MappingProxyType(
         Rule.INTEGER: RuleRow(_check_integer, plain_numbers),
         Rule.UUID: RuleRow(_check_uuid, _spell_uuid),
         Rule.JSON_VALUE: RuleRow(_check_json, _spell_json, is_key=False),
-        Rule.PRINTED_KEY: RuleRow(_check_length, _same),  # the database is asked about the rest
+        Rule.PRINTED_KEY: RuleRow(_check_length, _same),  # is_printed: the database is asked too
         Rule.PRINTED: RuleRow(_check_length, _same, is_key=False),
         Rule.UNCASED: RuleRow(_check_length, _same, is_key=False),
     }

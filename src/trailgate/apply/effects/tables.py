@@ -23,12 +23,12 @@ from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.model.values import typed_for
 
-CASE_HINT: Final = "Give one of them another name: COLMAP of a parameter file for the trail's columns, ALTER TABLE for the target's"
+CASE_HINT: Final = "Rename one of them: a column of the trail with COLMAP in a parameter file, one of the target with ALTER TABLE"
 Convert = Callable[[pa.Array], pa.Array]
-TYPES_HINT: Final = "The trail has it as {}: give the target's column a type that holds it, or leave the operation out, --on-error discard"
+TYPES_HINT: Final = "Its type in the trail is {}: give the target's column a type that can hold it, or discard the operation with --on-error discard"
 KEYLESS_HINT: Final = (
-    "Name the columns of its key: KEYCOLS in the MAP statement of a parameter file (--params), or definitions that state a key (--definitions). "
-    "--mode append keeps rows without one"
+    "Name its key columns with KEYCOLS in the MAP statement of a parameter file (--params), or give definitions with a key (--definitions). "
+    "--mode append needs no key"
 )
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
@@ -94,13 +94,15 @@ class TargetTable:
         Raises DefinitionError if a key column is missing, or if the names of two columns differ
         only in case.
         """
-        place = Where(table=".".join(name))
-        _check_case(schema.names, "the target's table has", place)
-        known = {field.name.casefold(): at for at, field in enumerate(schema)}
-        own = {column.name.casefold(): column for column in self.columns}
+        where = Where(table=".".join(name))
+        _check_case(schema.names, "the target's table has", where)
+        index_of = {field.name.casefold(): at for at, field in enumerate(schema)}
+        by_name = {column.name.casefold(): column for column in self.columns}
         columns = tuple(
             replace(
-                own.get(field.name.casefold(), TargetColumn(field.name, field.type, extra=True)),
+                by_name.get(
+                    field.name.casefold(), TargetColumn(field.name, field.type, extra=True)
+                ),
                 name=field.name,
                 type=field.type,
             )
@@ -108,29 +110,27 @@ class TargetTable:
         )
         key = []
         for at in self.key:
-            index = known.get(self.columns[at].name.casefold())
+            index = index_of.get(self.columns[at].name.casefold())
             if index is None:
-                problem = (
-                    f"the target's table has no column {self.columns[at].name}, which is of the key"
-                )
-                raise DefinitionError(problem, where=place)
+                problem = f"the target's table has no column {self.columns[at].name}, which is part of the key"
+                raise DefinitionError(problem, where=where)
             key.append(index)
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
         """Return the table without the columns that the source lacks and the target computes; these cannot be written."""
-        gone = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
-        if not gone:
+        skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
+        if not skipped:
             return self
-        kept_ones = [at for at in range(len(self.columns)) if at not in gone]
-        columns = tuple(self.columns[at] for at in kept_ones)
-        key = tuple(kept_ones.index(at) for at in self.key)
+        remaining = [at for at in range(len(self.columns)) if at not in skipped]
+        columns = tuple(self.columns[at] for at in remaining)
+        key = tuple(remaining.index(at) for at in self.key)
         return replace(self, columns=columns, key=key)
 
     def places(self, table: Table) -> list[int | None]:
         """For each column, return the index of the source column with the same name (case is ignored), or None."""
-        known = {column.name.casefold(): at for at, column in enumerate(table.columns)}
-        return [known.get(column.name.casefold()) for column in self.columns]
+        index_of = {column.name.casefold(): at for at, column in enumerate(table.columns)}
+        return [index_of.get(column.name.casefold()) for column in self.columns]
 
 
 def fold_name(name: str) -> str:
@@ -147,7 +147,7 @@ def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
     for name in names:
         other = known.setdefault(name.casefold(), name)
         if other is not name:
-            problem = f"{owner} the columns {other} and {name}, whose names differ in case alone"
+            problem = f"{owner} the columns {other} and {name}, whose names differ only in case"
             raise DefinitionError(problem, where=where, hint=CASE_HINT)
 
 
@@ -162,7 +162,7 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
         raise DefinitionError(
             f"nothing defines the columns of table {table.name}",
             where=Where(table=table.name),
-            hint="Give definitions that name it: --definitions FILE",
+            hint="Give its definition with --definitions FILE",
         )
     parts = tuple(fold_name(unquote(part)) for part in NAME_PART.findall(name or table.name))
     columns = tuple(
@@ -197,21 +197,29 @@ def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) ->
     The function raises DecodeError for a value that does not fit, with the row as the record of its
     place. In a key column, values that are equal in the target are converted to the same value.
     """
-    held = held_type(column)
-    convert = _held_values(column, held)
-    kind, stored = target.type, target.stored
-    if kind == held and stored is None and not (is_key and pa.types.is_floating(kind)):
+    created = held_type(column)
+    convert = _created_values(column, created)
+    target_type, stored = target.type, target.stored
+    if (
+        target_type == created
+        and stored is None
+        and not (is_key and pa.types.is_floating(target_type))
+    ):
         return convert
 
     def cast(values: pa.Array) -> pa.Array:
         try:
-            found = exact_cast(convert(values), kind)
+            result = exact_cast(convert(values), target_type)
             if stored is not None:
                 fixed = column.type_row.fixed
-                found = kept(found, stored, fixed=fixed, canonical=is_key)
-            # 0.0 and -0.0 are one key.
-            zero = pa.scalar(0.0, kind) if is_key and pa.types.is_floating(kind) else None
-            return found if zero is None else pc.add(found, zero)
+                result = kept(result, stored, fixed=fixed, canonical=is_key)
+            # 0.0 and -0.0 are the same key: adding 0.0 to -0.0 gives 0.0.
+            zero = (
+                pa.scalar(0.0, target_type)
+                if is_key and pa.types.is_floating(target_type)
+                else None
+            )
+            return result if zero is None else pc.add(result, zero)
         except DecodeError as error:
             error.hint = error.hint or TYPES_HINT.format(column.type_row.name)
             raise
@@ -219,10 +227,10 @@ def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) ->
     return cast
 
 
-def _held_values(column: Column, held: pa.DataType) -> Convert:
+def _created_values(column: Column, created: pa.DataType) -> Convert:
     if column.family is Family.BYTES:
         return from_hex
-    if column.family is Family.DATETIME and pa.types.is_string(held):
+    if column.family is Family.DATETIME and pa.types.is_string(created):
         return _unchanged
     return typed_for(column)[1]
 
@@ -231,16 +239,18 @@ def _unchanged(values: pa.Array) -> pa.Array:
     return values
 
 
-def with_columns_of(held: TargetTable, wanted: TargetTable) -> TargetTable:
+def with_columns_of(existing: TargetTable, wanted: TargetTable) -> TargetTable:
     """Return the existing table with the columns added that only ``wanted`` has.
 
     Existing types and the key stay.
     """
-    known = {column.name.casefold() for column in held.columns}
-    asked = {column.name.casefold() for column in wanted.columns if not column.extra}
-    added = [column for column in wanted.columns if column.name.casefold() not in known]
-    own = [
-        replace(column, extra=False) if column.extra and column.name.casefold() in asked else column
-        for column in held.columns
+    existing_names = {column.name.casefold() for column in existing.columns}
+    wanted_names = {column.name.casefold() for column in wanted.columns if not column.extra}
+    added = [column for column in wanted.columns if column.name.casefold() not in existing_names]
+    columns = [
+        replace(column, extra=False)
+        if column.extra and column.name.casefold() in wanted_names
+        else column
+        for column in existing.columns
     ]
-    return replace(held, columns=(*own, *added))
+    return replace(existing, columns=(*columns, *added))

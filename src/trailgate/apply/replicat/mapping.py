@@ -74,7 +74,7 @@ class Mapping:
 
     @property
     def name(self) -> str:
-        """A text that identifies these statements. Positions are stored under it."""
+        """A text that identifies these statements, as part of the trail name in checkpoints."""
         own = self._parameters.mode  # stated once, if all statements have it
         mapped = {
             f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
@@ -92,8 +92,8 @@ class Mapping:
         named = self._naming(target)
         for one in named[1:]:
             if one.collisions is not named[0].collisions:
-                problem = f"it has another response to collisions than line {named[0].rule.line}, and both write {target}"
-                error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
+                problem = f"it handles collisions differently from line {named[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "Write the same collision option in both")
                 raise error.with_place(source=self._parameters.source or None)
         return named[0].collisions if named else None
 
@@ -148,16 +148,16 @@ class Mapping:
         If a condition depends on a column that an operation does not log, an ApplyError is added to
         ``faults``. Raises OptionError if a statement does not fit the table.
         """
-        found = []
+        mapped = []
         environment = replace(self._environment, now=now)
         taken: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
         for one in self._of_table(block.table):
-            own = taken.setdefault(one.table.name, np.zeros(len(block), bool))
-            rows = self._rows(one, block, np.flatnonzero(~own), faults)
-            own[rows] = True
+            is_taken = taken.setdefault(one.table.name, np.zeros(len(block), bool))
+            rows = self._rows(one, block, np.flatnonzero(~is_taken), faults)
+            is_taken[rows] = True
             if len(rows):
-                found.append(_mapped(one, block.take(rows), environment))
-        return found
+                mapped.append(_map_block(one, block.take(rows), environment))
+        return mapped
 
     def timed(self, target: str) -> frozenset[str]:
         """Return the columns of a target table, in lower case, that contain the time of applying (@DATENOW)."""
@@ -178,16 +178,16 @@ class Mapping:
     def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
         """Return those of ``rows`` that the statement selects."""
         chosen = [rows[:0]]
-        kinds = block.op_type[rows]
-        for kind in np.unique(kinds):
-            own = rows[kinds == kind]
-            part = block.take(own)
+        op_types = block.op_type[rows]
+        for op_type in np.unique(op_types):
+            typed = rows[op_types == op_type]
+            part = block.take(typed)
             selection = one.selection.select(part)
-            chosen.append(own[selection.selected])
+            chosen.append(typed[selection.selected])
             for row in np.flatnonzero(selection.undecided).tolist():
                 problem = one.selection.missing(part, row).replace("the message", "the operation")
-                place = f"position {short_position(part.position[row].as_py())}"
-                where = Where(source=place, table=block.table.name)
+                position = f"position {short_position(part.position[row].as_py())}"
+                where = Where(source=position, table=block.table.name)
                 error = ApplyError(problem, where=where, hint=MISSING_HINT)
                 faults.add(int(part.order[row]), error)
         return np.sort(np.concatenate(chosen))
@@ -201,10 +201,10 @@ class Mapping:
                 if not excluded and TablePatterns((one.rule.pattern,)).fits_end(table.name)
             ]
             try:
-                found = [_table_map(one, table, self._environment) for one in fitting]
+                maps = [_table_map(one, table, self._environment) for one in fitting]
             except OptionError as error:
                 raise error.with_place(source=self._parameters.source or None) from None
-            self._known[table] = found
+            self._known[table] = maps
         return self._known[table]
 
 
@@ -261,30 +261,34 @@ def _with_key(
     if given.rule.key:
         key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
     else:
-        lost = set(source.marked_keys) - set(values)
-        if lost:
-            name = source.columns[min(lost)].name
-            problem = f"COLMAP leaves out the key column {name} of {source.name}"
-            raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
-        key = {_key_place(source, target, values, own) for own in source.marked_keys}
-    found = sorted(key) or range(len(target.columns))  # without a key all columns are it
-    timed = [target.columns[at].name for at in found if is_timed(values[at])]
+        unmapped = set(source.marked_keys) - set(values)
+        if unmapped:
+            name = source.columns[min(unmapped)].name
+            problem = f"COLMAP does not map the key column {name} of {source.name}"
+            raise given.rule.error(
+                problem, "COLMAP", "Map it too, or name another key with KEYCOLS"
+            )
+        key = {_key_index(source, target, values, own) for own in source.marked_keys}
+    key_columns = sorted(key) or range(len(target.columns))  # without a key all columns are it
+    timed = [target.columns[at].name for at in key_columns if is_timed(values[at])]
     if timed:
-        problem = f"the key column {timed[0]} would be another one in each batch"
-        raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW by KEYCOLS")
+        problem = f"the key column {timed[0]} would have a different value in each batch"
+        raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW with KEYCOLS")
     columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
     return replace(target, columns=columns)
 
 
-def _key_place(source: Table, target: Table, values: Sequence[int | Expression], own: int) -> int:
+def _key_index(
+    source: Table, target: Table, values: Sequence[int | Expression], source_index: int
+) -> int:
     """Return the index of the target column that takes the role of a source key column.
 
     It is the one with the same name, or else the first one mapped from it.
     """
-    name = source.columns[own].name.casefold()
-    places = [at for at, value in enumerate(values) if value == own]
-    named = (at for at in places if target.columns[at].name.casefold() == name)
-    return next(named, places[0])
+    name = source.columns[source_index].name.casefold()
+    candidates = [at for at, value in enumerate(values) if value == source_index]
+    named = (at for at in candidates if target.columns[at].name.casefold() == name)
+    return next(named, candidates[0])
 
 
 def _target_name(given: MapRule, source: Table) -> str:
@@ -297,8 +301,8 @@ def _target_name(given: MapRule, source: Table) -> str:
     """
     if "*" not in given.target:
         return given.target
-    wanted, own = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
-    own = own[len(own) - len(wanted) :] if len(wanted) <= len(own) else own
+    pattern_parts, names = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
+    names = names[len(names) - len(pattern_parts) :] if len(pattern_parts) <= len(names) else names
     parts = []
     targets = NAME_PART.findall(given.target)
     for at, part in enumerate(targets):
@@ -306,22 +310,24 @@ def _target_name(given: MapRule, source: Table) -> str:
             parts.append(unquote(part))
             continue
         back = at - len(targets)
-        if -back > len(own):
+        if -back > len(names):
             raise given.rule.error(
                 f"the target {given.target} has more parts than {source.name}", "TARGET"
             )
-        pattern = unquote(wanted[back]) if -back <= len(wanted) and part != "*" else "*"
-        name = unquote(own[back])
-        held = re.fullmatch(
+        pattern = (
+            unquote(pattern_parts[back]) if -back <= len(pattern_parts) and part != "*" else "*"
+        )
+        name = unquote(names[back])
+        match = re.fullmatch(
             "(.*)".join(map(re.escape, pattern.split("*", 1))), name, re.IGNORECASE | re.DOTALL
         )
-        star = held[1] if held and held.groups() else name
+        star = match[1] if match and match.groups() else name
         star = star.lower() if name.isupper() else star
         parts.append(fold_name(unquote(part)).replace("*", star))
     return joined_name(parts)
 
 
-def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
+def _map_block(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
     """Convert the operations that a statement selects to operations on its target.
 
     Expressions see the record as it is in the trail, because an audit table describes what happened

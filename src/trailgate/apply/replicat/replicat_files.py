@@ -65,7 +65,7 @@ POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 NO_EXCEPTIONS: Final = "there is no exceptions table"
-NO_RETRIES: Final = "nothing is tried again: a run that stopped is started again"
+NO_RETRIES: Final = "operations are not retried: fix the cause and start the run again"
 UNANSWERED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "EXCEPTION": NO_EXCEPTIONS,
@@ -194,12 +194,12 @@ def parse_replicat(
         _check_duplicates(draft)
         if draft.refused and not ignore_unsupported:
             raise refusal(draft.refused, ALTERED, "apply")
-        found = _with_responses(draft)
+        parameters = _with_responses(draft)
     except OptionError as error:
         raise error.with_place(source=source or None) from None
-    modes = {one.mode for one in found.maps}
+    modes = {one.mode for one in parameters.maps}
     return replace(
-        found,
+        parameters,
         source=source,
         mode=modes.pop() if len(modes) == 1 else None,
         ignored=tuple(draft.refused),
@@ -216,10 +216,10 @@ def _check_before_rows(draft: _Draft) -> None:
     if statement is None:
         return
     if any(one.mode == APPEND for one in draft.parameters.maps):
-        reason = "with INSERTALLRECORDS an update would be two rows: COLMAP gives both images in one, as in OLD_NAME = BEFORE.NAME"
+        reason = "with INSERTALLRECORDS an update would become two rows: COLMAP can put both images into one, as in OLD_NAME = BEFORE.NAME"
         draft.refuse(statement, statement.text, reason)
     else:
-        draft.note(statement, statement.text, "BEFORE.COLUMN is known wherever the trail has it")
+        draft.note(statement, statement.text, "BEFORE.COLUMN is known if the trail contains it")
 
 
 def _check_duplicates(draft: _Draft) -> None:
@@ -229,7 +229,7 @@ def _check_duplicates(draft: _Draft) -> None:
         return
     pairs = [(one.rule.pattern.casefold(), one.target.casefold()) for one in draft.parameters.maps]
     if len(set(pairs)) < len(pairs):
-        reason = "the first MAP that takes an operation writes it to its target, and others of the same target do not"
+        reason = "only the first MAP that takes an operation writes it to its target"
         draft.refuse(statement, statement.text, reason)
     else:
         draft.note(
@@ -244,9 +244,9 @@ def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
         return
     reason = "unknown option"
     if re.match(r"THREADS?\b", rest, re.IGNORECASE):
-        reason = "it would hold for some threads alone"
+        reason = "it would apply to some threads only"
     elif rest.upper() == "OVERRIDE":
-        reason = "which definitions come first is not chosen"
+        reason = "which definitions take precedence cannot be chosen"
     draft.refuse(statement, f"{statement.keyword} {rest}", reason)
 
 
@@ -261,7 +261,7 @@ def _map(draft: _Draft, statement: Statement) -> None:
     if not name_parts(target) or "?" in target:
         raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
-    found = MapRule(
+    mapped = MapRule(
         TableRule(pattern, ignored, line=statement.line, source=statement.source),
         target,
         types=tuple(draft.types.values()),
@@ -276,12 +276,12 @@ def _map(draft: _Draft, statement: Statement) -> None:
             _not_obeyed_in_map(draft, statement, clause)
             continue
         try:
-            found = read(found, clause, statement)
+            mapped = read(mapped, clause, statement)
         except OptionError as error:
             raise statement.place(error, clause.name) from None
     if of_exceptions:  # it maps the operations that failed: without the option it would map all
         return
-    draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, found))
+    draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, mapped))
 
 
 def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> None:
@@ -300,15 +300,15 @@ def _of_rule(
 ) -> Callable[[MapRule, Clause, Statement], MapRule]:
     """Return a parser for an option that TABLE of Extract has too."""
 
-    def apply(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
+    def apply(mapped: MapRule, clause: Clause, statement: Statement) -> MapRule:
         if not clause.argument:
             raise statement.error(f"expected parentheses after {clause.name}")
-        return replace(found, rule=read(found.rule, clause, statement))
+        return replace(mapped, rule=read(mapped.rule, clause, statement))
 
     return apply
 
 
-def _colmap(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
+def _colmap(mapped: MapRule, clause: Clause, statement: Statement) -> MapRule:
     columns: dict[str, Expression] = {}
     defaults = False
     for part in parts(clause.argument or ""):
@@ -320,22 +320,22 @@ def _colmap(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
             raise statement.error(f"expected COLUMN = value in COLMAP, found {part!r}")
         name = unquote(assigned[1])
         if name.casefold() in {one.casefold() for one in columns}:
-            raise statement.error(f"COLMAP gives the column {name} twice")
+            raise statement.error(f"COLMAP sets the column {name} twice")
         columns[name] = parse_value(assigned[2], ansi_quotes=statement.ansi_quotes)
-    return replace(found, columns=tuple(columns.items()), defaults=defaults)
+    return replace(mapped, columns=tuple(columns.items()), defaults=defaults)
 
 
 def _mapped_type(name: str, *, taken: bool) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
-        kept = [one for one in found.types if one != TYPES[name]]
-        return replace(found, types=(*kept, TYPES[name]) if taken else tuple(kept))
+    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+        kept = [one for one in mapped.types if one != TYPES[name]]
+        return replace(mapped, types=(*kept, TYPES[name]) if taken else tuple(kept))
 
     return apply
 
 
 def _mapped_mode(mode: str | None) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
-        return replace(found, mode=mode)
+    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+        return replace(mapped, mode=mode)
 
     return apply
 
@@ -343,11 +343,11 @@ def _mapped_mode(mode: str | None) -> Callable[[MapRule, Clause, Statement], Map
 def _mapped_collisions(
     policy: Collisions, *, taken: bool
 ) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
+    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
         if taken:
-            return replace(found, collisions=policy)
-        stated = found.collisions in (policy, None)
-        return replace(found, collisions=Collisions.STOP if stated else found.collisions)
+            return replace(mapped, collisions=policy)
+        stated = mapped.collisions in (policy, None)
+        return replace(mapped, collisions=Collisions.STOP if stated else mapped.collisions)
 
     return apply
 
@@ -355,9 +355,9 @@ def _mapped_collisions(
 def _mapped_operations(
     letter: str, *, taken: bool
 ) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
-        others = found.rule.ignored.replace(letter, "")
-        return replace(found, rule=replace(found.rule, ignored=others + letter * (not taken)))
+    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+        others = mapped.rule.ignored.replace(letter, "")
+        return replace(mapped, rule=replace(mapped.rule, ignored=others + letter * (not taken)))
 
     return apply
 
@@ -421,24 +421,25 @@ def _discardfile(draft: _Draft, statement: Statement) -> None:
 def _reperror(draft: _Draft, statement: Statement) -> None:
     """Record a response to an error. ``_with_responses`` combines them once all are known."""
     if draft.parameters.maps:
-        hint = "Write it before the first MAP: it holds for all here"
-        raise statement.error("REPERROR follows a MAP, and would not hold for that", hint)
+        hint = "Write it before the first MAP: here it applies to all"
+        raise statement.error("REPERROR follows a MAP, and would not apply to it", hint)
     if statement.rest.strip("() ").upper() == "RESET":
         draft.errors.clear()
         return
-    found = _ERROR.fullmatch(statement.rest)
-    if found is None:
+    match = _ERROR.fullmatch(statement.rest)
+    if match is None:
         problem = "expected (DEFAULT, ABEND) or another response after REPERROR"
         raise statement.error(problem)
-    which, response, more = found[1].upper().lstrip("0"), found[2].upper(), found[3]
+    which, response, more = match[1].upper().lstrip("0"), match[2].upper(), match[3]
     if not (which in ("DEFAULT", "DEFAULT2") or which.lstrip("-").isdecimal()):
-        raise statement.error(f"expected DEFAULT or the number of an error, found {found[1]}")
+        raise statement.error(f"expected DEFAULT or the number of an error, found {match[1]}")
     later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may state what it is
     if (response not in POLICIES and not later) or more.strip(" ,"):
         reason = UNANSWERED.get(response, "")
         problem = f"the response {response} {more}".rstrip()
         raise statement.error(
-            f"{problem} is not obeyed{reason and ': '}{reason}", f"There are {', '.join(POLICIES)}"
+            f"{problem} is not obeyed{reason and ': '}{reason}",
+            f"Responses are {', '.join(POLICIES)}",
         )
     if which in draft.errors:
         raise statement.error(f"the response to {which} is given twice")
@@ -451,41 +452,41 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
     Raises OptionError for an error number whose response would differ from Replicat's.
     """
     if not draft.parameters.maps:
-        raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
-    given, unused = dict(draft.errors), list(draft.unused)
-    second = given.pop("DEFAULT2", None)
-    if "DEFAULT" in given and given["DEFAULT"][1] == "EXCEPTION":
+        raise OptionError("no MAP statement", hint="For example, MAP HR.*, TARGET HR.*;")
+    by_error, unused = dict(draft.errors), list(draft.unused)
+    second = by_error.pop("DEFAULT2", None)
+    if "DEFAULT" in by_error and by_error["DEFAULT"][1] == "EXCEPTION":
         # The reference: DEFAULT2 holds for tables without a MAP statement of exceptions, and such are refused here.
         if second is None:
             problem = f"the response EXCEPTION is not obeyed: {NO_EXCEPTIONS}"
-            hint = "REPERROR (DEFAULT2, ...) states what holds without one"
-            raise given["DEFAULT"][0].error(problem, hint)
-        given["DEFAULT"], second = second, None
+            hint = "Add REPERROR (DEFAULT2, ...), which applies without one"
+            raise by_error["DEFAULT"][0].error(problem, hint)
+        by_error["DEFAULT"], second = second, None
     if second is not None:
-        reason = "it holds where the response of DEFAULT is EXCEPTION"
+        reason = "it applies only if the response to DEFAULT is EXCEPTION"
         unused.append(remark_of(second[0], second[0].text, reason))
-    default = given.pop("DEFAULT", (None, "ABEND"))[1]
+    default = by_error.pop("DEFAULT", (None, "ABEND"))[1]
     responses: dict[int, str] = {}
-    for text, (statement, response) in given.items():
+    for text, (statement, response) in by_error.items():
         number = int(text)
-        group = next((own for own in NUMBERS if number in own), None)
+        group = next((numbers for numbers in NUMBERS if number in numbers), None)
         if group is None and response == default:
-            reason = "the response is that of all errors"
+            reason = "it is the response to all errors"
             unused.append(remark_of(statement, statement.text, reason))
             continue
         if group is None:
-            known = ", ".join(str(one) for own in NUMBERS for one in own)
+            known = ", ".join(str(one) for numbers in NUMBERS for one in numbers)
             problem = f"REPERROR ({number}, {response}) is not obeyed: the error is not distinguished from others"
-            raise statement.error(problem, f"Errors of Oracle that are: {known}")
+            raise statement.error(problem, f"Oracle errors that are: {known}")
         for other in group:
-            others = given.get(str(other), (None, default))[1]
+            others = by_error.get(str(other), (None, default))[1]
             if others != response:
                 problem = f"REPERROR ({number}, {response}) is not obeyed: {number} and {other} are one error here, and the response to {other} is {others}"
                 raise statement.error(problem, "Give both the same response")
         responses[number] = POLICIES[response]
-    found = draft.parameters
+    parameters = draft.parameters
     return replace(
-        found,
+        parameters,
         on_error=POLICIES[default] if draft.errors else None,
         responses=MappingProxyType(responses),
         unused=tuple(sorted(unused, key=lambda one: one.line)),
@@ -535,7 +536,7 @@ def _end(draft: _Draft, statement: Statement) -> None:
     if statement.rest.upper() == "RUNTIME":
         draft.note(statement, statement.text, "a run ends with the trail")
     else:
-        reason = "a run ends with the trail: nothing stops it at a time"
+        reason = "a run ends with the trail, and cannot be stopped at a time"
         draft.refuse(statement, statement.text, reason)
 
 
