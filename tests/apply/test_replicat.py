@@ -162,7 +162,7 @@ MAP hr.t, TARGET hr.u, NOHANDLECOLLISIONS;
         with pytest.raises(ApplyError, match="the row does not exist"):
             applied(tmp_path, parameters, log, **options)
     unlike = "MAP hr.t, TARGET hr.u;\nMAP hr.t, TARGET hr.u, HANDLECOLLISIONS;"
-    with pytest.raises(OptionError, match=r"than line 1, and both write hr\.u.*rep\.prm, line 2"):
+    with pytest.raises(OptionError, match=r"from line 1, and both write hr\.u.*rep\.prm, line 2"):
         applied(tmp_path, unlike, [])
 
 
@@ -216,7 +216,7 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
     ("line", "problem"),
     [
         ("SQLEXEC 'update x'", "SQLEXEC 'update x' is not obeyed: there is no database"),
-        ("HANDLECOLLISIONS THREADS (1-3)", "HANDLECOLLISIONS THREADS .*some threads alone"),
+        ("HANDLECOLLISIONS THREADS (1-3)", "HANDLECOLLISIONS THREADS .*some threads only"),
         ("REPERROR (DEFAULT, EXCEPTION)", "the response EXCEPTION is not obeyed"),
         ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),
         ("MAP a.b, TARGET c.d, EVENTACTIONS (STOP);", "there are no events"),

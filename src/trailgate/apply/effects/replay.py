@@ -153,7 +153,7 @@ class Replay:
     def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
         rows = self._rows.get(key)
         if not rows:
-            self._rows[key] = [_Row(self._inserted(image))]
+            self._rows[key] = [_Row(self._new_values(image))]
         elif self._collisions.overlays:
             _write(rows[0], image)
         else:
@@ -164,7 +164,7 @@ class Replay:
         if rows:
             _write(rows[0], image)
         elif self._collisions.inserts:
-            self._rows[key] = [_Row(self._with_key(self._inserted(image), key))]
+            self._rows[key] = [_Row(self._set_key(self._new_values(image), key))]
         elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
         else:
@@ -214,14 +214,14 @@ class Replay:
         elif self._collisions.overlays:
             moved = _Row([NOT_LOGGED] * len(image))
         elif self._collisions.inserts:
-            moved = _Row(self._inserted([NOT_LOGGED] * len(image)))
+            moved = _Row(self._new_values([NOT_LOGGED] * len(image)))
         else:
             self._refuse(operations, row, expected=True, old=True)
             return
         _write(moved, image)
         moved.moved = row
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
-        self._with_key(moved.values, key)
+        self._set_key(moved.values, key)
         moved.logged.update(self._table.key)
         self._rows.setdefault(key, []).append(moved)
 
@@ -253,7 +253,7 @@ class Replay:
             raise error
         raise _LateCollisionError(row, error)
 
-    def _inserted(self, image: Sequence[Any]) -> list[Any]:
+    def _new_values(self, image: Sequence[Any]) -> list[Any]:
         """Return the values of a new row.
 
         Columns that are not logged become NULL; the target sets the columns that the source lacks.
@@ -263,7 +263,7 @@ class Replay:
             for at, value in enumerate(image)
         ]
 
-    def _with_key(self, values: list[Any], key: Key) -> list[Any]:
+    def _set_key(self, values: list[Any], key: Key) -> list[Any]:
         for at, value in zip(self._table.key, key, strict=True):
             values[at] = value
         return values
