@@ -110,7 +110,7 @@ class ApplyArguments(ApplyOptions):
     @property
     def options(self) -> ApplyOptions:
         """The options of apply, without those of the command."""
-        # This class inherits the fields of ApplyOptions; copy only these.
+        # This class inherits the fields of ApplyOptions. Copy only these.
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 
 

@@ -127,6 +127,8 @@ class Barriers:
         if bad.any():
             if self.faults.stop:
                 raise first_collision(nets, bad, operations)
+            # bad[number] maps from keys to operations. number is -1 for operations that are
+            # replayed anyway; for these bad[-1] is meaningless.
             is_replayed |= bad[number] & (number >= 0)
             nets, exists = nets.where(~bad), exists[~bad]
         nets, ignored = fitted(nets, exists, self.collisions)
@@ -156,6 +158,7 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
         concat([ours, existing[name].combine_chunks().cast(ours.type)])
         for ours, name in zip(nets.key, nets.table.key_names, strict=True)
     ]
+    # Number the wanted and the stored keys together, then count the stored rows of each key.
     codes, count = key_codes(both)
     ours, theirs = codes[: len(nets)], codes[len(nets) :]
     rows = np.bincount(theirs, minlength=count)[ours]

@@ -57,8 +57,9 @@ HINT = (
 def collided(nets: Nets, exists: Mask, collisions: Collisions, operations: Operations) -> Mask:
     """Return a mask of the changes whose first operation does not fit the target.
 
-    ``found`` is a mask of the existing keys.
+    ``exists`` is a mask of the existing keys.
     """
+    # A clean key's first operation decides: all later ones fit the one before them.
     missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
     bad: Mask = unexpected | missing
     if collisions.overlays:
@@ -90,6 +91,7 @@ def fitted(nets: Nets, exists: Mask, collisions: Collisions) -> tuple[Nets, int]
         effect[missing & updates] = Effect.INSERT
     elif collisions.overlays:
         dropped |= missing & updates
+        # Only operations before the first insert find no row; the insert then creates one.
         ignored = int(nets.leading[missing].sum())
     return replace(nets, effect=effect, expected=exists).where(~dropped), ignored
 

@@ -60,6 +60,7 @@ class ColumnTypes:
 
 
 def _chosen(text: str) -> tuple[TablePatterns, str, pa.DataType]:
+    # GG.ORDERS.PRICE=decimal(18,2): table GG.ORDERS, column PRICE
     column_path, equal, type_name = text.partition("=")
     table, point, column = column_path.strip().rpartition(".")
     if not (equal and point and table and column):

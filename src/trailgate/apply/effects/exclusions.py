@@ -40,6 +40,8 @@ def final_errors(
     if an update may insert a missing row; otherwise updates do not change which rows exist.
     """
     takes_transaction = responses.takes_transaction
+    # With one table, and no error that excludes a transaction, each operation fails alone, and the
+    # operations after it were tried without it.
     if not errors or (len(tables) == 1 and not any(map(takes_transaction, errors.values()))):
         return dict(errors), False
     order = np.concatenate([operations.order for operations in tables])
@@ -58,6 +60,9 @@ def final_errors(
     number, row, change = (column[begin:].tolist() for column in (order, row, change))
     begins = np.flatnonzero(np.diff(transaction[begin:])) + 1
 
+    # Walk through the transactions in order. ``at`` to ``stop`` are the copies of one operation on
+    # several tables. An operation is uncertain if it touches an uncertain row: its error is then
+    # not final. An excluded operation or transaction makes the rows that it changes uncertain.
     final: dict[int, TrailgateError] = {}
     retry = False
     uncertain: set[int] = set()  # rows whose operations are excluded, or may be

@@ -23,9 +23,9 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 def fold(operations: Operations) -> Operations:
     """Return fewer operations with the same effect on every key: at most three for each clean key.
 
-    A combined operation has the position of the first one that it represents, which errors name.
     Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
-    U D, because an update may insert a missing row.
+    U D, because an update may insert a missing row. Errors name the position of the key's first
+    operation; an insert after a delete, or a delete after an insert, has the position of the last.
     """
     parts = [_folded(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
@@ -35,6 +35,19 @@ def fold(operations: Operations) -> Operations:
 
 
 def _folded(operations: Operations) -> Operations:
+    """Fold operations without a truncate.
+
+    The table shows the result for each kind of clean key, where ... is any number of operations:
+
+        operations       effect   becomes
+        I ...            INSERT   I
+        U ...            PATCH    U
+        I ... D          DELETE   I D
+        I ... D I ...    REPLACE  I
+        D, or U ... D    DELETE   D, or U D
+        D I ...          REPLACE  D I
+        U D I ...        REPLACE  U D I
+    """
     nets, number = net_effects(operations)
     known = number >= 0
     total = np.bincount(number[known], operations.weight[known], len(nets)).astype(np.int64)
@@ -102,7 +115,7 @@ def _representatives(
     weight: Longs,
     values: Image | None = None,
 ) -> Operations:
-    """Return one operation per chosen key, which represents ``weight`` operations and has the position of the key's first one."""
+    """Return one operation per chosen key. It represents ``weight`` operations, at the position of ``nets.first``."""
     picked = pa.array(chosen)
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])
     key = tuple(column.take(picked) for column in nets.key)

@@ -60,4 +60,5 @@ MODES: Final[Mapping[str, Mode]] = MappingProxyType(
         "append": Mode(appending_table, appended, COLUMNS, folds=False),
     }
 )
+# Current rows with --meta. A folded operation has the position of the first, not of the last one.
 WITH_META: Final = Mode(meta_table, _current, (), folds=False, logged=with_meta)

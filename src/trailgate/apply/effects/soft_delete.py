@@ -51,7 +51,7 @@ def soft_deleted(
     names = [column.name for column in operations.table.columns]
     between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
     for number, (part, _) in enumerate(operations.between_truncates()):
-        if number:
+        if number:  # a truncate precedes this part: mark all rows that are not marked yet
             time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
             values = {DELETED: pa.scalar(True), AT: time}
             at = truncates.position[number - 1].as_py()

@@ -174,7 +174,7 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
         )
         for column in table.columns
     )
-    keys = table.marked_keys
+    keys = table.marked_keys  # empty if the definition has no key
     return TargetTable(parts, columns, keys or tuple(range(len(columns))), keyless=not keys)
 
 

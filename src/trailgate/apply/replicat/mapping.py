@@ -31,7 +31,7 @@ from trailgate.model.operations_table import image_of
 from trailgate.model.table_patterns import NAME_PART, TablePatterns, joined_name, unquote
 from trailgate.model.tables import Column, Table
 
-VARCHAR = 64  # the type of a column that an expression gives
+VARCHAR = 64  # GoldenGate's type code of VARCHAR, for columns that an expression computes
 LONGEST = 4000
 
 
@@ -75,7 +75,9 @@ class Mapping:
     @property
     def name(self) -> str:
         """A text that identifies these statements, as part of the trail name in checkpoints."""
-        own = self._parameters.mode  # stated once, if all statements have it
+        own = (
+            self._parameters.mode
+        )  # if all statements have the same mode, it is not repeated for each
         mapped = {
             f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
             for one in self._parameters.maps
@@ -221,6 +223,7 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
         named[spelled.get(name.casefold(), name)] = _source_column(value, table, given)
     for source in named.values():
         if not isinstance(source, int):
+            # Evaluate on no rows, so that a wrong expression is an error before anything is applied.
             try:
                 evaluated(source, no_rows(table), replace(environment, now=""))
             except OptionError as error:
@@ -269,7 +272,9 @@ def _with_key(
                 problem, "COLMAP", "Map it too, or name another key with KEYCOLS"
             )
         key = {_key_index(source, target, values, own) for own in source.marked_keys}
-    key_columns = sorted(key) or range(len(target.columns))  # without a key all columns are it
+    key_columns = sorted(key) or range(
+        len(target.columns)
+    )  # a table without a key is matched by all its columns
     timed = [target.columns[at].name for at in key_columns if is_timed(values[at])]
     if timed:
         problem = f"the key column {timed[0]} would have a different value in each batch"
@@ -309,6 +314,7 @@ def _target_name(given: MapRule, source: Table) -> str:
         if "*" not in part:
             parts.append(unquote(part))
             continue
+        # Names are aligned at their last part: TARGET T.* of MAP S.* takes part -1 of the source.
         back = at - len(targets)
         if -back > len(names):
             raise given.rule.error(
@@ -321,6 +327,7 @@ def _target_name(given: MapRule, source: Table) -> str:
         match = re.fullmatch(
             "(.*)".join(map(re.escape, pattern.split("*", 1))), name, re.IGNORECASE | re.DOTALL
         )
+        # MAP HR.ORD*, TARGET STG.X*: for HR.ORDERS the star is ERS, and this part becomes xers.
         star = match[1] if match and match.groups() else name
         star = star.lower() if name.isupper() else star
         parts.append(fold_name(unquote(part)).replace("*", star))

@@ -108,7 +108,7 @@ class MapRule:
     defaults: bool = True
     types: tuple[tuple[str, str], ...] = ()
     collisions: Collisions | None = None
-    mode: str | None = None  # of its target, if it is not that of the run
+    mode: str | None = None  # the mode of its target, or None for the mode of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def _map(draft: _Draft, statement: Statement) -> None:
             mapped = read(mapped, clause, statement)
         except OptionError as error:
             raise statement.place(error, clause.name) from None
-    if of_exceptions:  # it maps the operations that failed: without the option it would map all
+    if of_exceptions:  # a MAP for failed operations only; without the option it would map all
         return
     draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, mapped))
 
@@ -433,7 +433,7 @@ def _reperror(draft: _Draft, statement: Statement) -> None:
     which, response, more = match[1].upper().lstrip("0"), match[2].upper(), match[3]
     if not (which in ("DEFAULT", "DEFAULT2") or which.lstrip("-").isdecimal()):
         raise statement.error(f"expected DEFAULT or the number of an error, found {match[1]}")
-    later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may state what it is
+    later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may replace it
     if (response not in POLICIES and not later) or more.strip(" ,"):
         reason = UNANSWERED.get(response, "")
         problem = f"the response {response} {more}".rstrip()
@@ -456,7 +456,8 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
     by_error, unused = dict(draft.errors), list(draft.unused)
     second = by_error.pop("DEFAULT2", None)
     if "DEFAULT" in by_error and by_error["DEFAULT"][1] == "EXCEPTION":
-        # The reference: DEFAULT2 holds for tables without a MAP statement of exceptions, and such are refused here.
+        # DEFAULT2 applies to tables without an exceptions MAP. These MAPs are refused here, so it
+        # applies to all tables.
         if second is None:
             problem = f"the response EXCEPTION is not obeyed: {NO_EXCEPTIONS}"
             hint = "Add REPERROR (DEFAULT2, ...), which applies without one"
@@ -469,6 +470,7 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
     responses: dict[int, str] = {}
     for text, (statement, response) in by_error.items():
         number = int(text)
+        # The Oracle errors of a group cannot be distinguished here, so all must have one response.
         group = next((numbers for numbers in NUMBERS if number in numbers), None)
         if group is None and response == default:
             reason = "it is the response to all errors"
