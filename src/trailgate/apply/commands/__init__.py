@@ -1,1 +1,1 @@
-"""The command ``trailgate apply``: its options, its modes ``--follow`` and ``--status``, and how results are printed."""
+"""The command ``trailgate apply``: its options, its ways to run, and how results are printed."""

@@ -265,7 +265,11 @@ def retries_of(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return the retry policy for a target: without a ``patience``, a ``lasting`` run retries without end."""
+    """Return the retry policy for a target.
+
+    ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
+    end.
+    """
     if patience is None:
         return Retries(lasting=lasting, stopped=stopped)
     return Retries(patience, stopped=stopped)

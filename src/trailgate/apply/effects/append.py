@@ -37,10 +37,11 @@ def appending_table(table: TargetTable) -> TargetTable:
 def appended(
     operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
 ) -> list[Effects]:
-    """Return one row per operation: the values after it (for a delete, those before it), then a description of the operation.
+    """Return one row per operation: its values, followed by a description of the operation.
 
-    ``_op_ts`` is in UTC. ``_missing`` is a JSON list of the columns that were not logged, for
-    example ``["NAME"]``; it is NULL for a truncate.
+    The values are those after the operation, or for a delete those before it. ``_op_ts`` is in UTC.
+    ``_missing`` is a JSON list of the columns that were not logged, for example ``["NAME"]``; it is
+    NULL for a truncate.
     """
     del fetch, policy, faults  # an appended row cannot collide
     rows, table = len(operations), operations.table

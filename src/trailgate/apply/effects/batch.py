@@ -1,9 +1,9 @@
-"""Turn a batch of operations on one target table into the changes to write: one per key, and whether the table is emptied first.
+"""Turn a batch of operations on one target table into the changes to write, one per key.
 
-A truncate is a barrier. Operations before the last truncate have no effect (but are checked), and
-operations after it start with an empty table. Between barriers, net changes of clean keys are
-computed in whole columns, and compared with the keys that the target has. For the remaining keys,
-the target's rows are fetched and the operations are replayed.
+A truncate is a barrier. Operations before the last truncate have no effect (but are checked), the
+table is emptied, and operations after it start with an empty table. Between barriers, net changes
+of clean keys are computed in whole columns, and compared with the keys that the target has. For the
+remaining keys, the target's rows are fetched and the operations are replayed.
 """
 
 from __future__ import annotations

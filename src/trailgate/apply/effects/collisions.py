@@ -38,7 +38,7 @@ class Collisions(Enum):
 
     @property
     def overlays(self) -> bool:
-        """Whether an insert overwrites an existing row, and an update or delete of a missing row is ignored."""
+        """Whether an insert overwrites an existing row, and changes of a missing row are ignored."""
         return self is Collisions.OVERLAY
 
     @property
@@ -76,7 +76,9 @@ def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError
 
 
 def fitted(nets: Nets, exists: Mask, collisions: Collisions) -> tuple[Nets, int]:
-    """Adapt changes to the rows that exist, and return them with the number of operations ignored because their row is missing.
+    """Adapt changes to the existing rows.
+
+    Also returns how many operations on missing rows are ignored.
 
     In the result, ``expected`` is true for existing rows.
     """
@@ -105,10 +107,10 @@ def collision(
     twice: bool = False,
     column: int | None = None,
 ) -> ApplyError:
-    """Return the error of an operation that does not fit: its row is missing although ``expected``, or exists although not.
+    """Return the error of an operation that does not fit the rows.
 
-    ``twice``: two rows have its key. ``column``: its row is missing, and the operation does not log
-    this column of it.
+    Its row is missing although ``expected``, or exists although not. ``twice``: two rows have its
+    key. ``column``: its row is missing, and the operation does not log this column of it.
     """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:

@@ -1,4 +1,7 @@
-"""Parse the types that a user chooses for columns of created tables (``--column``), such as ``GG.ORDERS.PRICE=decimal(18,2)``."""
+"""Parse the types that a user chooses for columns of created tables (``--column``).
+
+For example, ``GG.ORDERS.PRICE=decimal(18,2)`` creates the column PRICE of GG.ORDERS as a decimal.
+"""
 
 from __future__ import annotations
 

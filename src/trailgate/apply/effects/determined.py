@@ -1,8 +1,9 @@
-"""Work out what a trail reveals about a table that was loaded before the trail begins: which rows exist, and which of their values are known.
+"""Work out what a trail reveals about a table that was loaded before the trail begins.
 
 ``--verify`` compares such a table with the trail. The table's first contents are not in the trail,
-so nothing is known at first. Each operation is assumed to have succeeded: a row that is updated,
-deleted or moved to another key existed. After the operations, each key is in one of three states:
+so no row is known at first, and later some rows are known in part. Each operation is assumed to
+have succeeded: a row that is updated, deleted or moved to another key existed. After the
+operations, each key is in one of three states:
 
 - the key has a row; some of its columns are known (they were logged), the others are not
 - the key has no row
@@ -59,7 +60,7 @@ def known_name(column: str) -> str:
 
 
 def determined_table(table: TargetTable) -> TargetTable:
-    """Return the table with the boolean columns that record which rows exist and which values are known."""
+    """Return the table with boolean columns added: which rows exist, and which values are known."""
     return replace(table, columns=(*table.columns, *_flags(table)))
 
 
@@ -75,7 +76,7 @@ def _other_columns(table: TargetTable) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Determined:
-    """Compute effects on the table of known keys, which records what the trail reveals about a loaded table.
+    """Compute the changes of the table of known keys, which records what is known of a loaded table.
 
     ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
     key without a row in the table of known keys then has no row, and is not merely unknown.

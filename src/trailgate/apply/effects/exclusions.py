@@ -33,7 +33,7 @@ def final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Return the final errors by the numbers of their operations, and whether to try the batch again without these operations.
+    """Return the final errors by operation number, and whether the batch must be tried again.
 
     ``tables`` contains the operations that were tried. An error is final unless its operation
     depends on rows of an earlier operation that is excluded, or may be. ``updates_insert`` is true

@@ -115,7 +115,10 @@ def _representatives(
     weight: Longs,
     values: Image | None = None,
 ) -> Operations:
-    """Return one operation per chosen key. It represents ``weight`` operations, at the position of ``nets.first``."""
+    """Return one operation per chosen key, which represents ``weight`` operations.
+
+    It has the position of the operation ``nets.first``.
+    """
     picked = pa.array(chosen)
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])
     key = tuple(column.take(picked) for column in nets.key)

@@ -129,7 +129,7 @@ def _fetch_current(fetch: Fetch) -> Fetch:
 
 
 def _part_versions(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
-    """Return the versions that operations open and close, and the number of operations that were replayed.
+    """Return the versions that operations open and close, and the number of replayed operations.
 
     The transaction ``unended`` opens no versions, because a truncate follows in it.
     """
@@ -404,7 +404,7 @@ class _RowVersions:
             version[self._column_index[name]] = value
 
     def nets(self) -> Nets:
-        """Return inserts of the versions that were opened, and patches of stored versions that were closed."""
+        """Return inserts of the opened versions, and patches of the stored versions that were closed."""
         stored = with_version_key(self._table)
         patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
         opened = [self._column(self._opened, at) for at in range(len(stored.columns))]
@@ -440,7 +440,7 @@ def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
 
 
 def _named_keys(part: Operations) -> dict[Key, int]:
-    """Return all old and new keys of the operations, each with the index of the last operation that names it."""
+    """Return all old and new keys of the operations, each with the last operation that names it."""
     new, old = key_lists(part.key), key_lists(part.old_key)
     last_rows: dict[Key, int] = {}
     for row, op_type in enumerate(part.op_type.tolist()):

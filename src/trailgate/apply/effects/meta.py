@@ -26,7 +26,7 @@ def meta_table(table: TargetTable) -> TargetTable:
 
 
 def with_meta(operations: Operations) -> Operations:
-    """Set ``_op_ts`` and ``_position`` of each operation to its own commit time and position, as if the source had logged them."""
+    """Set the columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
     present = np.zeros(len(operations), bool)
     stamps = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),

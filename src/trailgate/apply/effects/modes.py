@@ -1,4 +1,7 @@
-"""The modes of a target table, one row each in ``MODES``: current rows, soft-deleted rows, all versions, or all operations."""
+"""The modes of a target table: current rows, soft-deleted rows, all versions, or all operations.
+
+Each mode is one row of ``MODES``.
+"""
 
 from __future__ import annotations
 

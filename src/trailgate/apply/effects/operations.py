@@ -90,7 +90,10 @@ class Operations:
         )
 
     def on(self, table: TargetTable) -> Operations:
-        """Return the operations on ``table``, which has all columns of this table with the same types, and perhaps others."""
+        """Return the operations on ``table``, which has all columns of this table, and perhaps others.
+
+        Its types of these columns must be the same.
+        """
         if table == self.table:
             return self
         index_of = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
@@ -211,9 +214,9 @@ def _of_block(
 
 
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
-    """Return the images before operations without the values that are not written, so that these need not fit the target.
+    """Remove values from images before operations that are not written, so that they need not fit.
 
-    Needed are the key columns. A table of operations has no key, and needs all columns of deletes.
+    The key columns are written. A table of operations has no key, and gets all columns of deletes.
     """
     if not table.key:
         kept, others = pa.array(deletes), ~deletes
@@ -282,7 +285,7 @@ def _position_text(block: ChangeBlock, row: int) -> str:
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
-    """Return the column's values from the first image, and from the second if they are missing in the first."""
+    """Return a column's values from the first image, or from the second if they are missing."""
     return image_of(second, first, first.is_missing(rows))
 
 

@@ -1,4 +1,4 @@
-"""Decide which changes of a table's definition within a trail its target table can follow, and stop the run at the others.
+"""Decide whether a target table can follow a change of its source's definition within a trail.
 
 Followed: a new column is added, a dropped column is missing from then on, and an integer may become
 wider. Any other change of a type, and a change of the key, stop the run: the target's rows follow
@@ -75,7 +75,10 @@ def check_redefinition(
 
 
 def wider_columns(old: Table, new: Table, target: TargetTable) -> tuple[str, ...]:
-    """Return the target's integer columns that are too narrow for the new definition, which has more bytes than the old one."""
+    """Return the target's integer columns that are too narrow for the new definition.
+
+    These are 8 to 32 bits wide, and their source column has more bytes than in the old definition.
+    """
     before = {column.name.casefold(): column for column in old.columns}
     after = {column.name.casefold(): column for column in new.columns}
     names = []
@@ -90,7 +93,7 @@ def wider_columns(old: Table, new: Table, target: TargetTable) -> tuple[str, ...
 
 
 def _follows(old: Column, new: Column, target: TargetColumn | None) -> bool:
-    """Return whether the target's column suits both definitions of a source column, or already has the type of the new one."""
+    """Return whether the target's column suits both definitions, or already has the new one's type."""
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
     if old.family is new.family and held_type(old) == held_type(new):
@@ -100,7 +103,7 @@ def _follows(old: Column, new: Column, target: TargetColumn | None) -> bool:
 
 
 def _shown(column: Column) -> str:
-    """Format a column's type for an error, such as ``ASCII_V(20)``, ``BIN32_S`` or ``ASCII_V(38), a number``."""
+    """Format a column's type for an error, such as ``ASCII_V(20)`` or ``ASCII_V(38), a number``."""
     row, scale = column.type_row, f", scale {column.scale}" if column.scale else ""
     length = f"({column.external_length})" if row.width is None else ""
     number = ", a number" if column.family is Family.NUMBER_TEXT else ""

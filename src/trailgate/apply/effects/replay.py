@@ -1,7 +1,7 @@
-"""Replay operations row by row, for the keys whose net change cannot be computed in whole columns (see ``nets``).
+"""Replay operations row by row, for keys whose net change cannot be computed in whole columns.
 
-``Replay`` starts with the target's rows of these keys, applies the operations in order, and returns
-the resulting rows as net changes.
+``nets`` decides which keys these are. ``Replay`` starts with the target's rows of these keys,
+applies the operations in order, and returns the resulting rows as net changes.
 
 During a transaction several rows may have the same key: ``UPDATE t SET id = id + 1`` first moves
 row 1 to key 2, while the old row 2 is still there. The key then has two rows, oldest first, and the
@@ -45,7 +45,10 @@ class _Row:
 
 
 class _LateCollisionError(Exception):
-    """A key update turned out at the end of its transaction to be a collision, so the operations are replayed without it."""
+    """At the end of a transaction, one of its key updates turned out to be a collision.
+
+    The operations are then replayed without it.
+    """
 
     def __init__(self, row: int, error: ApplyError) -> None:
         super().__init__()
@@ -247,7 +250,7 @@ class Replay:
             rows[0].logged.clear()
 
     def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
-        """Raise the error of a key update that turned out not to fit after later operations were already applied."""
+        """Raise the error of a key update that turned out not to fit only after later operations."""
         error = collision(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
@@ -314,7 +317,7 @@ def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
 
 
 def keys_of(operations: Operations) -> list[Key]:
-    """Return all old and new keys of the operations without duplicates, in order of their first appearance."""
+    """Return all old and new keys of the operations, each once, in order of first appearance."""
     both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 

@@ -1,9 +1,10 @@
-"""Keep deleted rows and mark them (``--mode soft-delete``): ``_deleted``, and ``_deleted_at`` with the commit time of the delete.
+"""Mark deleted rows instead of deleting them (``--mode soft-delete``).
 
-Operations treat a marked row as missing. An insert on its key replaces it with a new row. If the
-last operation of a key in a batch is a delete, it becomes an update that sets the marks, so that
-earlier updates in the batch are kept; all other deletes stay deletes. A row that moves to another
-key leaves no marked row.
+A deleted row gets ``_deleted``, and ``_deleted_at`` with the commit time of the delete. Operations
+treat a marked row as missing. An insert on its key replaces it with a new row. If the last
+operation of a key in a batch is a delete, it becomes an update that sets the marks, so that earlier
+updates in the batch are kept; all other deletes stay deletes. A row that moves to another key
+leaves no marked row.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _fetch_live(fetch: Fetch) -> Fetch:
 
 
 def _with_marks(part: Operations) -> Operations:
-    """Return the operations with the marks of the row after each one: set for a delete, otherwise not."""
+    """Return the operations with the marks that each one's row gets: set only by a delete."""
     deletes = part.op_type == DELETE
     marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
@@ -91,7 +92,7 @@ def _with_marks(part: Operations) -> Operations:
 
 
 def _ended_by_update(part: Operations) -> Operations:
-    """Return the operations with each delete that is the last one of its key changed to an update of the marks."""
+    """Turn each delete that is the last operation of its key into an update of the marks."""
     last = _last_of_key(part) & (part.op_type == DELETE)
     values = (
         one
@@ -117,7 +118,10 @@ def _last_of_key(part: Operations) -> Mask:
 
 
 def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
-    """Adapt changes to marked rows: an insert replaces a marked row, and a delete of a row that the table does not have is dropped."""
+    """Adapt changes to marked rows, which the target has although operations treat them as missing.
+
+    An insert replaces a marked row. A delete of a row that the table does not have is dropped.
+    """
     inserts = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
     deleted = nets.effect == Effect.DELETE
     exists = _existing_keys(nets, fetch, written)

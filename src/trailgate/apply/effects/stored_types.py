@@ -50,8 +50,9 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """A column's type in a database: its name, its rule, and its numbers in parentheses; ``size`` is -1 if it has none.
+    """A column's type in a database: its name, its rule, and its numbers in parentheses.
 
+    For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is -1 if the type has no numbers.
     ``canonical``: values are written in the canonical spelling, in which they are compared.
     """
 

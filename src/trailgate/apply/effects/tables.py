@@ -1,4 +1,4 @@
-"""Describe a target table: its name, its columns and their types, and how trail values are converted to these types.
+"""Describe a target table: its name, its columns and their types, and conversions to these types.
 
 ``held_type`` maps each family of source columns (``model.types``) to the Arrow type that a created
 table gets. If the table exists already, its own types win: values are cast to them, and a value
@@ -118,7 +118,7 @@ class TargetTable:
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without the columns that the source lacks and the target computes; these cannot be written."""
+        """Return the table without generated columns that the source lacks; these cannot be written."""
         skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
         if not skipped:
             return self
@@ -128,21 +128,24 @@ class TargetTable:
         return replace(self, columns=columns, key=key)
 
     def places(self, table: Table) -> list[int | None]:
-        """For each column, return the index of the source column with the same name (case is ignored), or None."""
+        """For each column, return the index of the source column with the same name, or None.
+
+        Case is ignored.
+        """
         index_of = {column.name.casefold(): at for at, column in enumerate(table.columns)}
         return [index_of.get(column.name.casefold()) for column in self.columns]
 
 
 def fold_name(name: str) -> str:
-    """Return the name to use in a created table: ``ORDERS`` becomes ``orders``, ``Orders`` stays as it is.
+    """Return the name for a created table: ``ORDERS`` becomes ``orders``, and ``Orders`` stays as it is.
 
-    Oracle stores unquoted names in upper case, PostgreSQL and others in lower case.
+    Oracle stores unquoted names in upper case, PostgreSQL in lower case.
     """
     return name.lower() if name.isupper() else name
 
 
 def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
-    """Raise DefinitionError if two names differ only in case, because columns are matched without case."""
+    """Raise DefinitionError if two names differ only in case. Columns are matched without case."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.casefold(), name)

@@ -129,7 +129,7 @@ class Mapping:
 
     @property
     def patterns(self) -> Sequence[tuple[str, str]]:
-        """The place and the source pattern of each statement, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
+        """Each statement's place and source pattern, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
         rules = (one.rule for one in self._parameters.maps)
         return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
@@ -162,7 +162,7 @@ class Mapping:
         return mapped
 
     def timed(self, target: str) -> frozenset[str]:
-        """Return the columns of a target table, in lower case, that contain the time of applying (@DATENOW)."""
+        """Return the columns of a target table that contain the time of applying, in lower case."""
         return frozenset(
             column.name.casefold()
             for maps in self._known.values()
@@ -260,7 +260,7 @@ def _source_column(value: Expression, table: Table, given: MapRule) -> int | Exp
 def _with_key(
     given: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
-    """Return the target table with its key: the columns of KEYCOLS, or else those that the source's key columns are mapped to."""
+    """Return the target table with its key: KEYCOLS, or else the columns mapped from the source's key."""
     if given.rule.key:
         key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
     else:

@@ -95,7 +95,7 @@ DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", 
 
 @dataclass(frozen=True, slots=True)
 class MapRule:
-    """One MAP statement: a source pattern with the operations that it takes (``rule``), a target, and what to change.
+    """One MAP statement: a source pattern and its conditions (``rule``), a target, and changes to make.
 
     - ``columns``: the columns of COLMAP, by target name
     - ``defaults``: whether columns with equal names are mapped too (USEDEFAULTS)

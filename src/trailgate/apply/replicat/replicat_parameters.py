@@ -28,7 +28,7 @@ NOTED: Final = by_reason(
     {
         "definitions state what the tables are": "ASSUMETARGETDEFS",
         "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS TRANSACTIONTIMEOUT",
-        "the address in --to contains the login": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
+        "the address in --to decides how to connect": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
         "the positions of all tables are kept in the target": "CHECKPOINTSECS CHECKPOINTTABLE NODBCHECKPOINT",
         "splits of the trail are read by threads, and each table is written at once": (
             "THREAD THREADOPTIONS MAP_PARALLELISM APPLY_PARALLELISM MIN_APPLY_PARALLELISM MAX_APPLY_PARALLELISM COMMIT_SERIALIZATION LOOK_AHEAD_TRANSACTIONS "
