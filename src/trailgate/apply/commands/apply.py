@@ -313,9 +313,10 @@ def _print_comparison(report: VerifyReport, target: str) -> None:
     rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)
     # Most comparisons have no untouched rows, so their column appears only if there are some.
-    kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
+    row_kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
     print_rows(
-        ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
+        ("table", *row_kinds),
+        [(name, *(getattr(one, kind) for kind in row_kinds)) for name, one in rows],
     )
     for name, one in rows:
         if one.left_out:

@@ -64,13 +64,13 @@ class ApplyView(LiveView):
             ("operations", self.rate(done.operations, seconds)),
             ("batches", f"{done.batches:,}"),
         ]
-        left_out = [
+        skipped = [
             f"{count:,} {name}"
             for name in ("ignored", "discarded")
             if (count := sum(getattr(one, name) for one in done.tables.values()))
         ]
-        if left_out:
-            rows.append(("skipped", ", ".join(left_out)))
+        if skipped:
+            rows.append(("skipped", ", ".join(skipped)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
             age = age_of(at)

@@ -160,8 +160,8 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
     ]
     # Number the wanted and the stored keys together, then count the stored rows of each key.
     codes, count = key_codes(both)
-    ours, theirs = codes[: len(nets)], codes[len(nets) :]
-    rows = np.bincount(theirs, minlength=count)[ours]
+    ours, stored = codes[: len(nets)], codes[len(nets) :]
+    rows = np.bincount(stored, minlength=count)[ours]
     if (rows > 1).any():
         at = int(np.argmax(rows > 1))
         raise _several_rows(nets, at, int(rows[at]))

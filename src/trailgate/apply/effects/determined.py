@@ -96,12 +96,12 @@ class Determined:
         *earlier, (last, _) = operations.between_truncates()
         table = operations.table
         is_whole = bool(earlier) or self.is_whole(table)
-        known = _KnownKeys(no_rows(determined_table(table)) if earlier else fetch, is_whole)
+        known_keys = _KnownKeys(no_rows(determined_table(table)) if earlier else fetch, is_whole)
         nets, number = net_effects(last)
-        parts = [_clean_changes(nets, known, policy)]
+        parts = [_clean_changes(nets, known_keys, policy)]
         replayed = np.flatnonzero(number < 0)
         if len(replayed):
-            parts.append(_replayed_changes(last.take(replayed), known, policy))
+            parts.append(_replayed_changes(last.take(replayed), known_keys, policy))
         return (Effects(join_nets(parts), bool(earlier), len(replayed)),)
 
 
@@ -129,12 +129,12 @@ class _KnownKeys:
         return result
 
 
-def _clean_changes(nets: Nets, known: _KnownKeys, policy: Collisions) -> Nets:
+def _clean_changes(nets: Nets, known_keys: _KnownKeys, policy: Collisions) -> Nets:
     """Return the changes to the table of known keys that follow from the net changes of clean keys."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
-    rows = known.fetch(nets.keys(), True)
-    row = known.row_indexes(nets.key, nets.table.key_names, rows)
+    rows = known_keys.fetch(nets.keys(), True)
+    row = known_keys.row_indexes(nets.key, nets.table.key_names, rows)
     is_stored = row >= 0
     exists = is_stored.copy()
     if is_stored.any():
@@ -149,7 +149,7 @@ def _clean_changes(nets: Nets, known: _KnownKeys, policy: Collisions) -> Nets:
     return changes if policy.inserts else changes.where(~(updates & absent))
 
 
-def _with_flags(nets: Nets, gone: Mask) -> Nets:
+def _with_flags(nets: Nets, deleted: Mask) -> Nets:
     """Convert net changes to changes of the table of known keys, by setting its boolean columns.
 
     ``gone`` selects the rows that are known not to exist. They are stored too, with ``THERE`` false
@@ -159,18 +159,18 @@ def _with_flags(nets: Nets, gone: Mask) -> Nets:
     flags: list[StateColumn] = []
     for at in _other_columns(table):
         missing = nets.values[at].is_missing(rows)
-        flags.append(StateColumn(pa.array(~missing & ~gone), missing))
-    flags.append(StateColumn(pa.array(~gone)))
-    values = tuple(_clear_rows(one, gone) for one in nets.values)
+        flags.append(StateColumn(pa.array(~missing & ~deleted), missing))
+    flags.append(StateColumn(pa.array(~deleted)))
+    values = tuple(_clear_rows(one, deleted) for one in nets.values)
     return replace(nets, table=determined_table(table), values=(*values, *flags))
 
 
-def _clear_rows(one: StateColumn, gone: Mask) -> StateColumn:
+def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
     """Return a column with the values of the rows in ``gone`` set to NULL and marked as missing."""
-    if one.values is None or not gone.any():
+    if one.values is None or not deleted.any():
         return one
-    values = pa.compute.if_else(pa.array(gone), pa.scalar(None, one.values.type), one.values)
-    return StateColumn(values, one.is_missing(len(gone)) | gone)
+    values = pa.compute.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)
+    return StateColumn(values, one.is_missing(len(deleted)) | deleted)
 
 
 @dataclass(slots=True)
@@ -186,12 +186,12 @@ class _Row:
     logged: set[int] = field(default_factory=set)
 
 
-def _replayed_changes(operations: Operations, known: _KnownKeys, policy: Collisions) -> Nets:
+def _replayed_changes(operations: Operations, known_keys: _KnownKeys, policy: Collisions) -> Nets:
     """Replay operations row by row, and return the changes to the table of known keys."""
     table, keys = operations.table, keys_of(operations)
-    rows = known.fetch(key_table(table, keys), False)
+    rows = known_keys.fetch(key_table(table, keys), False)
     replay = _Replay(table, policy)
-    replay.begin(keys, rows, known.is_whole)
+    replay.begin(keys, rows, known_keys.is_whole)
     replay.run(operations)
     return replay.nets(keys)
 

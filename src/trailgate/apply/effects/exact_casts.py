@@ -185,8 +185,8 @@ def numbers_of(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArra
     is_number = pc.match_substring_regex(text, NUMBER)
     if not pc.all(is_number).as_py():
         is_float = pc.is_in(pc.utf8_lower(text), pa.array(list(FLOATS)))
-        known = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
-        check_rows(values, np.asarray(pc.fill_null(known, True)), arrow_type)
+        is_valid = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
+        check_rows(values, np.asarray(pc.fill_null(is_valid, True)), arrow_type)
     return plain_numbers(text)
 
 

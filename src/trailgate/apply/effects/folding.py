@@ -49,8 +49,8 @@ def _folded(operations: Operations) -> Operations:
         U D I ...        REPLACE  U D I
     """
     nets, number = net_effects(operations)
-    known = number >= 0
-    total = np.bincount(number[known], operations.weight[known], len(nets)).astype(np.int64)
+    is_clean = number >= 0
+    total = np.bincount(number[is_clean], operations.weight[is_clean], len(nets)).astype(np.int64)
     effect, expected = nets.effect, nets.expected
     replaced, deleted = effect == Effect.REPLACE, effect == Effect.DELETE
     # ``updated``: the key starts with an update and is deleted later. The update must stay, since
@@ -58,7 +58,7 @@ def _folded(operations: Operations) -> Operations:
     updated = (operations.op_type[nets.first] == UPDATE) & expected & (replaced | deleted)
     before = np.where(replaced & expected, nets.leading, 0)
     transient = deleted & ~expected  # inserted and deleted in this batch
-    whole = np.flatnonzero((effect == Effect.INSERT) | replaced)
+    complete = np.flatnonzero((effect == Effect.INSERT) | replaced)
     patched = np.flatnonzero(effect == Effect.PATCH)
     # join_operations sorts stably by ``order``. If two operations get the same one, such as U D for
     # U U D, they keep the order of the parts below.
@@ -81,13 +81,13 @@ def _folded(operations: Operations) -> Operations:
         _representatives(
             operations,
             replace(nets, first=np.where(before > 0, nets.last, nets.first)),
-            whole,
+            complete,
             INSERT,
             total - before,
             _insert_values(nets),
         ),
         _representatives(operations, nets, patched, UPDATE, total, nets.values),
-        operations.take(np.flatnonzero(~known)),
+        operations.take(np.flatnonzero(~is_clean)),
     ]
     return join_operations([part for part in parts if len(part)])
 

@@ -200,8 +200,8 @@ def _column_versions(
             continue
         # The last operation up to each state that logs this column, perhaps of an earlier key:
         # then it precedes ``reset``, and the value is that of the stored row instead.
-        known = ~one.is_missing(rows) & (op_types != DELETE)
-        logged = np.maximum.accumulate(np.where(known, index, -1))[kept]
+        is_logged = ~one.is_missing(rows) & (op_types != DELETE)
+        logged = np.maximum.accumulate(np.where(is_logged, index, -1))[kept]
         logged_values = pa.nulls(rows, column.type) if one.values is None else one.values
         stored_values = _single_array(current_rows[column.name]).cast(column.type)
         from_row = (logged < reset[kept]) & ~is_complete[reset[kept]]
@@ -383,13 +383,13 @@ class _RowVersions:
 
         Opens and closes versions if its values changed.
         """
-        known = self._shown.get(key)
-        if known is not None and row is not None and self._values(known) == self._values(row):
+        current = self._shown.get(key)
+        if current is not None and row is not None and self._values(current) == self._values(row):
             return
-        if known is not None:
+        if current is not None:
             self._set(self._shown.pop(key), {TO: time, UNTIL: at, CURRENT: False})
-            if not any(known is one for one in self._opened):
-                self._closed.append(known)
+            if not any(current is one for one in self._opened):
+                self._closed.append(current)
         if row is not None:
             version = list(row)
             self._set(version, {FROM: time, AT: at, TO: None, UNTIL: None, CURRENT: True})
@@ -424,8 +424,8 @@ class _RowVersions:
         values = [row[at] for row in rows]
         if column.name in (FROM, TO):
             return pa.array([_to_micros(one) for one in values], pa.int64()).cast(TIME)
-        known = [None if one is NOT_LOGGED else one for one in values]
-        return pa.array(known, column.type)
+        plain = [None if one is NOT_LOGGED else one for one in values]
+        return pa.array(plain, column.type)
 
 
 def _to_micros(value: Any) -> int | None:

@@ -272,11 +272,11 @@ def _column(
     for rows in isolation:
         with isolation:
             convert(values.slice(rows.start, len(rows)))
-    known = np.ones(len(block), bool)
+    fits = np.ones(len(block), bool)
     for row, one in isolation.errors.items():
         faults.add(int(block.order[row]), locate(one, row))
-        known[row] = False
-    good = pc.if_else(pa.array(known), values, pa.scalar(None, values.type))
+        fits[row] = False
+    good = pc.if_else(pa.array(fits), values, pa.scalar(None, values.type))
     return StateColumn(convert(good), image[source_index].missing)
 
 
@@ -290,13 +290,13 @@ def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateCol
 
 
 def _check_key(
-    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, asked: Mask, faults: Faults
+    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, needed: Mask, faults: Faults
 ) -> None:
     """Add an error for each operation whose key column is NULL or not logged."""
-    missing = key.is_missing(len(block)) & asked
+    missing = key.is_missing(len(block)) & needed
     nulls = np.zeros(len(block), bool)
     if not table.keyless and key.values is not None and key.values.null_count:
-        nulls = np.asarray(key.values.is_null()) & asked & ~missing
+        nulls = np.asarray(key.values.is_null()) & needed & ~missing
     for row in np.flatnonzero(missing | nulls).tolist():
         problem = "the key is NULL"
         if missing[row]:

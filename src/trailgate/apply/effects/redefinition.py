@@ -49,12 +49,12 @@ def check_redefinition(
         earlier = before.get(name)
         if earlier is None or name in chosen or _follows(earlier, column, target_columns.get(name)):
             continue
-        there = (
+        stored = (
             f", and the target's column has type {target_columns[name].type}"
             if name in target_columns
             else ""
         )
-        problem = f"the column was {_shown(earlier)}, and is {_shown(column)} from here on{there}"
+        problem = f"the column was {_shown(earlier)}, and is {_shown(column)} from here on{stored}"
         where = Where(table=str(target), field=column.name)
         raise DefinitionError(
             problem, where=where, hint=TYPE_HINT.format(f"{target}.{column.name}")

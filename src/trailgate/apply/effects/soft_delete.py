@@ -100,8 +100,8 @@ def _ended_by_update(part: Operations) -> Operations:
         else StateColumn(one.values, one.is_missing(len(part)) | last)
         for column, one in zip(part.table.columns, part.values, strict=True)
     )
-    kinds = np.where(last, UPDATE, part.op_type).astype(np.uint8)
-    return replace(part, op_type=kinds, values=tuple(values))
+    op_types = np.where(last, UPDATE, part.op_type).astype(np.uint8)
+    return replace(part, op_type=op_types, values=tuple(values))
 
 
 def _last_of_key(part: Operations) -> Mask:

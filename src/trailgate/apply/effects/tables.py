@@ -146,9 +146,9 @@ def fold_name(name: str) -> str:
 
 def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
     """Raise DefinitionError if two names differ only in case. Columns are matched without case."""
-    known: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for name in names:
-        other = known.setdefault(name.casefold(), name)
+        other = spelling.setdefault(name.casefold(), name)
         if other is not name:
             problem = f"{owner} the columns {other} and {name}, whose names differ only in case"
             raise DefinitionError(problem, where=where, hint=CASE_HINT)

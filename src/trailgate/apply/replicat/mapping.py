@@ -42,7 +42,7 @@ class _TableMap:
     Each target column is the index of a source column, or an expression.
     """
 
-    given: MapRule
+    statement: MapRule
     selection: TableSelection
     table: Table
     columns: tuple[int | Expression, ...]
@@ -75,11 +75,12 @@ class Mapping:
     @property
     def name(self) -> str:
         """A text that identifies these statements, as part of the trail name in checkpoints."""
-        own = (
+        common_mode = (
             self._parameters.mode
         )  # if all statements have the same mode, it is not repeated for each
         mapped = {
-            f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
+            f"{one.rule.pattern}>{one.target}"
+            + (f":{one.mode}" if one.mode and not common_mode else "")
             for one in self._parameters.maps
         }
         excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
@@ -91,26 +92,26 @@ class Mapping:
         Statements that name the table precede those with wildcards. Raises OptionError if they set
         different policies.
         """
-        named = self._naming(target)
-        for one in named[1:]:
-            if one.collisions is not named[0].collisions:
-                problem = f"it handles collisions differently from line {named[0].rule.line}, and both write {target}"
+        statements = self._naming(target)
+        for one in statements[1:]:
+            if one.collisions is not statements[0].collisions:
+                problem = f"it handles collisions differently from line {statements[0].rule.line}, and both write {target}"
                 error = one.rule.error(problem, "MAP", "Write the same collision option in both")
                 raise error.with_place(source=self._parameters.source or None)
-        return named[0].collisions if named else None
+        return statements[0].collisions if statements else None
 
     def mode(self, target: str) -> str | None:
         """Return the mode of a target table, or None if its statements do not set one.
 
         Raises OptionError if they differ.
         """
-        named = self._naming(target)
-        for one in named[1:]:
-            if one.mode != named[0].mode:
-                problem = f"INSERTALLRECORDS differs from line {named[0].rule.line}, and both write {target}"
+        statements = self._naming(target)
+        for one in statements[1:]:
+            if one.mode != statements[0].mode:
+                problem = f"INSERTALLRECORDS differs from line {statements[0].rule.line}, and both write {target}"
                 error = one.rule.error(problem, "MAP", "Give one of them another target")
                 raise error.with_place(source=self._parameters.source or None)
-        return named[0].mode if named else None
+        return statements[0].mode if statements else None
 
     @property
     def modes(self) -> frozenset[str]:
@@ -210,18 +211,18 @@ class Mapping:
         return self._known[table]
 
 
-def _table_map(given: MapRule, table: Table, environment: Environment) -> _TableMap:
+def _table_map(statement: MapRule, table: Table, environment: Environment) -> _TableMap:
     """Bind a statement to a source table. Raises OptionError if it does not fit."""
-    rule = given.rule
+    rule = statement.rule
     selection = TableSelection(table, (rule,), environment)
     selection.check()
-    named: dict[str, int | Expression] = {}
-    if given.defaults:
-        named = {column.name: at for at, column in enumerate(table.columns)}
-    spelled = {name.casefold(): name for name in named}
-    for name, value in given.columns:
-        named[spelled.get(name.casefold(), name)] = _source_column(value, table, given)
-    for source in named.values():
+    values: dict[str, int | Expression] = {}
+    if statement.defaults:
+        values = {column.name: at for at, column in enumerate(table.columns)}
+    spelled = {name.casefold(): name for name in values}
+    for name, value in statement.columns:
+        values[spelled.get(name.casefold(), name)] = _source_column(value, table, statement)
+    for source in values.values():
         if not isinstance(source, int):
             # Evaluate on no rows, so that a wrong expression is an error before anything is applied.
             try:
@@ -232,11 +233,11 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
         replace(table.columns[value], name=name)
         if isinstance(value, int)
         else Column(name, VARCHAR, LONGEST)
-        for name, value in named.items()
+        for name, value in values.items()
     )
-    target = Table(_target_name(given, table), columns)
-    keyed = _with_key(given, table, target, list(named.values()))
-    return _TableMap(given, selection, keyed, tuple(named.values()))
+    target = Table(_target_name(statement, table), columns)
+    keyed = _with_key(statement, table, target, list(values.values()))
+    return _TableMap(statement, selection, keyed, tuple(values.values()))
 
 
 def is_timed(value: int | Expression) -> bool:
@@ -246,11 +247,11 @@ def is_timed(value: int | Expression) -> bool:
     )
 
 
-def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
+def _source_column(value: Expression, table: Table, statement: MapRule) -> int | Expression:
     node = value.node
     if isinstance(node, ColumnName) and node.image is None:
         try:
-            return column_index(table, node.name, given.rule, "COLMAP")
+            return column_index(table, node.name, statement.rule, "COLMAP")
         except OptionError as error:
             error.hint = error.hint or double_quotes_hint(value.text, node.at)
             raise
@@ -258,27 +259,29 @@ def _source_column(value: Expression, table: Table, given: MapRule) -> int | Exp
 
 
 def _with_key(
-    given: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
+    statement: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
     """Return the target table with its key: KEYCOLS, or else the columns mapped from the source's key."""
-    if given.rule.key:
-        key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
+    if statement.rule.key:
+        key = {column_index(target, name, statement.rule, "KEYCOLS") for name in statement.rule.key}
     else:
         unmapped = set(source.marked_keys) - set(values)
         if unmapped:
             name = source.columns[min(unmapped)].name
             problem = f"COLMAP does not map the key column {name} of {source.name}"
-            raise given.rule.error(
+            raise statement.rule.error(
                 problem, "COLMAP", "Map it too, or name another key with KEYCOLS"
             )
-        key = {_key_index(source, target, values, own) for own in source.marked_keys}
+        key = {
+            _key_index(source, target, values, source_index) for source_index in source.marked_keys
+        }
     key_columns = sorted(key) or range(
         len(target.columns)
     )  # a table without a key is matched by all its columns
     timed = [target.columns[at].name for at in key_columns if is_timed(values[at])]
     if timed:
         problem = f"the key column {timed[0]} would have a different value in each batch"
-        raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW with KEYCOLS")
+        raise statement.rule.error(problem, "COLMAP", "Name a key without @DATENOW with KEYCOLS")
     columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
     return replace(target, columns=columns)
 
@@ -296,7 +299,7 @@ def _key_index(
     return next(named, candidates[0])
 
 
-def _target_name(given: MapRule, source: Table) -> str:
+def _target_name(statement: MapRule, source: Table) -> str:
     """Return the name of the target table for a source table.
 
     ``*`` alone as a part of TARGET is replaced by the source's name. A ``*`` next to other
@@ -304,12 +307,12 @@ def _target_name(given: MapRule, source: Table) -> str:
     documentation does not say). If such texts are all upper case they become lower case, each on
     its own: for ORDERS, both ``stg_*`` and ``STG_*`` give ``stg_orders``.
     """
-    if "*" not in given.target:
-        return given.target
-    pattern_parts, names = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
+    if "*" not in statement.target:
+        return statement.target
+    pattern_parts, names = NAME_PART.findall(statement.rule.pattern), NAME_PART.findall(source.name)
     names = names[len(names) - len(pattern_parts) :] if len(pattern_parts) <= len(names) else names
     parts = []
-    targets = NAME_PART.findall(given.target)
+    targets = NAME_PART.findall(statement.target)
     for at, part in enumerate(targets):
         if "*" not in part:
             parts.append(unquote(part))
@@ -317,8 +320,8 @@ def _target_name(given: MapRule, source: Table) -> str:
         # Names are aligned at their last part: TARGET T.* of MAP S.* takes part -1 of the source.
         back = at - len(targets)
         if -back > len(names):
-            raise given.rule.error(
-                f"the target {given.target} has more parts than {source.name}", "TARGET"
+            raise statement.rule.error(
+                f"the target {statement.target} has more parts than {source.name}", "TARGET"
             )
         pattern = (
             unquote(pattern_parts[back]) if -back <= len(pattern_parts) and part != "*" else "*"
@@ -342,12 +345,12 @@ def _map_block(one: _TableMap, block: ChangeBlock, environment: Environment) -> 
     'OPTYPE') is still DELETE.
     """
     earlier = replace(block, after=block.before)
-    op_type = _op_types(block, one.given.types)
+    op_type = _op_types(block, one.statement.types)
     converted = (block.op_type == DELETE) & (op_type != DELETE)
 
-    def image(own: Image, of: ChangeBlock) -> Image:
+    def mapped_image(source: Image, of: ChangeBlock) -> Image:
         return tuple(
-            own[value] if isinstance(value, int) else evaluated(value, of, environment)
+            source[value] if isinstance(value, int) else evaluated(value, of, environment)
             for value in one.columns
         )
 
@@ -359,8 +362,8 @@ def _map_block(one: _TableMap, block: ChangeBlock, environment: Environment) -> 
         block,
         table=one.table,
         op_type=op_type,
-        before=image(block.before, earlier),
-        after=image(after, block),
+        before=mapped_image(block.before, earlier),
+        after=mapped_image(after, block),
     )
 
 

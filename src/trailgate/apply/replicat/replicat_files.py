@@ -254,10 +254,10 @@ def _map(draft: _Draft, statement: Statement) -> None:
     """Parse a MAP statement with its options."""
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
-    named = _TARGET.match(rest)
-    if named is None:
+    keyword = _TARGET.match(rest)
+    if keyword is None:
         raise statement.error("expected TARGET and a table name after the source's")
-    target, rest = statement.first("a table name after TARGET", rest[named.end() :])
+    target, rest = statement.first("a table name after TARGET", rest[keyword.end() :])
     if not name_parts(target) or "?" in target:
         raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
@@ -527,8 +527,8 @@ def _allowduptargetmap(draft: _Draft, statement: Statement) -> None:
 
 def _ddl(draft: _Draft, statement: Statement) -> None:
     """Report DDL, and keep it for the error message if the trail contains a DDL record."""
-    wanted = statement.rest.upper().split()
-    if statement.keyword == "DDL" and wanted[:2] != ["EXCLUDE", "ALL"]:
+    words = statement.rest.upper().split()
+    if statement.keyword == "DDL" and words[:2] != ["EXCLUDE", "ALL"]:
         ddl = remark_of(statement, statement.text, NO_DDL)
         draft.parameters = replace(draft.parameters, ddl=ddl)
     draft.note(statement, statement.text, NO_DDL)
