@@ -35,10 +35,7 @@ EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in
 
 
 class Closing(NamedTuple):
-    """Values to set in the rows whose boolean ``column`` is true.
-
-    If ``when`` is False: in all other rows.
-    """
+    """Values to set in the rows whose boolean ``column`` is true, or in all other rows if ``when`` is False."""
 
     column: str
     when: bool
@@ -236,7 +233,7 @@ def _join(parts: list[Nets], at: int) -> StateColumn:
 def whole_rows(nets: Nets) -> Image:
     """Return all columns of changes that are complete rows.
 
-    A column that is not logged becomes NULL.
+    Columns that are not logged become NULL.
     """
     return tuple(
         StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)

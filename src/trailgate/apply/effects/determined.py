@@ -130,7 +130,7 @@ class _KnownKeys:
 
 
 def _clean_changes(nets: Nets, known_keys: _KnownKeys, policy: Collisions) -> Nets:
-    """Return the changes to the table of known keys that follow from the net changes of clean keys."""
+    """Return the changes to the table of known keys for keys whose net changes are known."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
     rows = known_keys.fetch(nets.keys(), True)
@@ -152,8 +152,8 @@ def _clean_changes(nets: Nets, known_keys: _KnownKeys, policy: Collisions) -> Ne
 def _with_flags(nets: Nets, deleted: Mask) -> Nets:
     """Convert net changes to changes of the table of known keys, by setting its boolean columns.
 
-    ``gone`` selects the rows that are known not to exist. They are stored too, with ``THERE`` false
-    and no known value.
+    ``deleted`` selects the rows that are known not to exist. They are stored too, with ``THERE``
+    false and no known value.
     """
     rows, table = len(nets), nets.table
     flags: list[StateColumn] = []
@@ -166,7 +166,7 @@ def _with_flags(nets: Nets, deleted: Mask) -> Nets:
 
 
 def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
-    """Return a column with the values of the rows in ``gone`` set to NULL and marked as missing."""
+    """Return a column with the values of the rows in ``deleted`` set to NULL and marked as missing."""
     if one.values is None or not deleted.any():
         return one
     values = pa.compute.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)

@@ -131,7 +131,7 @@ def check_rows(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> N
 
 
 def plain_numbers(values: pa.StringArray) -> pa.StringArray:
-    """Return numbers in text in one plain spelling; other text stays as it is.
+    """Convert numbers in text to one plain spelling; other text stays as it is.
 
     '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf'
     becomes 'Infinity'.
@@ -173,7 +173,7 @@ def _plain(text: str) -> str:
 
 
 def numbers_of(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
-    """Return numbers, floats or text as plain numbers in text.
+    """Convert numbers, floats or text to plain numbers in text.
 
     Raises DecodeError for text that is not a number.
     """

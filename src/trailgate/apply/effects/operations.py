@@ -126,9 +126,8 @@ class Operations:
     def between_truncates(self) -> Iterator[tuple[Operations, int | None]]:
         """Split the operations at truncates.
 
-        Yields each part, even if it is empty, with the transaction of the truncate after it.
-
-        That truncate may be in the middle of a transaction. The number after the last part is None.
+        Yields each part, even if it is empty, with the transaction number of the truncate that
+        follows it, or None after the last part. A truncate may be in the middle of its transaction.
         """
         cuts = np.flatnonzero(self.op_type == TRUNCATE)
         if not len(cuts):
@@ -214,9 +213,10 @@ def _of_block(
 
 
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
-    """Remove values from images before operations that are not written, so that they need not fit.
+    """Drop the values of before images that are never written, so that they need not fit the target.
 
-    The key columns are written. A table of operations has no key, and gets all columns of deletes.
+    The key columns are written. A table of operations (append) has no key, and gets all columns of
+    deletes.
     """
     if not table.key:
         kept, others = pa.array(deletes), ~deletes
@@ -285,7 +285,7 @@ def _position_text(block: ChangeBlock, row: int) -> str:
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
-    """Return a column's values from the first image, or from the second if they are missing."""
+    """Return a column's values from the first image, or those missing there from the second."""
     return image_of(second, first, first.is_missing(rows))
 
 

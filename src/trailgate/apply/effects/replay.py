@@ -185,7 +185,7 @@ class Replay:
             self._refuse(operations, row, expected=True)
 
     def _keep(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> bool:
-        """Keep the row that the next delete removes, with its marks.
+        """Keep the row that a delete removes, with its marks.
 
         Returns False, and refuses the delete, if a value of the row is not known.
         """

@@ -74,14 +74,14 @@ class StoredType:
 
     @property
     def is_key(self) -> bool:
-        """Whether values are equal in the database exactly if their canonical spellings are equal."""
+        """Whether two values are equal in the database if, and only if, their canonical spellings are equal."""
         return RULES[self.rule].is_key
 
 
 class RuleRow(NamedTuple):
     """A rule's check and its canonical spelling.
 
-    ``is_key``: values with equal spellings are equal in the database, and no others.
+    ``is_key``: two values are equal in the database if, and only if, their spellings are equal.
     """
 
     check: Callable[[pa.Array, StoredType, bool], pa.Array]
@@ -90,11 +90,11 @@ class RuleRow(NamedTuple):
 
 
 def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) -> pa.Array:
-    """Return values as the column stores them.
+    """Check values, and return them as the column stores them.
 
-    Raises DecodeError for a value that the column would change.
-
-    ``fixed``: the source pads these values with blanks, so blanks at the end have no meaning.
+    Raises DecodeError for a value that the column would change. ``fixed``: the source pads these
+    values with blanks, so blanks at the end have no meaning. ``canonical``: return them in the
+    canonical spelling.
     """
     row = RULES[stored.rule]
     checked = row.check(values, stored, fixed)
@@ -102,7 +102,7 @@ def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) 
 
 
 def spelled(values: pa.Array, stored: StoredType | None) -> pa.Array:
-    """Return values that were read from the database in their canonical spelling."""
+    """Convert values that were read from the database to their canonical spelling."""
     return values if stored is None else RULES[stored.rule].spell(values)
 
 

@@ -197,8 +197,8 @@ def held_type(column: Column) -> pa.DataType:
 def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
     """Return a function that converts a block's column to the type of a target column.
 
-    The function raises DecodeError for a value that does not fit, with the row as the record of its
-    place. In a key column, values that are equal in the target are converted to the same value.
+    The function raises DecodeError for a value that does not fit, with its row in ``where.record``.
+    In a key column, values that are equal in the target are converted to the same value.
     """
     created = held_type(column)
     convert = _created_values(column, created)
@@ -243,9 +243,9 @@ def _unchanged(values: pa.Array) -> pa.Array:
 
 
 def with_columns_of(existing: TargetTable, wanted: TargetTable) -> TargetTable:
-    """Return the existing table with the columns added that only ``wanted`` has.
+    """Add the columns of ``wanted`` that the existing table lacks. Existing types and the key stay.
 
-    Existing types and the key stay.
+    A column that was ``extra`` is no longer so if ``wanted`` has it from the source.
     """
     existing_names = {column.name.casefold() for column in existing.columns}
     wanted_names = {column.name.casefold() for column in wanted.columns if not column.extra}
