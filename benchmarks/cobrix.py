@@ -23,10 +23,10 @@ from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession
 
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.jobs.parquet import prepare_parquet
-from trailgate.jobs.record_files import CopybookOptions
+from trailgate.mainframe.jobs.parquet import prepare_parquet
+from trailgate.mainframe.jobs.reading import CopybookOptions
+from trailgate.mainframe.spark.jobs import run_parquet
 from trailgate.spark import read_records, session
-from trailgate.spark.record_jobs import run_parquet
 
 ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
 SPARK: Final = "pyspark==3.5.3"

@@ -25,8 +25,8 @@ from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
-from trailgate.jobs.record_files import CopybookOptions, read_copybook_split
-from trailgate.storage.reading.record_files import RecordSplit, Search
+from trailgate.mainframe.files.record_files import RecordSplit, Search
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_copybook_split
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000

@@ -1,5 +1,5 @@
 """Lets Spark find the format ``copybook`` by its name alone (Spark imports every ``pyspark_*``)."""
 
-from trailgate.spark.copybook import CopybookSource as DefaultSource
+from trailgate.mainframe.spark.reader import CopybookSource as DefaultSource
 
 __all__ = ["DefaultSource"]

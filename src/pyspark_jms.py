@@ -3,7 +3,7 @@
 from trailgate.spark.sources import HAS_LIMITS
 
 if HAS_LIMITS:
-    from trailgate.spark.jms import JmsSource as DefaultSource
+    from trailgate.live.spark import JmsSource as DefaultSource
 
     __all__ = ["DefaultSource"]
 else:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.jobs.record_files import CopybookOptions, read_splits
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
 
 DESCRIPTOR = 4
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from trailgate.live.files.journal import Journal
 from trailgate.messages.messages import RECEIVED
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
-from trailgate.storage.live.journal import Journal
 
 
 def stored(journal: Journal, first: int, bodies: list[str]) -> None:

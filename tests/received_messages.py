@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from trailgate.brokers.receiver import Window
-from trailgate.jobs.receive.feed import Link, Part
+from trailgate.live.brokers.receiver import Window
+from trailgate.live.jobs.feed import Link, Part
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 
 NOW = 1_767_225_600_000_000  # 2026-01-01 UTC

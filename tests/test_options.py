@@ -12,13 +12,13 @@ import pytest
 
 import trailgate
 from option_tables import command_options, options_of, section, shown, table_in
-from trailgate.brokers.address import OPTIONS as OF_ADDRESSES
 from trailgate.capture.formats import PUBLICATIONS
-from trailgate.cli.commands.publish import PublishArguments
 from trailgate.cli.commands.redact import RedactArguments
 from trailgate.cli.main import ALIASES, COMMANDS
 from trailgate.jobs.capture.options import CaptureArguments
+from trailgate.live.brokers.address import OPTIONS as OF_ADDRESSES
 from trailgate.options import Option, field_options
+from trailgate.publish.command import PublishArguments
 from trailgate.storage.reading.options import OPTIONS
 
 DOCS = Path(__file__).parent.parent / "docs"

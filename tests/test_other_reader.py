@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trailgate.jobs.record_options import OPTIONS
+from trailgate.mainframe.jobs.options import OPTIONS
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "howto" / "from-cobrix.md"

@@ -181,7 +181,7 @@ def test_all_names_of_these_modules_that_are_used_are_named() -> None:
         and isinstance(node.value, ast.Name)
         and node.value.id == "numba_ir"
     }
-    amqp = (ROOT / "src" / "trailgate" / "brokers" / "amqp").glob("*.py")
+    amqp = (ROOT / "src" / "trailgate" / "live" / "brokers" / "amqp").glob("*.py")
     of_proton = {
         node.attr
         for path in amqp

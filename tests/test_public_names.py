@@ -16,9 +16,9 @@ import pytest
 
 import trailgate
 from trailgate import errors
-from trailgate.jobs.record_options import OPTIONS as RECORD_OPTIONS
-from trailgate.jobs.record_options import RecordKeywords
-from trailgate.jobs.record_writing import WRITING
+from trailgate.mainframe.jobs.options import OPTIONS as RECORD_OPTIONS
+from trailgate.mainframe.jobs.options import RecordKeywords
+from trailgate.mainframe.jobs.writing import WRITING
 from trailgate.options import Options
 from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
 

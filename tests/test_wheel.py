@@ -193,7 +193,7 @@ def test_without_extras_every_command_works(bare: Environment, tmp_path: Path) -
     version = bare.run("trailgate", "--version", folder=tmp_path)
     demo = bare.run("trailgate", "demo", folder=tmp_path)
     module = bare.run("python", "-m", "trailgate", "assumptions", folder=tmp_path)
-    typed = bare.run("python", "-c", "import trailgate.cli.logdump_completion", folder=tmp_path)
+    typed = bare.run("python", "-c", "import trailgate.logdump.completion", folder=tmp_path)
 
     assert version.stdout.strip() == f"trailgate {metadata.version('trailgate')}"
     assert (demo.returncode, "GG.SHOP_ORDERS" in demo.stdout) == (0, True), demo.stderr

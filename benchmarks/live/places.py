@@ -18,9 +18,9 @@ from brokers.artemis import LOGIN, Artemis
 from brokers.live_place import LivePlace, row
 from brokers.real_brokers import Process
 from brokers.stomp_sender import Sender
-from trailgate.brokers.address import parse_address
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.run import ReceiveOptions, open_live
+from trailgate.live.brokers.address import parse_address
+from trailgate.live.jobs.run import ReceiveOptions, open_live
 
 SENT_AT_ONCE: Final = 1000
 

@@ -13,7 +13,7 @@ from benchmarks.report import Figure, Target
 
 from brokers.artemis import LOGIN, Artemis
 from brokers.live_place import LivePlace
-from trailgate.brokers.stomp.frames import encode_frame
+from trailgate.live.brokers.stomp.frames import encode_frame
 
 MESSAGES: Final = {1: 80_000, 100: 24_000}  # by operations of one message
 BY_AMQP: Final = 16_000

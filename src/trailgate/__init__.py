@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from trailgate.expressions.selection import CaptureRules
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
-    from trailgate.jobs.publishing import PublishSummary, publish_trail
-    from trailgate.jobs.record_files import read_records
-    from trailgate.jobs.record_verify import RecordsReport, verify_records
-    from trailgate.jobs.record_writing import write_records
     from trailgate.jobs.redacting import RedactSummary, redact_trail
+    from trailgate.mainframe.jobs.reading import read_records
+    from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
+    from trailgate.mainframe.jobs.writing import write_records
     from trailgate.messages.bounds import Problem, TransactionState
     from trailgate.messages.messages import MessageBatch
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
+    from trailgate.publish.job import PublishSummary, publish_trail
     from trailgate.sql.job import query
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
     from trailgate.storage.live.appender import TrailAppender
@@ -136,7 +136,7 @@ _MODULES = MappingProxyType(
         "MessageBatch": "trailgate.capture.capture",
         "Parsed": "trailgate.capture.capture",
         "Problem": "trailgate.capture.capture",
-        "PublishSummary": "trailgate.jobs.publishing",
+        "PublishSummary": "trailgate.publish.job",
         "Recovered": "trailgate.storage.live.appender",
         "Recovery": "trailgate.storage.live.appender",
         "Table": "trailgate.model.tables",
@@ -149,14 +149,14 @@ _MODULES = MappingProxyType(
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
-        "publish_trail": "trailgate.jobs.publishing",
+        "publish_trail": "trailgate.publish.job",
         "RedactSummary": "trailgate.jobs.redacting",
         "redact_trail": "trailgate.jobs.redacting",
         "query": "trailgate.sql.job",
-        "read_records": "trailgate.jobs.record_files",
-        "RecordsReport": "trailgate.jobs.record_verify",
-        "verify_records": "trailgate.jobs.record_verify",
-        "write_records": "trailgate.jobs.record_writing",
+        "read_records": "trailgate.mainframe.jobs.reading",
+        "RecordsReport": "trailgate.mainframe.jobs.verifying",
+        "verify_records": "trailgate.mainframe.jobs.verifying",
+        "write_records": "trailgate.mainframe.jobs.writing",
         "read_trail": "trailgate.storage.reading.trails",
     }
 )

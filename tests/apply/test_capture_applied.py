@@ -18,11 +18,11 @@ from received_messages import ListFeed
 from trailgate import verify_tables
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.cli import applied_beside as beside_capture
-from trailgate.cli.live import LiveOutput, print_live
 from trailgate.cli.main import run
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.metrics import ReportOptions
-from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
+from trailgate.live.commands.output import LiveOutput, print_live
+from trailgate.live.jobs.metrics import ReportOptions
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 

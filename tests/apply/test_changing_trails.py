@@ -237,7 +237,7 @@ CASES: Final = {
         THREE, cut(2, 150), keys(range(30)), error="the trail was cut back, or another one was written"
     ),
     "a finished file cut where a record ends": Case(
-        THREE[:1], both(rewrite(THREE), cut(1, len(transaction(19)[-1]))), keys(range(10)), error=r"93 bytes are missing at the file's end: its header states [\d,]+, and another file follows",
+        THREE[:1], both(rewrite(THREE), cut(1, len(transaction(19)[-1]))), keys(range(10)), error=r"93 bytes are missing at the file's end: its header states [\d,]+, but another file follows",
     ),
     "a finished file cut in a record": Case(
         THREE[:1], both(rewrite(THREE), cut(1, 20)), keys(range(10)), error="(ends inside a record|missing at the file's end)"
@@ -246,10 +246,10 @@ CASES: Final = {
         THREE, rewrite(OTHER[:1]), keys(range(30)), error="the trail was cut back, or another one was written"
     ),
     "made again with more operations": Case(
-        [flat(0, 10)], rewrite(OTHER), keys(range(10)), error=r"another trail was written under this prefix: ot000000000 was applied up to byte \d+, CSN 1009, and"
+        [flat(0, 10)], rewrite(OTHER), keys(range(10)), error=r"another trail was written under this prefix: ot000000000 was applied up to byte \d+, CSN 1009, but"
     ),
     "made again with other CSNs alone": Case(
-        [flat(0, 10)], rewrite(OTHER_CSNS), keys(range(10)), error="another trail was written under this prefix: .*, CSN 1009, and the CSN there is 2009 now"
+        [flat(0, 10)], rewrite(OTHER_CSNS), keys(range(10)), error="another trail was written under this prefix: .*, CSN 1009, but the CSN there is 2009 now"
     ),
     "a record is unfinished": Case(
         THREE, append(2, transaction(30)[0][:-5]), keys(range(30)), notice=r"\d+ bytes at the end of .*ot000000002 are not read: the record at byte \d+ is not complete"
@@ -474,7 +474,7 @@ def test_a_checkpoint_of_an_earlier_version_is_continued_and_its_csn_compared(
     rewrite(OTHER_CSNS)(prefix)
     OLDER[target](to.partition(":")[2])
 
-    with pytest.raises(TrailgateError, match="CSN 1009, and the CSN there is 2009 now"):
+    with pytest.raises(TrailgateError, match="CSN 1009, but the CSN there is 2009 now"):
         apply_trail(prefix, to, **mode)
     rewrite(THREE)(prefix)
     done = apply_trail(prefix, to, **mode)
@@ -630,7 +630,7 @@ FOLLOWED: Final = {
         keys(range(24)),
         "",
     ),
-    "the last file is removed": (append(1, *flat(20, 22)), remove(1), keys(range(22)), "cut back"),
+    "the last file is removed": (append(1, *flat(20, 22)), remove(1), keys(range(22)), "was shortened"),
     "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was rewritten"),
     "a file between is removed": (append(1, *flat(20, 22)), both(rewrite([*THREE, flat(30, 40)]), remove(2)), None, "files are missing"),
     "files are removed before they are read": (append(1, *flat(20, 22)), rewrite(THREE[2:], 2), None, "removed before it was read"),

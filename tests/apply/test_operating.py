@@ -35,9 +35,9 @@ from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
 from trailgate.apply.targets.faults import SQLSTATES, fault_of, fault_of_state
 from trailgate.apply.targets.target import Position
 from trailgate.cli.applied_beside import AppliedBeside
-from trailgate.cli.live import LiveOutput
 from trailgate.cli.main import run
-from trailgate.jobs.receive.metrics import ReportOptions
+from trailgate.live.commands.output import LiveOutput
+from trailgate.live.jobs.metrics import ReportOptions
 from trailgate.storage.files.trail_files import TrailPlace
 
 STATUS = {
@@ -259,7 +259,7 @@ def test_a_run_that_follows_gives_up_where_conflicts_do_not_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("trailgate.brokers.backoff.time.monotonic", lambda: now)
+    monkeypatch.setattr("trailgate.jobs.backoff.time.monotonic", lambda: now)
     retries = Retries(30, lasting=True)
     retries.answered()
     for _ in range(20):

@@ -9,7 +9,7 @@ import numpy as np
 import proton
 from hypothesis import strategies as st
 
-from trailgate.brokers.amqp.messages import EncodedMessages, find_messages
+from trailgate.live.brokers.amqp.messages import EncodedMessages, find_messages
 
 TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SYMBOLS: Final = st.text(st.characters(codec="ascii"), max_size=8).map(proton.symbol)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import proton
 
-from trailgate.brokers.headers import (
+from trailgate.live.brokers.headers import (
     DELIVERY_COUNT,
     HIDDEN_PREFIXES,
     JMS_HEADERS,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from trailgate.brokers.address import parse_address
-from trailgate.brokers.receiver import Receiver, Window
-from trailgate.jobs.receive.feed import receiver_of
+from trailgate.live.brokers.address import parse_address
+from trailgate.live.brokers.receiver import Receiver, Window
+from trailgate.live.jobs.feed import receiver_of
 
 PATIENCE = 240.0  # seconds that a busy machine may take
 

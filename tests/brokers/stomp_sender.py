@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Mapping
 
-from trailgate.brokers.stomp.frames import FrameReader, encode_frame
+from trailgate.live.brokers.stomp.frames import FrameReader, encode_frame
 
 
 class Sender:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.brokers.address import OPTIONS, PROTOCOLS, BrokerAddress, parse_address
 from trailgate.errors import OptionError
+from trailgate.live.brokers.address import OPTIONS, PROTOCOLS, BrokerAddress, parse_address
 
 
 def test_a_queue_is_named_by_the_path() -> None:

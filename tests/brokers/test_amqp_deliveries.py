@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
 
-from trailgate.brokers.amqp.receiver import Delivered, Deliveries  # noqa: E402  it needs the extra
+from trailgate.live.brokers.amqp.receiver import Delivered, Deliveries  # noqa: E402  it needs the extra
 
 AHEAD = 10
 

@@ -12,7 +12,7 @@ proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
 
 from brokers.amqp_strategies import changed, found_in, messages  # noqa: E402  they need the extra
 from brokers.proton_messages import Row, received  # noqa: E402  as above
-from trailgate.brokers.amqp.messages import received_messages  # noqa: E402  as above
+from trailgate.live.brokers.amqp.messages import received_messages  # noqa: E402  as above
 
 BODY: Final = b"\0\x53\x77\xa1\x01b"
 ANY_KIND: Final = "it is a "

@@ -58,7 +58,7 @@ def test_an_id_of_another_length_stops_the_run_and_both_are_named(
     process = place.start("--from", artemis.address("longer"))
 
     assert process.wait(PATIENCE) == 1
-    assert "the message id 10 has 2 characters, and 9 before it has 1" in place.log.read_text()
+    assert "the message id 10 has 2 characters, but 9 before it has 1" in place.log.read_text()
     assert place.captured() == [(9, "W")]
 
 

@@ -8,10 +8,10 @@ from contextlib import closing, suppress
 
 import pytest
 
-from trailgate.brokers.address import parse_address
-from trailgate.brokers.stomp.connection import ConsumerWatch
-from trailgate.brokers.stomp.receiver import StompReceiver
 from trailgate.errors import BrokerRefusedError
+from trailgate.live.brokers.address import parse_address
+from trailgate.live.brokers.stomp.connection import ConsumerWatch
+from trailgate.live.brokers.stomp.receiver import StompReceiver
 
 CONNECTED = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:ActiveMQ-Artemis/2.44.0\n\n\0"
 UNKNOWN = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:Another/1\n\n\0"
@@ -50,8 +50,8 @@ class Broker:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trailgate.brokers.backoff.FIRST", 0.01)
-    monkeypatch.setattr("trailgate.brokers.backoff.FACTOR", 1.0)
+    monkeypatch.setattr("trailgate.jobs.backoff.FIRST", 0.01)
+    monkeypatch.setattr("trailgate.jobs.backoff.FACTOR", 1.0)
 
 
 def receiver(broker: Broker) -> StompReceiver:
@@ -78,7 +78,7 @@ def test_a_subscription_that_the_broker_refuses_is_an_error() -> None:
 def test_a_broker_that_does_not_report_consumers_is_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trailgate.brokers.stomp.connection.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("trailgate.live.brokers.stomp.connection.RETRY_SECONDS", 0.01)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(1)

@@ -9,8 +9,8 @@ import pytest
 from brokers.artemis import LOGIN, Artemis
 from brokers.receivers import PATIENCE, check_second_consumer_is_noted, opened
 from brokers.stomp_sender import Sender
-from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerRefusedError, OptionError
+from trailgate.live.brokers.receiver import Receiver, Window
 
 QUEUE = {"destination-type": "ANYCAST"}
 # Whoever comes within some milliseconds after another consumer gets later messages first (seen; docs/brokers.md).

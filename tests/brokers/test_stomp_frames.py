@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.frame_strategies import HEADERS, Frame, frames, naive_frames
-from trailgate.brokers.stomp import kernels
-from trailgate.brokers.stomp.frames import FrameReader, encode_frame, unescape
 from trailgate.errors import BrokerError
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.frames import FrameReader, encode_frame, unescape
 
 KINDS = {
     "MESSAGE": kernels.MESSAGE,

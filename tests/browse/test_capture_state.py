@@ -15,12 +15,12 @@ from received_messages import received
 from sample_trail import DEFINITIONS, Op, changes
 from trailgate.browse.capture_state import CaptureState, capture_state
 from trailgate.browse.index import TrailIndex
-from trailgate.jobs.receive.run import SourcePosition
+from trailgate.live.files.journal import Journal
+from trailgate.live.jobs.run import SourcePosition
 from trailgate.storage.files.durable import lock, lock_holder
 from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.manifest import Manifest, write_manifest
 from trailgate.storage.live.appender import TrailAppender
-from trailgate.storage.live.journal import Journal
 
 BAD = [json.dumps({"body": "X", "reason": "unknown optype"}) + "\n"] * 2
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from capture_place import Place
 from received_messages import ListFeed
-from trailgate.cli.live import LOG, LiveOutput, print_live
-from trailgate.jobs.receive.feed import Part
-from trailgate.jobs.receive.metrics import ReportOptions
-from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
+from trailgate.live.commands.output import LOG, LiveOutput, print_live
+from trailgate.live.jobs.feed import Part
+from trailgate.live.jobs.metrics import ReportOptions
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 

@@ -110,7 +110,7 @@ def test_a_reader_that_stops_early_is_not_an_error(file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["nowhere"], 1, "there is no such file"),
+        (["nowhere"], 1, "the file does not exist"),
         (["FILE", "--from", "99999"], 2, "the offset 99999 is not in the file, which has"),
         (["FILE", "--from", "x"], 2, "'x' is not a position"),
         ([], 2, "PATH"),

@@ -89,4 +89,4 @@ def test_the_table_has_all_names(
 
 def test_two_forms_at_once_are_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["assumptions", "--json", "--markdown"]) == 2
-    assert "choose one" in capsys.readouterr().err
+    assert "exclude each other" in capsys.readouterr().err

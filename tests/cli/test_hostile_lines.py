@@ -16,8 +16,8 @@ import pytest
 
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, import_command, run
+from trailgate.live.files.journal import Journal
 from trailgate.messages.messages import RECEIVED
-from trailgate.storage.live.journal import Journal
 
 typer = pytest.importorskip("typer")
 

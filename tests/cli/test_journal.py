@@ -10,7 +10,7 @@ import pytest
 from capture_place import Place
 from received_messages import received
 from trailgate.cli.main import run
-from trailgate.storage.live.journal import Journal, JournalOptions
+from trailgate.live.files.journal import Journal, JournalOptions
 
 BODIES = [f"I,MY.ORDERS,2026-01-01,1,{name}" for name in ("one", "two", "three")]
 

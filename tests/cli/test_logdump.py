@@ -20,8 +20,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from trailgate.cli.commands import logdump
-from trailgate.cli.logdump_completion import completer
+from trailgate.logdump import command as logdump
+from trailgate.logdump.completion import completer
 from trailgate.logdump.conversation import Conversation
 from trailgate.logdump.syntax import EPOCH
 

@@ -13,7 +13,7 @@ import pytest
 
 from trailgate import read_records
 from trailgate.cli.main import run
-from trailgate.cli.schemas import arrow_text
+from trailgate.mainframe.commands.schemas import arrow_text
 
 TEXT = """
        01  ORDERS.

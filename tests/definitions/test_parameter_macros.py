@@ -127,7 +127,7 @@ def test_a_wrong_macro_or_file_is_placed(text: str) -> None:
         read_from(files, text)
     assert ERRORS[text] in caught.value.problem
     assert caught.value.where.line is not None
-    if "names itself" in caught.value.problem:
+    if "includes itself" in caught.value.problem:
         assert (caught.value.where.source, caught.value.where.line) == ("two", 3)
 
 

@@ -57,7 +57,7 @@ def test_nexttrail_needs_a_number(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_opened_leaves_the_open_one(tmp_path: Path) -> None:
     session = opened(tmp_path, TRAILS["orders"]())
 
-    assert "no such file" in failure(answers(session, "OPEN nowhere"))
+    assert "the file does not exist" in failure(answers(session, "OPEN nowhere"))
     assert offsets(answers(session, "N")) == [583]
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from held_captures import SHOP, held_capture, messages_of
 from message_cases import rows_of
-from trailgate.brokers.kafka import received_messages
 from trailgate.capture.capture import Capture
 from trailgate.cli.main import run
 from trailgate.formats.debezium.reader import TOMBSTONES
+from trailgate.live.brokers.kafka import received_messages
 from trailgate.messages.messages import RECEIVED, TOMBSTONE, as_messages
 from trailgate.storage.reading.message_files import MessagePlace, json_messages
 

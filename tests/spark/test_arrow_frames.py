@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from sample_trail import NOTES, Op, write_trail
 from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.errors import OptionError
+from trailgate.mainframe.spark.frames import read_records
+from trailgate.mainframe.spark.reader import ON_SPARK
 from trailgate.options import Options
 from trailgate.spark import capture
-from trailgate.spark.copybook import ON_SPARK
 from trailgate.spark.frames import read_messages, read_trail
 from trailgate.spark.messages import OPTIONS as MESSAGES
-from trailgate.spark.record_frames import read_records
 from trailgate.spark.trail import READING
 
 FILES = [

@@ -99,7 +99,7 @@ def test_messages_of_a_frame_that_are_bad_are_our_line(spark: SparkSession, tmp_
     bad = capture(spark.createDataFrame(bodies, "body string").coalesce(1), properties)
     null = capture(spark.createDataFrame([(None,)], "body string").coalesce(1), properties)
 
-    for frame, line in ((bad, "fields where the header"), (null, "the body is null")):
+    for frame, line in ((bad, "fields, but the header"), (null, "the body is null")):
         text = fails(frame.collect)
         assert line in text
         assert "partition 0" in text

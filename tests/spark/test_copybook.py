@@ -18,10 +18,10 @@ from trailgate.cli.main import run
 from trailgate.cobol.records.fields import Tally
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.parquet import prepare_parquet
-from trailgate.jobs.record_files import CopybookOptions
+from trailgate.mainframe.jobs.parquet import prepare_parquet
+from trailgate.mainframe.jobs.reading import CopybookOptions
+from trailgate.mainframe.spark.jobs import run_parquet
 from trailgate.spark import decode_copybook, read_records, record_counts
-from trailgate.spark.record_jobs import run_parquet
 
 COPYBOOK = """
        01  ACCOUNT.

@@ -13,9 +13,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from received_messages import ListReceiver, received
 from trailgate.errors import OptionError, StorageError, WriteError
-from trailgate.jobs.receive.journal_stream import StoringReceiver
-from trailgate.spark.jms import MESSAGES, JmsOptions, JmsTail
-from trailgate.storage.live.journal import Journal, JournalOptions
+from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.jobs.journal_stream import StoringReceiver
+from trailgate.live.spark import MESSAGES, JmsOptions, JmsTail
 
 SMALL = JournalOptions(segment_bytes=1)
 ALL = ReadAllAvailable()
@@ -38,7 +38,7 @@ def stopping(own: JmsTail) -> Iterator[None]:
 def receivers(monkeypatch: pytest.MonkeyPatch) -> list[ListReceiver]:
     """Return a list of which the first is the broker's that a stream receives from."""
     found: list[ListReceiver] = []
-    monkeypatch.setattr("trailgate.spark.jms.receiver_of", lambda _: found[0])
+    monkeypatch.setattr("trailgate.live.spark.receiver_of", lambda _: found[0])
     return found
 
 
@@ -75,7 +75,7 @@ def test_what_the_query_has_committed_is_removed_and_nothing_else(
         assert rule is None
         return StoringReceiver(receiver, folder, SMALL)
 
-    monkeypatch.setattr("trailgate.spark.jms.StoringReceiver", storing)
+    monkeypatch.setattr("trailgate.live.spark.StoringReceiver", storing)
     receivers.append(ListReceiver(*(received([text]) for text in "abcd")))
     own = tail(tmp_path, url="stomp://h/q")
     own.prepareForTriggerAvailableNow()

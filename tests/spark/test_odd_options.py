@@ -19,9 +19,12 @@ from capture_place import Place, row
 from sample_trail import Op, write_trail
 from trailgate.apply.spark import writer as apply_sink
 from trailgate.errors import OptionError, TrailgateError
+from trailgate.live import spark as jms
+from trailgate.mainframe.spark import reader as copybook
+from trailgate.mainframe.spark import writer as copybook_sink
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.options import COUNT, FLAG, NAMES, PATHS, Option, Options
-from trailgate.spark import copybook, copybook_sink, jms, messages, trail, trail_sink
+from trailgate.spark import messages, trail, trail_sink
 from trailgate.spark.sources import Format
 
 OPERATIONS: Final = from_arrow_schema(OPERATIONS_SCHEMA, prefer_timestamp_ntz=True)
@@ -245,7 +248,7 @@ ODD: Final = [
     ("trail, read", {"fromCsn": "abc"}, "fromCsn is 'abc', but the CSNs of the trail are numbers"),
     ("trail, streamed", {"toCsn": "12.5"}, "toCsn is '12.5', but the CSNs of the trail are numbers"),
     ("trail, streamed", {"openTransactions": "show"}, "a stream returns complete transactions only"),
-    ("messages, read", {"ignoreUnsupported": "true"}, "ignore_unsupported is about"),
+    ("messages, read", {"ignoreUnsupported": "true"}, "ignore_unsupported needs"),
     ("messages, read", {"table": "NO.TABLE"}, "NO.TABLE"),
     ("messages, streamed", {"columns": "x"}, "there is no column x"),
     ("records, read", {"columns": "C"}, "C"),
@@ -253,7 +256,7 @@ ODD: Final = [
     ("journal, streamed", {"password": "me"}, "the option password applies only to a broker"),
     ("journal, streamed", {"idleSeconds": "9"}, "the option idleSeconds applies only to a broker"),
     ("journal, streamed", {"url": "stomp://h/q"}, "receive is false, and a url is given"),
-    ("journal, streamed", {"ignoreUnsupported": "true"}, "ignore_unsupported is about"),
+    ("journal, streamed", {"ignoreUnsupported": "true"}, "ignore_unsupported needs"),
     ("tables, written", {"skipApplied": "true"}, "the option skipApplied applies only to streams"),
     ("tables, written", {"ignoreUnsupported": "true"}, "ignore_unsupported is about"),
     ("tables, written", {"tables": "NO.*"}, "no table of the trail's definitions fits"),

@@ -10,10 +10,10 @@ from pyspark.sql.types import StructType
 
 from option_tables import section, shown, table_in
 from trailgate.errors import OptionError
+from trailgate.live.spark import OPTIONS as BROKERS
+from trailgate.mainframe.spark.reader import ON_SPARK as COPYBOOK
+from trailgate.mainframe.spark.reader import CopybookSource
 from trailgate.options import FLAG, Options
-from trailgate.spark.copybook import ON_SPARK as COPYBOOK
-from trailgate.spark.copybook import CopybookSource
-from trailgate.spark.jms import OPTIONS as BROKERS
 from trailgate.spark.messages import OPTIONS as MESSAGES
 from trailgate.spark.messages import MessageCaptureSource
 from trailgate.spark.trail import READING, TrailSource

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import trailgate.spark
 from sample_trail import DEFINITIONS, Op, write_trail
 from trailgate.errors import OptionError
-from trailgate.jobs.publishing import publish_trail
+from trailgate.publish.job import publish_trail
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 TRANSACTIONS = [[Op("I", n), Op("D", n + 1, ..., "old")] for n in range(0, 400, 2)]

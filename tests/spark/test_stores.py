@@ -15,10 +15,10 @@ from laws import one_of
 from store_servers.bucket import KINDS, Bucket
 from stored_place import KilledError, killed_after, requests
 from trailgate.cli.main import run
-from trailgate.jobs.parquet import prepare_parquet
-from trailgate.jobs.record_files import CopybookOptions
+from trailgate.mainframe.jobs.parquet import prepare_parquet
+from trailgate.mainframe.jobs.reading import CopybookOptions
+from trailgate.mainframe.spark.jobs import run_parquet
 from trailgate.spark import capture_runner, register
-from trailgate.spark.record_jobs import run_parquet
 from trailgate.storage.files.addresses import locate
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]

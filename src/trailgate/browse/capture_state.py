@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.errors import StorageError, TrailgateError
+from trailgate.live.files.journal_reader import JournalIndex
 from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import lock_holder
 from trailgate.storage.files.listing import Listing
 from trailgate.storage.files.manifest import Checkpoint, checkpoint_path, read_checkpoint
 from trailgate.storage.files.trail_files import TrailPlace
-from trailgate.storage.live.journal_reader import JournalIndex
 
 COUNTED: Final = 64 << 20  # the most bytes of a quarantine in which messages are counted
 JOURNAL: Final = "journal"  # the source of messages that were stored before their capture
@@ -70,7 +70,7 @@ def capture_state(listing: Listing) -> CaptureState | None:
 
 def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
     """Describe the commit in a checkpoint."""
-    from trailgate.jobs.receive.run import read_position  # noqa: PLC0415  it knows all protocols
+    from trailgate.live.jobs.run import read_position  # noqa: PLC0415  it knows all protocols
 
     end = TrailPlace(checkpoint.file, checkpoint.offset)
     time = int(checkpoint_path(prefix).stat().st_mtime) * 1_000_000

@@ -13,8 +13,8 @@ from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.retries import LOG, Retries
 from trailgate.apply.jobs.tables import ApplyReport
-from trailgate.cli.live import LiveOutput
 from trailgate.errors import TargetUnavailableError
+from trailgate.live.commands.output import LiveOutput
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.terminal.live_view import log_to_stderr
 

@@ -53,6 +53,13 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "apply": "trailgate.apply.commands.apply",
+        "journal": "trailgate.live.commands.journal",
+        "publish": "trailgate.publish.command",
+        "copybook": "trailgate.mainframe.commands.copybook",
+        "records": "trailgate.mainframe.commands.records",
+        "browse": "trailgate.browse.commands.browse",
+        "logdump": "trailgate.logdump.command",
+        "report": "trailgate.browse.commands.report",
         "sql": "trailgate.sql.command",
     }
 )

@@ -244,7 +244,7 @@ class MessageIds:
             problem = f"the message has no header {header} for its id"
             return TransactionError(problem, hint=_ABSENT) if absent else None
         if message_id in self._known:
-            problem = f"the message id {message_id} was used before, with another body"
+            problem = f"the message id {message_id} was received before with a different body"
             return TransactionError(problem, hint=_UNIQUE)
         if self._last is None:
             return None

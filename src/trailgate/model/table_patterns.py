@@ -39,7 +39,7 @@ def _part(written: str) -> str:
 
 
 def joined_name(parts: Iterable[str]) -> str:
-    """Return a table's name of parts without quotes, of which only one that has a point or a quote is quoted."""
+    """Join the unquoted parts of a table name. Only a part that contains a point or a quote is quoted."""
     return ".".join(
         '"' + part.replace('"', '""') + '"' if "." in part or '"' in part else part
         for part in parts

@@ -15,13 +15,13 @@ from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from trailgate.apply.spark.trail import apply
+    from trailgate.mainframe.spark.frames import decode_copybook, read_records, record_counts
+    from trailgate.mainframe.spark.jobs import verify_records
+    from trailgate.publish.spark import publish
     from trailgate.spark.frames import read_messages, read_trail
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
     from trailgate.spark.message_frames import capture
-    from trailgate.spark.publishing import publish
-    from trailgate.spark.record_frames import decode_copybook, read_records, record_counts
-    from trailgate.spark.record_jobs import verify_records
 
 __all__ = [
     "apply",
@@ -43,15 +43,15 @@ _MODULES = MappingProxyType(
         "apply": "trailgate.apply.spark.trail",
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
-        "decode_copybook": "trailgate.spark.record_frames",
-        "publish": "trailgate.spark.publishing",
+        "decode_copybook": "trailgate.mainframe.spark.frames",
+        "publish": "trailgate.publish.spark",
         "read_messages": "trailgate.spark.frames",
-        "read_records": "trailgate.spark.record_frames",
+        "read_records": "trailgate.mainframe.spark.frames",
         "read_trail": "trailgate.spark.frames",
-        "record_counts": "trailgate.spark.record_frames",
+        "record_counts": "trailgate.mainframe.spark.frames",
         "register": "trailgate.spark.local_session",
         "session": "trailgate.spark.local_session",
-        "verify_records": "trailgate.spark.record_jobs",
+        "verify_records": "trailgate.mainframe.spark.jobs",
     }
 )
 

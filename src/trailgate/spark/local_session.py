@@ -57,10 +57,10 @@ exec {program} "$@"
 FORMATS: Final = (
     ("trailgate.spark.trail", "TrailSource"),
     ("trailgate.spark.messages", "MessageCaptureSource"),
-    ("trailgate.spark.copybook", "CopybookSource"),
+    ("trailgate.mainframe.spark.reader", "CopybookSource"),
     ("trailgate.apply.spark.writer", "ApplySink"),
 )
-STREAMED: Final = (("trailgate.spark.jms", "JmsSource"),)  # where Spark can limit batches
+STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches
 
 
 class Java(NamedTuple):

@@ -61,6 +61,7 @@ from trailgate.storage.reading.trails import (
 REST_LOOK: Final = 10.0  # seconds between checks of the bytes at the end that no batch can have
 REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are logged
 AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
+STARTING: Final = Kind("earliest, latest or a position", starting_position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,7 @@ class TrailOptions:
     split_bytes: Annotated[int, COUNT, "the bytes of a trail that a task reads"] = SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
-    starting_position: Annotated[
-        str, Kind("earliest, latest or a position", starting_position), "where a new stream begins"
-    ] = EARLIEST
+    starting_position: Annotated[str, STARTING, "where a new stream begins"] = EARLIEST
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:

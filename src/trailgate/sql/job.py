@@ -9,6 +9,7 @@ names are left to DuckDB. Extensions are disabled, so that no query uses the net
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Event, Lock, Thread
@@ -18,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trailgate.apply.targets.target import is_target, table_rows
-from trailgate.errors import OptionError, StorageError, TrailgateError
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
@@ -235,6 +236,9 @@ def _batches(
         _close(connection, cancellation)
 
 
+NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
+
+
 def _problem(
     error: Exception,
     trails: Sequence[Rows],
@@ -252,5 +256,10 @@ def _problem(
     if not_found is not None and "does not exist" in line:
         hint = f"DuckDB knows no table or file of this name either. {OTHERS}"
         return StorageError(not_found.problem, where=not_found.where, hint=hint)
+    unmatched = NO_FILES.search(line)
+    if unmatched is not None:
+        name = unmatched[1]
+        problem = "no file matches the pattern" if set("*?[") & set(name) else "no such file"
+        return OptionError(problem, where=Where(source=name), hint=OTHERS)
     hint = OTHERS if "does not exist" in line else NO_EXTENSIONS if " extension" in line else ""
     return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

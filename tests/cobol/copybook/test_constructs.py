@@ -32,8 +32,8 @@ from trailgate.cobol.records.fields import records_of_length
 from trailgate.cobol.values.codec import Blank, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder
 from trailgate.errors import DefinitionError, EncodeError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 SQL = """
            EXEC SQL INCLUDE SQLCA END-EXEC.

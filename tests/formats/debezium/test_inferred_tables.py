@@ -13,14 +13,14 @@ import pytest
 
 import trailgate
 from held_captures import json_capture, messages_of
-from trailgate.brokers.address import parse_address
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.formats.debezium.options import debezium_options
 from trailgate.formats.debezium.reader import InferredTables
 from trailgate.jobs.capture.loading import load_definitions
-from trailgate.jobs.receive.run import ReceiveOptions, open_live
+from trailgate.live.brokers.address import parse_address
+from trailgate.live.jobs.run import ReceiveOptions, open_live
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 

@@ -15,7 +15,7 @@ from stored_place import KilledError, killed_after, meeting, requests, short_par
 from trailgate import publish_trail
 from trailgate.errors import OptionError, StorageError
 from trailgate.jobs.capture.job import CaptureOptions
-from trailgate.jobs.publishing import PublishSummary
+from trailgate.publish.job import PublishSummary
 
 SMALL: Any = {"file_bytes": 500}
 STATE = "out/.published.json"

@@ -16,9 +16,9 @@ from publication_strings import record
 from sample_trail import ORDERS, Op, write_trail
 from trailgate.capture.formats import publish_options
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
-from trailgate.jobs.publishing import publish_trail
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import RemainingOperations
+from trailgate.publish.job import publish_trail
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
 

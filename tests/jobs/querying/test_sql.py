@@ -125,7 +125,9 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("no:MY.ORDERS", r"no trail files here \(no\)"),
         ("dirdat/zz", r"no trail files here \(dirdat/zz\)"),
-        ("missing.parquet", r"No files found.*missing.parquet"),
+        ("missing.parquet", r"no such file \(missing.parquet\)"),
+        ("many-*.csv", r"no file matches the pattern \(many-"),
+        ("b.duckdb", r"no such file \(b.duckdb\)"),
         ("duckdb:b.duckdb/hr/jobs", r"b\.duckdb"),
         ("delta:lake/hr/jobs", r"lake/hr/jobs"),
     ],

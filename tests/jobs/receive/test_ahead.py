@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from received_messages import ListFeed, received
-from trailgate.brokers.address import parse_address
-from trailgate.brokers.receiver import Window
 from trailgate.errors import BrokerError, WriteError
-from trailgate.jobs.receive.feed import JournalFeed, Part, ReceivingAhead
-from trailgate.storage.live.journal import JournalOptions
+from trailgate.live.brokers.address import parse_address
+from trailgate.live.brokers.receiver import Window
+from trailgate.live.files.journal import JournalOptions
+from trailgate.live.jobs.feed import JournalFeed, Part, ReceivingAhead
 
 WAIT = 120.0
 

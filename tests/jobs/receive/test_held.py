@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import WriteError
-from trailgate.jobs.receive.units import Held
+from trailgate.live.jobs.units import Held
 
 
 @given(st.lists(st.binary(max_size=9)), st.integers(0, 60))

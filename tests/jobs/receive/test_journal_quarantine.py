@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from capture_place import Place
 from journal_messages import letters_of, line, names_of, stored, storing
 from received_messages import ListFeed
-from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
-from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
+from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_reader import JournalIndex
+from trailgate.live.jobs.journal_stream import TransactionBorders, operations_of
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
-from trailgate.storage.live.journal import Journal, JournalOptions
-from trailgate.storage.live.journal_reader import JournalIndex
 
 GO = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)
 BAD = {

@@ -14,10 +14,10 @@ from capture_place import DEFINITIONS, Place
 from held_captures import json_capture
 from journal_messages import letters_of, line, stored, storing
 from trailgate.errors import StorageError, TrailgateError
-from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
+from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_reader import JournalIndex
+from trailgate.live.jobs.journal_stream import TransactionBorders, operations_of
 from trailgate.model.operations_table import to_operations
-from trailgate.storage.live.journal import Journal, JournalOptions
-from trailgate.storage.live.journal_reader import JournalIndex
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=12)
 
@@ -168,7 +168,7 @@ def test_what_was_removed_and_what_is_not_there_are_errors(tmp_path: Path) -> No
             stored(journal, number, [line(number, "W")])
         journal.release(2)
 
-        with pytest.raises(StorageError, match="messages 1 to 1 were removed"):
+        with pytest.raises(StorageError, match="messages 1 to 1 were deleted"):
             index.range(1, 4)
         with pytest.raises(StorageError, match="ends before message 4"):
             index.range(2, 5)

@@ -18,8 +18,8 @@ from laws import sampled
 from received_messages import ListFeed
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.feed import Feed, ReceivingAhead
-from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
+from trailgate.live.jobs.feed import Feed, ReceivingAhead
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.growing_file import Disk

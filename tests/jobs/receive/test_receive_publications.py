@@ -24,7 +24,7 @@ from received_messages import ListFeed
 from trailgate.capture.capture import Capture
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.jobs.capture.job import prepare, run_local
-from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
 

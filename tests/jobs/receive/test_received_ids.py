@@ -15,7 +15,7 @@ from capture_place import Place
 from received_messages import ListFeed
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.run import BatchReport, LiveCapture, ReceiveOptions
+from trailgate.live.jobs.run import BatchReport, LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 
@@ -101,7 +101,7 @@ def test_starts_in_between_change_nothing_or_stop(
 
 def test_another_length_stops_and_names_both(tmp_path: Path) -> None:
     place = made(tmp_path)
-    with pytest.raises(TransactionError, match="id 10 has 2 characters, and 9 before it has 1"):
+    with pytest.raises(TransactionError, match="id 10 has 2 characters, but 9 before it has 1"):
         run(place, feed([("9", "W", 9), ("10", "W", 10)], [1, 1]))
 
     assert place.names("ot") == ["9"]
@@ -114,7 +114,7 @@ def test_after_a_start_the_length_and_the_highest_id_are_known(tmp_path: Path) -
         run(place, feed(sent))
     with pytest.raises(TransactionError, match="the message id 7 follows the higher 9"):
         run(place, feed(sent, kept=0))
-    with pytest.raises(TransactionError, match="the message id 07 has 2 characters, and 8 before"):
+    with pytest.raises(TransactionError, match="the message id 07 has 2 characters, but 8 before"):
         run(place, feed([("8", "W", 8), ("07", "W", 7)], kept=0))
 
     assert place.names("ot") == ["8"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.brokers.address import PROTOCOLS
 from trailgate.errors import OptionError
-from trailgate.jobs.receive.source import DESTINATION, PASSWORD, URL, USER, broker_address
+from trailgate.live.brokers.address import PROTOCOLS
+from trailgate.live.jobs.source import DESTINATION, PASSWORD, URL, USER, broker_address
 
 LOGIN = {USER: "me", PASSWORD: "a word:@/"}
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from received_messages import ListReceiver, received
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.journal_stream import StoringReceiver
+from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.jobs.journal_stream import StoringReceiver
 from trailgate.messages.metadata import MessageIdRule
-from trailgate.storage.live.journal import Journal, JournalOptions
 
 SMALL = JournalOptions(segment_bytes=1)
 Sent = tuple[int, str]  # id, body
@@ -83,7 +83,7 @@ def test_an_id_that_is_wrong_stops_after_those_before_it(
 ) -> None:
     with (
         caplog.at_level(logging.WARNING, "trailgate"),
-        pytest.raises(TrailgateError, match="0001 was received before with a different body"),
+        pytest.raises(TrailgateError, match="0001 came before, with another body"),
     ):
         store(tmp_path, [[(1, "a"), (1, "a"), (2, "b"), (1, "c"), (3, "d")]])
 

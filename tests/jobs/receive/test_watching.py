@@ -20,8 +20,8 @@ from brokers.real_brokers import free_ports
 from trailgate.errors import OptionError, WriteError
 from trailgate.jobs.metrics import MetricsOutput
 from trailgate.jobs.metrics import metrics_output as metrics_output_of
-from trailgate.jobs.receive.feed import Link
-from trailgate.jobs.receive.metrics import (
+from trailgate.live.jobs.feed import Link
+from trailgate.live.jobs.metrics import (
     OUTPUT,
     RECORDS,
     SUMMED,
@@ -32,7 +32,7 @@ from trailgate.jobs.receive.metrics import (
     as_text,
     read_reports,
 )
-from trailgate.jobs.receive.run import BatchReport
+from trailgate.live.jobs.run import BatchReport
 
 parser = pytest.importorskip("prometheus_client.parser")
 

@@ -9,8 +9,8 @@ import pytest
 
 from framed_files import frame, split_rows
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.jobs.record_files import CopybookOptions, read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 COPYBOOK = "01 H. 05 K PIC X. 05 A PIC X(3).\n01 D. 05 K PIC X. 05 B PIC 9(3)."
 RECORDS = [b"Habc", b"D123", b"D456"]

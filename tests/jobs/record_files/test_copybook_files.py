@@ -11,8 +11,8 @@ import pytest
 from framed_files import split_rows
 from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 COPYBOOK = """
        01  HEADER.

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from laws import examples
 from trailgate.cli.main import run
 from trailgate.errors import DecodeError, EncodeError, OptionError, TrailgateError
-from trailgate.jobs.record_editing import edit_records
-from trailgate.jobs.record_writing import WritingOptions
+from trailgate.mainframe.jobs.editing import edit_records
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 COPYBOOK = """
 01 R.
@@ -140,8 +140,8 @@ def test_a_folder_becomes_a_folder_with_the_same_names(tmp_path: Path) -> None:
         ("NUM=1 2", OptionError, r"expected the end"),
         ("NUM=NUMM", OptionError, r"no column NUMM"),
         ("NUM", OptionError, r"FIELD=expression was expected"),
-        ("NUM=@GETENV('GGHEADER','OPTYPE')", OptionError, "@GETENV is of operations"),
-        ("NUM=@BEFORE(NUM)", OptionError, "BEFORE is of operations"),
+        ("NUM=@GETENV('GGHEADER','OPTYPE')", OptionError, "@GETENV needs operations"),
+        ("NUM=@BEFORE(NUM)", OptionError, "BEFORE needs operations"),
     ],
 )
 def test_what_does_not_fit_is_named_and_there_is_no_file(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 UNLOADED = """
 01 R.
@@ -74,7 +74,7 @@ def test_what_is_not_an_indicator_is_an_error(tmp_path: Path) -> None:
     assert [error["field"] for error in row["_errors"]] == ["PAY-NULL"]
     with pytest.raises(OptionError, match=r"no item PAY-NUL in .*PAY-NULL"):
         rows(path, UNLOADED, indicators="PAY=PAY-NUL")
-    with pytest.raises(OptionError, match="indicators is for reading"):
+    with pytest.raises(OptionError, match="indicators is an option for reading"):
         write_records([], tmp_path / "new", copybook_text=UNLOADED, indicators=NAMES)
 
 

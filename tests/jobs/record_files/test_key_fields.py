@@ -20,8 +20,8 @@ from trailgate import (
     write_records,
 )
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.jobs.record_editing import edit_records
-from trailgate.jobs.record_writing import WritingOptions
+from trailgate.mainframe.jobs.editing import edit_records
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 COPYBOOK = """
 01  R.

@@ -20,8 +20,8 @@ from trailgate import (
     read_records,
     write_records,
 )
-from trailgate.jobs.record_editing import edit_records
-from trailgate.jobs.record_writing import WritingOptions
+from trailgate.mainframe.jobs.editing import edit_records
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 
 def header(width: int, longest: int, organization: int = 1, compression: int = 0) -> bytes:

@@ -18,7 +18,7 @@ from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import EncodeError, OptionError
-from trailgate.jobs.record_writing import WritingOptions
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 # A has B and D below it, B has C; V has W; X has none.
 PARENTS = {"B": "A", "C": "B", "D": "A", "W": "V"}
@@ -223,7 +223,7 @@ def test_columns_are_those_of_reading(tmp_path: Path) -> None:
             write([batch], tmp_path / "new")
     with pytest.raises(EncodeError, match=r"no kind of record for the column B.*Kinds: A, V, X"):
         write([pa.RecordBatch.from_pydict({"B": struct})], tmp_path / "new")
-    with pytest.raises(OptionError, match="children is for reading"):
+    with pytest.raises(OptionError, match="children is an option for reading"):
         WritingOptions.of(OPTIONS, in_place=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trailgate.errors import OptionError, StorageError
-from trailgate.jobs.record_files import CopybookOptions, read_records
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
 
 COPYBOOK = "01 R. 05 A PIC X(2)."
 

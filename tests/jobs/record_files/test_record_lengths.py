@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from framed_files import split_rows
 from laws import examples
 from trailgate.errors import DecodeError, OptionError, TruncatedError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 USAGES = {
     "PIC 9(4)": b"\xf0\xf0\xf0",
@@ -157,7 +157,7 @@ def test_records_of_their_own_lengths_are_written_and_read_again(tmp_path: Path)
         ("01 R. 05 L PIC 9. 05 T PIC X.", {"length_field": "LL"}, "LL is not one item .* L"),
         ("01 R. 05 L PIC 9. 05 T PIC X.", {"length_field": "L * L"}, "cannot be multiplied"),
         ("01 R. 05 L PIC 9. 05 T PIC X.", {"length_field": "L +"}, "not a length: 'L .'"),
-        ("01 R. 05 L PIC 9. 05 T PIC X.", {"length_map": "A=1"}, "without lengthField"),
+        ("01 R. 05 L PIC 9. 05 T PIC X.", {"length_map": "A=1"}, "needs lengthField"),
         (
             "01 R. 05 L PIC 9. 05 T PIC X.",
             {"length_field": "L", "length_map": "A=3"},
@@ -168,7 +168,11 @@ def test_records_of_their_own_lengths_are_written_and_read_again(tmp_path: Path)
             {"length_field": "L", "length_map": "1=3"},
             "of 3 bytes ends before L does",
         ),
-        ("01 R. 05 L PIC 9.", {"length_field": "L", "length_offset": 1}, "are its own"),
+        (
+            "01 R. 05 L PIC 9.",
+            {"length_field": "L", "length_offset": 1},
+            "which determines lengthOffset",
+        ),
     ],
 )
 def test_lengths_that_cannot_be_are_wrong_options(

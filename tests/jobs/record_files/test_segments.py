@@ -17,8 +17,8 @@ from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.segments import layout_named
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs import parquet
-from trailgate.jobs.record_files import CopybookOptions, read_records
+from trailgate.mainframe.jobs import parquet
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
 
 COPYBOOK = """
        01  CLAIM.

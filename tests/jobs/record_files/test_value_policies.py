@@ -22,13 +22,9 @@ from trailgate.cobol.records.fields import Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.codec import Blank, Padding, ValueOptions
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import (
-    CopybookOptions,
-    read_all_records,
-    read_records,
-)
-from trailgate.jobs.record_verify import verify_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_all_records, read_records
+from trailgate.mainframe.jobs.verifying import verify_records
+from trailgate.mainframe.jobs.writing import write_records
 
 COPYBOOK = "01 R. 05 A PIC X(3). 05 N PIC 9(4). 05 Q PIC S9(3) COMP-3."
 RECORDS = [
@@ -157,7 +153,7 @@ def test_records_of_other_lengths_are_skipped_by_option_and_keep_their_numbers(
         rows(files, **options, other_lengths="skip")
     found_bad = verify_records(*files, **options, other_lengths="skip")
     assert [place.record for place in found_bad.fields[0].places] == [3]
-    with pytest.raises(OptionError, match="otherLengths=skip without"):
+    with pytest.raises(OptionError, match="otherLengths=skip needs"):
         rows(files, other_lengths="skip", record="A")
 
 

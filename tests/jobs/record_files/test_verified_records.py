@@ -17,8 +17,8 @@ from laws import examples
 from trailgate.cli.main import run
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import OptionError
-from trailgate.jobs.record_files import CopybookOptions, read_records
-from trailgate.jobs.record_verify import (
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.verifying import (
     RecordsReport,
     join_findings,
     prepare_verify,

@@ -135,7 +135,7 @@ HELD = {"SEG": "O", "ID": 1, "NAME": "a", "PLACE": "b"}
             r"'\?' is not a kind of record .*record 1, field SEG",
         ),
         (structs(OWNER=HELD, SUM={"SEG": "S"}), r"values of 2 kinds in one record: OWNER and SUM"),
-        (structs(_record="PART", OWNER=HELD), r"record of PART with the values of OWNER"),
+        (structs(_record="PART", OWNER=HELD), r"record of PART has the values of OWNER"),
         (structs(_record="OWNER"), r"no values of any kind of record: OWNER, PART, SUM"),
         (structs(OWNRE=HELD), r"no kind of record for the column OWNRE.*Did you mean OWNER"),
         (structs(OWNER={**HELD, "ID": 1000}), r"more than 3 digits: 1000 \(.*record 1, field ID"),

@@ -65,7 +65,7 @@ def test_null_without_a_policy_is_an_error_with_its_place(tmp_path: Path, copybo
     ("nulls", "problem"),
     [
         ("binary=blank", r"cannot be blank in binary fields.*error, low, high, zero"),
-        ("text=nothing", "NULL is written as error, blank, zero, low, high, not 'nothing'"),
+        ("text=nothing", "NULL can be written as error, blank, zero, low, high, not 'nothing'"),
         ("texts=blank", r"texts is not a type.*Did you mean text"),
     ],
 )

@@ -88,7 +88,7 @@ def test_blocks_are_as_full_as_they_can_be_whatever_batches_hold(
     assert blocks(block_length=31) == [22, 22, 22]
     assert blocks(block_length=32) == [32, 30]
     assert blocks(block_length=400, block_records=5) == [50, 12]
-    with pytest.raises(EncodeError, match=r"record of 10 bytes .* blocks of 12 \(.*, record 1\)"):
+    with pytest.raises(EncodeError, match=r"record of 10 bytes .* block of 12 \(.*, record 1\)"):
         blocks(block_length=12)
     with pytest.raises(OptionError, match="blockLength is not an option of recordFormat=rdw"):
         trailgate.write_records(
@@ -159,9 +159,9 @@ def test_what_reading_adds_is_not_written(tmp_path: Path, copybook: Path) -> Non
 def test_nothing_is_overwritten_and_reading_options_are_refused(
     tmp_path: Path, copybook: Path
 ) -> None:
-    with pytest.raises(StorageError, match="there already"):
+    with pytest.raises(StorageError, match="already exists"):
         trailgate.write_records([BATCH], copybook, copybook, record_format="rdw")
-    with pytest.raises(OptionError, match="is for reading"):
+    with pytest.raises(OptionError, match="is an option for reading"):
         trailgate.write_records([BATCH], tmp_path / "data", copybook, skip_first=1)
 
 

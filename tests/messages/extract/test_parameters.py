@@ -163,7 +163,9 @@ def test_operations_are_ignored_from_there_on() -> None:
 
 
 def test_a_switch_after_a_table_is_an_error() -> None:
-    with pytest.raises(OptionError, match="GETUPDATEBEFORES follows TABLE of line 3"):
+    with pytest.raises(
+        OptionError, match="GETUPDATEBEFORES would not apply to the TABLE before it, in line 3"
+    ):
         parse_extract(LEAST + "TABLE A.B;\nGETUPDATEBEFORES")
     parse_extract(LEAST + "TABLE A.B;\nIGNOREUPDATEBEFORES")
 

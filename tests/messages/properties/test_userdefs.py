@@ -109,9 +109,9 @@ def test_the_list_of_columns_has_a_row_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says", "hint", "line"),
     [
-        ("vchar 61", "char 61", "type vchar N, found 'char 61'", "only type", 10),
-        ("vchar 61", "vchar", "type vchar N, found 'vchar'", "only type", 10),
-        ("vchar 61", "vchar 61,2", "type vchar N", "only type", 10),
+        ("vchar 61", "char 61", "type vchar N, found 'char 61'", "Only vchar N", 10),
+        ("vchar 61", "vchar", "type vchar N, found 'vchar'", "Only vchar N", 10),
+        ("vchar 61", "vchar 61,2", "type vchar N", "Only vchar N", 10),
         ("vchar 61", "vchar 0", "a length of 1 to 65535, found 0", "", 10),
         ("vchar 61", "vchar 65536", "a length of 1 to 65535", "", 10),
         ("ORDERS.Name", "ORDES.Name", "my.ORDES is not listed", "Did you mean my.ORDERS?", 10),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from laws import examples
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
-from trailgate.storage.live.journal import Journal, JournalOptions, Stored
-from trailgate.storage.live.journal_segments import encode_frame
+from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.live.files.journal_segments import encode_frame
 
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
 

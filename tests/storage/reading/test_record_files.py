@@ -21,8 +21,8 @@ from framed_files import frame
 from laws import examples
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
-from trailgate.storage.reading import record_files
-from trailgate.storage.reading.record_files import (
+from trailgate.mainframe.files import record_files
+from trailgate.mainframe.files.record_files import (
     RecordFile,
     RecordSplit,
     Search,

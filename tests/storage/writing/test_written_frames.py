@@ -231,6 +231,21 @@ def test_rows_without_positions_are_written_where_they_are_whole(
         written(folder, [torn])
 
 
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.8])
+def test_no_remedy_for_filtered_rows_drops_their_positions(
+    rows: pa.Table, folder: Path, kept: float
+) -> None:
+    """Without positions these rows would be refused for the same reason again."""
+    bare = rows.drop_columns(["position"])
+    chosen = np.random.default_rng(1).random(len(bare)) < kept
+
+    with pytest.raises(TransactionError) as caught:
+        written(folder, [bare.filter(pa.array(chosen))])
+
+    assert "drop(" not in str(caught.value)
+    assert "Keep the column position" in str(caught.value)
+
+
 def test_transactions_without_ids_are_written_where_they_are_whole(
     rows: pa.Table, folder: Path
 ) -> None:

@@ -22,7 +22,6 @@ from trailgate.apply.jobs.reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.apply.jobs.retries import Retries, retried
 from trailgate.apply.jobs.tables import ApplyReport, TargetTables
 from trailgate.apply.targets.target import Position, Target
-from trailgate.brokers.backoff import PATIENCE
 from trailgate.columnar.digits import long_position, parse_position, short_position
 from trailgate.errors import (
     OptionError,
@@ -31,6 +30,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
+from trailgate.jobs.backoff import PATIENCE
 from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names

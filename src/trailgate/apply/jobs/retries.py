@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Self, TypeVar
 
-from trailgate.brokers.backoff import PATIENCE, Backoff
 from trailgate.errors import TargetUnavailableError
+from trailgate.jobs.backoff import PATIENCE, Backoff
 
 FIRST: Final = 0.1  # seconds until the second trial: a deadlock is over by then
 LONGEST: Final = 5.0  # between two trials: whoever locks a DuckDB file may open it again soon

@@ -3,7 +3,7 @@
 The trail is applied to a file of DuckDB, in the types of the target's tables and as far as each of them is applied. That file and the target's rows are joined by key there, within a bound of
 memory; what needs more goes to files beside it. So the same engine is used twice, and what it does wrong is not found: what others did to the tables is.
 
-Of tables that were loaded first that file has what the trail determines (``apply/determined.py``): the rows that are known to be there or not, and their known columns. Only these are compared. Rows of which
+Of tables that were loaded first that file has what the trail determines (``apply/effects/determined.py``): the rows that are known to be there or not, and their known columns. Only these are compared. Rows of which
 nothing is known are counted as ``untouched``. The same holds for a trail whose first files are not there any more, since their rows are in the target alone.
 """
 

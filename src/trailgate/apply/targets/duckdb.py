@@ -241,7 +241,7 @@ class TableTarget:
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Let nothing be known of some keys in a table of known keys (``apply/determined.py``)."""
+        """Let nothing be known of some keys in a table of known keys (``apply/effects/determined.py``)."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
         name, names = sql.quoted(*table.name), ", ".join(map(sql.quoted, table.key_names))
         same = sql.match(table, "t", "s")
@@ -261,7 +261,7 @@ class TableTarget:
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
         """Return how many of a table's rows are in others by key, by kind, and the first that differ, as ``sql.comparison`` has them.
 
-        With ``determined`` the table is one of known keys (``apply/determined.py``), and ``is_whole`` states whether it has all keys that there can be.
+        With ``determined`` the table is one of known keys (``apply/effects/determined.py``), and ``is_whole`` states whether it has all keys that there can be.
         """
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")

@@ -433,7 +433,7 @@ def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
 
 
 class Known(NamedTuple):
-    """What is known of the rows that are expected: the names of their ``key``, and whether the table is one of known keys (``apply/determined.py``), and has all of them."""
+    """What is known of the rows that are expected: the names of their ``key``, and whether the table is one of known keys (``apply/effects/determined.py``), and has all of them."""
 
     key: Sequence[str]
     determined: bool = False

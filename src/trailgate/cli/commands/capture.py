@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from trailgate.brokers.address import BrokerAddress
 from trailgate.cli.capture_output import is_bad, print_ignored, print_notes, print_summary
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
-from trailgate.jobs.receive.source import USED, broker_address
+from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.jobs.source import USED, broker_address
 from trailgate.terminal.options import flag_of, takes
 from trailgate.terminal.output import done_already, progress_bar, quiet_pipe
 from trailgate.terminal.standard_input import is_stream, kept_input
@@ -71,7 +71,7 @@ def command(given: CaptureArguments) -> None:
     loaded = with_rules(loaded, given)
     address = broker_address(given.source, dict(loaded.connection))
     if address is not None:
-        from trailgate.jobs.receive.metrics import USED as REPORTED
+        from trailgate.live.jobs.metrics import USED as REPORTED
 
         # These properties do have an effect if messages come from a broker.
         used = USED | REPORTED
@@ -130,8 +130,8 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
 
 def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
     """Add repaired messages to the trail of a live capture."""
-    from trailgate.cli.live import print_repaired
-    from trailgate.jobs.receive.run import capture_repaired
+    from trailgate.live.commands.output import print_repaired
+    from trailgate.live.jobs.run import capture_repaired
     from trailgate.storage.live.live_trail import AppendOptions
 
     name = _given(given, ("dry_run", "again", "master", "on_error"))
@@ -153,11 +153,11 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
 
     Raises Exit if most messages are bad.
     """
-    from trailgate.cli.live import LiveOutput, print_live
-    from trailgate.jobs.receive.metrics import read_reports
-    from trailgate.jobs.receive.run import ReceiveOptions, open_live
+    from trailgate.live.commands.output import LiveOutput, print_live
+    from trailgate.live.files.journal import JournalOptions
+    from trailgate.live.jobs.metrics import read_reports
+    from trailgate.live.jobs.run import ReceiveOptions, open_live
     from trailgate.messages.metadata import REMEMBERED
-    from trailgate.storage.live.journal import JournalOptions
     from trailgate.storage.live.live_trail import AppendOptions
     from trailgate.storage.writing.target import writable_prefix
 
@@ -189,7 +189,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
 
             with applied_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)
-    # A capture that follows runs until it is stopped, so its exit code says nothing about messages.
+    # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
 

@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Propose the properties of a capture from messages."""
     from trailgate.jobs.proposals.sample import read_sample
-    from trailgate.jobs.receive.source import broker_address
+    from trailgate.live.jobs.source import broker_address
 
     if broker_address(source, {}) is not None:
         hint = "Save some messages of the broker as files, and name their folder"

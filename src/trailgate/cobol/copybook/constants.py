@@ -82,8 +82,8 @@ class _Expression:
             self._position += 1
             operators.append(part)
             operands.append(self._operand())
-        value = _computed(operands, operators)
-        if value != _computed(*_with_first(operands, operators)):
+        value = _compute(operands, operators)
+        if value != _compute(*_with_first(operands, operators)):
             hint = "Compilers differ in which operator comes first: put ( ) around what is computed first"
             raise operators[0].token.error("the value depends on the order of operators", hint)
         return value
@@ -152,7 +152,7 @@ class _Expression:
         return matches[0].size
 
 
-def _computed(operands: Sequence[int], operators: Sequence[_Part]) -> int:
+def _compute(operands: Sequence[int], operators: Sequence[_Part]) -> int:
     """Compute the value strictly from left to right."""
     value = operands[0]
     for part, operand in zip(operators, operands[1:], strict=True):
@@ -171,7 +171,7 @@ def _with_first(
     terms, left = [operands[0]], list[_Part]()
     for part, operand in zip(operators, operands[1:], strict=True):
         if part.text in _FIRST:
-            terms[-1] = _computed([terms[-1], operand], [part])
+            terms[-1] = _compute([terms[-1], operand], [part])
         else:
             terms.append(operand)
             left.append(part)

@@ -159,14 +159,14 @@ def key_among(
     name = field.name.upper()
     if (name, None) in keys:
         return name, None
-    if name not in _grouped(keys):
+    if name not in _names_with_groups(keys):
         return None
     key = name, tuple(group.name.upper() for group in groups[1:])
     return key if key in keys else None
 
 
 @lru_cache(64)
-def _grouped(keys: frozenset[CounterKey]) -> frozenset[str]:
+def _names_with_groups(keys: frozenset[CounterKey]) -> frozenset[str]:
     """Return the names of counters that are distinguished by their groups."""
     return frozenset(name for name, groups in keys if groups is not None)
 

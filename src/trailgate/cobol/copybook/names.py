@@ -47,9 +47,9 @@ class ColumnNames:
     def name(self, name: str) -> str:
         """Return the new name of an item."""
         new_names = {old.upper(): new for old, new in self.renamed.items()}
-        return new_names.get(name.upper()) or self._styled(name)
+        return new_names.get(name.upper()) or self._apply_style(name)
 
-    def _styled(self, name: str) -> str:
+    def _apply_style(self, name: str) -> str:
         return name.replace("-", "_") if self.style is Names.SQL else name
 
     def layouts(self, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
@@ -80,7 +80,9 @@ class ColumnNames:
             for item in _named_fillers(one.root, self.filler).walk()
         }
         rest = {
-            self._styled(old): new for old, new in self.renamed.items() if old.upper() not in items
+            self._apply_style(old): new
+            for old, new in self.renamed.items()
+            if old.upper() not in items
         }
         columns = {name.upper() for one in self.layouts(layouts) for name in column_names(one)}
         for old in rest:

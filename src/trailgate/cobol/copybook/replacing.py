@@ -38,7 +38,7 @@ class Replacement:
     used: bool = False
 
     def match(self, tokens: Sequence[Token], index: int) -> _Match | None:
-        """Match the rule at ``place``. Returns the end of the match and the comments inside it, or None."""
+        """Match the rule at ``index``. Returns the end of the match and the comments inside it, or None."""
         if not self.old:
             return None
         at, comments = index, list[Token]()
@@ -67,7 +67,7 @@ class Replacement:
             return text.endswith(wanted_text)
         return text == wanted_text
 
-    def replaced(self, tokens: Sequence[Token], index: int, match: _Match) -> list[Token]:
+    def replace_match(self, tokens: Sequence[Token], index: int, match: _Match) -> list[Token]:
         """Return the replacement for a match, with the position of the first matched token."""
         first_token, last = tokens[index], tokens[match.end - 1]
         replaced_words = [
@@ -88,7 +88,7 @@ class Replacement:
         # The rest of the first word stays before the replacement: for TRAILING ==-OLD==, A-OLD
         # keeps A.
         if self.part == "TRAILING" and (kept := first_token.text[: -len(self.old[0].text)]):
-            replaced_words = [replace(first_token, text=kept), *_glued(replaced_words)]
+            replaced_words = [replace(first_token, text=kept), *_glue_first(replaced_words)]
         if self.part == "LEADING" and (kept := last.text[len(self.old[-1].text) :]):
             rest = replace(last, text=kept, glued=bool(replaced_words) or first_token.glued)
             replaced_words.append(
@@ -105,7 +105,7 @@ class _Match:
     comments: list[Token]
 
 
-def _glued(tokens: list[Token]) -> list[Token]:
+def _glue_first(tokens: list[Token]) -> list[Token]:
     """Mark the first token as glued to the token before it."""
     return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
 
@@ -132,7 +132,7 @@ class CopybookText:
         """
         tokens_found: list[Token] = []
         replaces = _Replaces()
-        copied = self._copied(lines, source)
+        copied = self._insert_members(lines, source)
         begin = index = 0
         while index < len(copied):
             starts = copied[index].first or not index or copied[index - 1].kind is TokenKind.PERIOD
@@ -148,7 +148,7 @@ class CopybookText:
         warn_of_unused(replaces.seen)
         return join_words(tokens_found)
 
-    def _copied(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
+    def _insert_members(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
         """Return the text words of a file, with each COPY statement replaced by its member."""
         expanded: list[Token] = []
         for piece in compiled_text(lines, source, self.dialect.text_words, self.constants):
@@ -207,7 +207,7 @@ class CopybookText:
         own_rules = read_rules(words[at + 1 :])
         # Rules also apply to members copied inside this member, those of the innermost COPY first.
         inner = replace(self, _depth=self._depth + 1, _rules=[*own_rules, *self._rules])
-        member_tokens = inner._copied(*content)  # noqa: SLF001  of the same class
+        member_tokens = inner._insert_members(*content)  # noqa: SLF001  of the same class
         warn_of_unused(own_rules)
         return member_tokens
 
@@ -318,7 +318,7 @@ def read_rules(words: list[Token]) -> list[Replacement]:
             raise at.error("REPLACING needs BY between the old and the new text")
         new, index = _operand(words, index + 1)
         if part:
-            old, new = _unquoted(old), _unquoted(new)
+            old, new = _unquote(old), _unquote(new)
         if not old:
             raise begin.error("REPLACING of nothing: the text that is replaced is empty")
         rules.append(Replacement(old, new, begin, part))
@@ -343,7 +343,7 @@ def _operand(words: list[Token], index: int) -> tuple[tuple[Token, ...], int]:
     return tuple(words[index:end]), min(end, len(words))
 
 
-def _unquoted(words: tuple[Token, ...]) -> tuple[Token, ...]:
+def _unquote(words: tuple[Token, ...]) -> tuple[Token, ...]:
     """Turn a literal into the word inside it: ``LEADING "OLD-"`` means ``LEADING ==OLD-==``."""
     if len(words) == 1 and words[0].kind is TokenKind.LITERAL:
         text = words[0].text[1:-1]
@@ -360,7 +360,7 @@ def replace_words(tokens: Sequence[Token], rules: Sequence[Replacement]) -> list
     is_glued = True  # False if words were deleted here that had a blank before them
     for begin, rule, match in _matches(tokens, rules):
         replaced_tokens += _after(tokens[index:begin], is_glued)
-        new = rule.replaced(tokens, begin, match)
+        new = rule.replace_match(tokens, begin, match)
         if index == begin and new:
             new = _after(new, is_glued)
         replaced_tokens += new

@@ -47,12 +47,12 @@ def _large_object(entry: Entry, match: re.Match[str]) -> None:
     entry.children = [length, data]
 
 
-def _varying(entry: Entry, match: re.Match[str]) -> None:
+def _describe_varying(entry: Entry, match: re.Match[str]) -> None:
     length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
     entry.children = [length, _bytes(f"{entry.name}-TEXT", _size(match, 1), entry)]
 
 
-def _fixed(entry: Entry, match: re.Match[str]) -> None:
+def _describe_fixed(entry: Entry, match: re.Match[str]) -> None:
     entry.usage, entry.byte_length = BYTES, _size(match, 1)
 
 
@@ -81,8 +81,8 @@ _TYPES: Final[Mapping[re.Pattern[str], Callable[[Entry, re.Match[str]], None]]] 
         re.compile(pattern): make
         for pattern, make in (
             (rf"(?:XML AS )?{_LOB}{_LENGTH}", _large_object),
-            (rf"(?:VARBINARY|BINARY VARYING){_LENGTH}", _varying),
-            (rf"BINARY{_LENGTH}", _fixed),
+            (rf"(?:VARBINARY|BINARY VARYING){_LENGTH}", _describe_varying),
+            (rf"BINARY{_LENGTH}", _describe_fixed),
             ("ROWID", _row_id),
             ("(?:B|C|DBC)LOB[-_]LOCATOR", _locator),
             ("RESULT-SET-LOCATOR(?: VARYING)?|TABLE LIKE .+ AS LOCATOR", _locator),

@@ -385,8 +385,10 @@ class RecordDecoder:
     ) -> Decoded:
         """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
         rows, decode = len(records), self._decoder_of(kind)[0]
+        # An empty matrix is decoded too, as the column's type is needed.
         if not rows:
             return decode(np.zeros((0, kind.size), np.uint8))
+        # A single item that all records have: decode it where it is, without copying.
         if len(members) == 1 and presence[0][0] is None:
             return decode(matrix_of(records, members[0]))
         matrix = np.zeros((rows * len(members), kind.size), np.uint8)
@@ -409,21 +411,12 @@ class RecordDecoder:
         ``presence`` has two masks for each item: the records that have it, and those of them that
         are padded. Problems are added to ``findings``.
         """
-        decode, explain, classify = self._decoder_of(kind)
-        rows = len(records)
-        # An empty matrix is decoded too, as the column's type is needed.
-        if not rows:
-            decoded = decode(np.zeros((0, kind.size), np.uint8))
-        # A single item that all records have: decode it where it is, without copying.
-        elif len(members) == 1 and presence[0][0] is None:
-            decoded = decode(matrix_of(records, members[0]))
-        else:
-            matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            if any(mask is not None for mask, _ in presence) or not copy_alike(
-                records, members, matrix
-            ):
-                self._copy_each(records, members, presence, matrix)
-            decoded = decode(matrix)
+        _, explain, classify = self._decoder_of(kind)
+        rows, decoded = len(records), self._decode_column_major(records, kind, members, presence)
+        if decoded.bad is None and not decoded.notes and all(mask is None for mask, _ in presence):
+            for index, item in enumerate(members):
+                yield item, decoded.values.slice(index * rows, rows)
+            return
         for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
             # Each item has its own block of rows in the matrix.
             cut = slice(index * rows, (index + 1) * rows)

@@ -73,12 +73,12 @@ def _describe_all(
     fields: pa.Schema | pa.StructType, nodes: Mapping[str, ItemNode], wanted: frozenset[str]
 ) -> list[pa.Field]:
     return [
-        _described(field, nodes[field.name], wanted) if field.name in nodes else field
+        _describe_field(field, nodes[field.name], wanted) if field.name in nodes else field
         for field in fields
     ]
 
 
-def _described(field: pa.Field, node: ItemNode, wanted: frozenset[str]) -> pa.Field:
+def _describe_field(field: pa.Field, node: ItemNode, wanted: frozenset[str]) -> pa.Field:
     kind = _type(field.type, node, wanted)
     return pa.field(field.name, kind, field.nullable, facts_of(node.field))
 

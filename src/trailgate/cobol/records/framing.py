@@ -271,28 +271,28 @@ def _lines_in(
     return RunFrames(run, begins, stops), end
 
 
-def _equal_lengths(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_fixed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     """Find records of fixed length."""
     count = len(data) // framing.length
     starts = np.arange(count, dtype=np.int64) * framing.length
     return Frames(starts, starts + framing.length, count * framing.length)
 
 
-def _lines(data: Octets, framing: Framing, finish: bool) -> Frames:
+def _find_lines(data: Octets, framing: Framing, finish: bool) -> Frames:
     """Find lines."""
     complete = np.array([0]), np.array([len(data)])
     (_, starts, ends), end = _lines_in(data, *complete, framing, finish=finish)
     return Frames(starts, ends, int(end))
 
 
-def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     """Find records with descriptor words (RDW), or blocks of them (BDW)."""
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
     return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
 
 
-def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     """Find spanned records and join their segments."""
     begins, stops = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     closes = np.empty(len(begins), np.uint8)
@@ -311,7 +311,7 @@ def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: A
     return Frames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
 
 
-def _typed(data: Octets, framing: Framing, finish: bool) -> Frames:
+def _find_micro_focus(data: Octets, framing: Framing, finish: bool) -> Frames:
     """Find the records of a Micro Focus file."""
     width = framing.left or _width_of_words(data)
     if not width:
@@ -366,7 +366,7 @@ _HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
 )
 
 
-def _computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     """Find records whose length is computed from fields in them."""
     lengths = framing.lengths or field_lengths(
         framing.field_offset, framing.field_width, little=framing.little
@@ -405,13 +405,13 @@ _HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
 )
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] = MappingProxyType(
     {
-        FrameKind.FIXED: _equal_lengths,
-        FrameKind.LINE: _lines,
-        FrameKind.RDW: _descriptors,
-        FrameKind.BDW: _descriptors,
-        FrameKind.SPANNED: _spanned,
-        FrameKind.LENGTH_FIELD: _computed,
-        FrameKind.LAYOUT: _computed,
-        FrameKind.MICRO_FOCUS: _typed,
+        FrameKind.FIXED: _find_fixed,
+        FrameKind.LINE: _find_lines,
+        FrameKind.RDW: _find_descriptors,
+        FrameKind.BDW: _find_descriptors,
+        FrameKind.SPANNED: _find_spanned,
+        FrameKind.LENGTH_FIELD: _find_computed,
+        FrameKind.LAYOUT: _find_computed,
+        FrameKind.MICRO_FOCUS: _find_micro_focus,
     }
 )

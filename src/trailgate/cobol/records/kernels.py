@@ -103,7 +103,7 @@ def descriptor_records(
             offset += DESCRIPTOR
         while offset + DESCRIPTOR <= end:
             length = _record_length(data, offset, words)
-            if length < DESCRIPTOR or _flagged(data, offset, words):
+            if length < DESCRIPTOR or _has_flags(data, offset, words):
                 return count, offset, NO_RECORD, length
             # An incomplete record: it continues in the next chunk, or runs over its block.
             if offset + length > end:
@@ -281,7 +281,7 @@ def computed_records(
     return count, offset, FINE, 0
 
 
-@kernel(writes=("found",))
+@kernel(writes=("padded",))
 def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
     """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes. Returns how many.
 
@@ -386,7 +386,7 @@ def _record_length(data: Octets, offset: int, words: Longs) -> int:
 
 
 @inner
-def _flagged(data: Octets, offset: int, words: Longs) -> bool:
+def _has_flags(data: Octets, offset: int, words: Longs) -> bool:
     """Return True if the half of an RDW without the length is not zero."""
     other = offset + 2 - 2 * words[1]
     return bool(data[other] != 0 or data[other + 1] != 0)
@@ -431,7 +431,7 @@ def descriptor_chains(
         )
         if length < DESCRIPTOR or length > longest:
             continue
-        if not blocks and _flagged(data, offset, words):
+        if not blocks and _has_flags(data, offset, words):
             continue
         end = offset + length
         # The chain breaks: it runs over the end of the file, or to an offset where no record can
@@ -446,7 +446,7 @@ def descriptor_chains(
             if (
                 record_length < DESCRIPTOR
                 or inside + record_length > end
-                or _flagged(data, inside, words)
+                or _has_flags(data, inside, words)
             ):
                 break
             inside += record_length

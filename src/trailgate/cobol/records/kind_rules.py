@@ -239,7 +239,7 @@ def _range_of(text: str, values: str, record: str, fields: int) -> ValueRange:
     match = _RANGE.fullmatch(text)
     if match is None:
         raise OptionError(f"VALUE=RECORD was expected, not '{values}={record}'", hint=_FORM)
-    return ValueRange(_unquoted(match[1]), match[2] and _unquoted(match[2]))
+    return ValueRange(_unquote(match[1]), match[2] and _unquote(match[2]))
 
 
 def _split(text: str, mark: str) -> list[str]:
@@ -254,7 +254,7 @@ def _split(text: str, mark: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     quote = text[0]
     return text[1:-1].replace(2 * quote, quote) if quote in "'\"" else text
 

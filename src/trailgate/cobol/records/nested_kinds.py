@@ -128,7 +128,7 @@ class NestedDecoder(KindsDecoder):
             ends = self._tree_begins(records)
             # Everything before the last tree that begins here is complete.
             if len(ends):
-                yield from _joined([*pending, records.part(0, int(ends[-1]))])
+                yield from _join_parts([*pending, records.part(0, int(ends[-1]))])
                 pending, size, records = [], 0, records.part(int(ends[-1]), len(records))  # noqa: PLW2901  the rest
             elif not pending:
                 yield records
@@ -140,7 +140,7 @@ class NestedDecoder(KindsDecoder):
                 where = Where(record=first.number(0), offset=int(first.offsets[0]))
                 problem = f"a record has more than {MOST_BYTES:,} bytes of records below it"
                 raise DecodeError(problem, where=where, hint="Read it with children=ids")
-        yield from _joined(pending)
+        yield from _join_parts(pending)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
         """Return the first row, at least ``row``, at which a tree begins, or the end."""
@@ -236,7 +236,7 @@ class NestedDecoder(KindsDecoder):
         return own_rows, columns
 
 
-def _joined(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
+def _join_parts(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
     """Yield consecutive parts as one piece, or nothing if all are empty."""
     filled = [part for part in parts if len(part)]
     if len(filled) < 2:

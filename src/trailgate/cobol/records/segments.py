@@ -86,7 +86,7 @@ def _alone(group: Field, path: Sequence[Field]) -> Field:
     """Return a group that ends with the item at ``path``, without other definitions of its bytes."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
-    alone = _alone(chosen, rest) if rest else _named(chosen)
+    alone = _alone(chosen, rest) if rest else _as_nameless(chosen)
     before = [child for child in group.children if not any(child is other for other in others)]
     size = alone.offset + alone.size - group.offset
     return replace(group, children=(*before, replace(alone, redefines=None)), size=size)
@@ -122,7 +122,7 @@ def _without_others(group: Field, path: Sequence[Field]) -> Field:
     children = []
     for child in group.children:
         if child is chosen:
-            segment = _without_others(child, rest) if rest else _named(child)
+            segment = _without_others(child, rest) if rest else _as_nameless(child)
             children.append(segment if child is base else replace(segment, redefines=base.name))
         elif child is base:
             children.append(
@@ -133,7 +133,7 @@ def _without_others(group: Field, path: Sequence[Field]) -> Field:
     return replace(group, children=tuple(children))
 
 
-def _named(segment: Field) -> Field:
+def _as_nameless(segment: Field) -> Field:
     """Return the segment as a nameless group, so that its items belong to the group around it."""
     return replace(segment, filler=True) if segment.children else segment
 

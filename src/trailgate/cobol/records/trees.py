@@ -100,12 +100,12 @@ def names_of(
 
     ``wanted`` are the flat columns that the tree contains, None for all.
     """
-    pairs = [pair for node in group.members for pair in _named(node, wanted)]
+    pairs = [pair for node in group.members for pair in _members_of(node, wanted)]
     names = distinct_names([name for name, _ in pairs])
     return zip(names, (node for _, node in pairs), strict=True)
 
 
-def _named(node: ItemNode, wanted: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
+def _members_of(node: ItemNode, wanted: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
     if not any(wanted is None or item.name in wanted for item in columns_below(node)):
         return []
     if isinstance(node, GroupItem) and node.field.filler:

@@ -197,7 +197,8 @@ def encode_binary(field: Field, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
-        problem = f"a number outside {low} to {high} in units of 10^-{number.scale}"
+        units_of = f" in units of 10^{-number.scale}" if number.scale else ""
+        problem = f"a number outside {low} to {high}{units_of}"
         try:
             units = exact_decimals(unscaled_to(values, number.scale), _UNITS)
         except DecodeError as error:  # more digits than a decimal has

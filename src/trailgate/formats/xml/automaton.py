@@ -123,7 +123,7 @@ class Anchored:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The tables of the rules. `kernels/names.py` describes their rows.
+    """The tables of the rules. `formats/xml/kernels/names.py` describes their rows.
 
     For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
     `letters` is the number of element names per namespace, and `spaces` are the namespaces in the

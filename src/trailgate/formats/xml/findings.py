@@ -1,7 +1,7 @@
 """The matches of rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
 
 Both engines return the same `Findings`: the compiled scanner and the tree matcher. `Names` is the
-hash table of words that the kernels use (`kernels/names.py`).
+hash table of words that the kernels use (`formats/xml/kernels/names.py`).
 """
 
 from __future__ import annotations

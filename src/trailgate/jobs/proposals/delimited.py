@@ -425,7 +425,7 @@ class _Delimited:
         draft.put("parser.type", "delim")
         draft.blank()
         draft.note(
-            f"The fields before the columns. {self._described()}"
+            f"The fields before the columns. {self._describe_roles()}"
             if self.roles
             else "No field was recognized before the columns."
         )
@@ -449,7 +449,7 @@ class _Delimited:
                 draft.put(f"delim.{name}", "true")
         return draft
 
-    def _described(self) -> str:
+    def _describe_roles(self) -> str:
         unknown = [name for name in self.names if name.startswith("field")]
         found = f"Recognized by their values: {', '.join(self.roles)}."
         return found + (f" Not recognized: {', '.join(unknown)}." if unknown else "")

@@ -71,7 +71,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
     if nel:
         draft.put(f"{PARSER}.recorddelim", "NEL")
     draft.note("Publications do not name columns: they are numbered, and may be named below.")
-    draft.tables(PARSER, _numbered(split))
+    draft.tables(PARSER, _tables_of_records(split))
     return draft.text()
 
 
@@ -83,7 +83,7 @@ def _begin(what: str) -> Draft:
     return draft
 
 
-def _numbered(split: Split) -> list[TableDraft]:
+def _tables_of_records(split: Split) -> list[TableDraft]:
     """Return the tables of the records, with numbered columns."""
     tables: dict[str, TableDraft] = {}
     keyless: set[str] = set()

@@ -156,7 +156,10 @@ class _Messages:
         """Return the top rules: one for transactions, or those for operations if they are whole messages."""
         # From the most to the least certain sign of an operation.
         operations_found = (
-            self._typed(_OPERATIONS) or self._named() or self._typed(_ANY) or self._plain()
+            self._find_typed(_OPERATIONS)
+            or self._find_named()
+            or self._find_typed(_ANY)
+            or self._find_repeating()
         )
         steps = min((steps for steps, _ in operations_found), key=len)
         around, rule = self._transaction(steps[:-1])
@@ -174,7 +177,7 @@ class _Messages:
         rule.below = operations
         return [rule]
 
-    def _typed(self, names: re.Pattern[str]) -> list[tuple[Steps, Source | str]]:
+    def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, Source | str]]:
         """Return the elements with an operation type in a source whose name matches.
 
         If several paths fit, the one with the most elements wins, then the outermost.
@@ -188,7 +191,7 @@ class _Messages:
         best = min(candidates, key=lambda one: (-len(one[1].values), len(one[0])), default=None)
         return [] if best is None else [best]
 
-    def _named(self) -> list[tuple[Steps, Source | str]]:
+    def _find_named(self) -> list[tuple[Steps, Source | str]]:
         """Return the elements whose names are operation types, such as ``insert`` and ``delete``."""
         names_by_parent: dict[Steps, list[str]] = {}
         for steps in self.groups:
@@ -202,7 +205,7 @@ class _Messages:
         style = operation_style(names_by_parent[above]) or ()
         return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
-    def _plain(self) -> list[tuple[Steps, Source | str]]:
+    def _find_repeating(self) -> list[tuple[Steps, Source | str]]:
         """Return the outermost repeating elements with attributes or children, or else the root."""
         repeated = [
             steps
@@ -348,7 +351,7 @@ class _Messages:
                         owner[id(one)].add(name, one.text())
                 continue
             if several and nested:
-                rule.below.append(self._nested(below, path))
+                rule.below.append(self._nested_rule(below, path))
             elif not several:
                 self._put_container(rule, below, owner, path)
         for table in dict.fromkeys(map(id, tables)):
@@ -375,7 +378,7 @@ class _Messages:
         rule_name = f"{rule.name.removeprefix('oprule_')}_{column}"
         self._put_rule(rule, rule_name, match, {"name": f'"{column}"', name: value})
 
-    def _nested(self, group: Group, path: str) -> Rule:
+    def _nested_rule(self, group: Group, path: str) -> Rule:
         """Return the rule of operations nested in operations, which belong to a separate table."""
         name = group[0].name
         nested_rule = self._rule("oprule", "op", name)

@@ -92,7 +92,7 @@ def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
         rows = chosen(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
-            # Called for its effect: it moves the session's position behind the record.
+            # Called for its effect: it moves the session past the record.
             show_record(session, chunk, rows[-1])
             break
     values = {"skipped": wanted - left, "rba": session.position}

@@ -242,7 +242,7 @@ def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield Lines(f"{command.syntax}{others}", lines)
         return
     without = {names for row in UNSUPPORTED for names in row.names}
-    # A command stands in the mapping under each of its names; list it once.
+    # The mapping has a command under each of its names; list it once.
     rows = {row.names: row for row in session.commands.values()}
     listed = (
         f"{row.names[0]:<22}{row.help}"

@@ -178,11 +178,11 @@ def addresses_like(asked: str, path: str) -> Callable[[str], str]:
     head = f"{url.scheme}://{url.netloc}"
     tail = f"?{url.query}" if url.query else ""
 
-    def spelled(other: str) -> str:
+    def spell(other: str) -> str:
         inside = other.removeprefix(above).lstrip("/")
         return f"{head}/{quote(inside)}{tail}" if inside else f"{head}{tail}"
 
-    return spelled
+    return spell
 
 
 def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:

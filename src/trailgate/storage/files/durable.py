@@ -177,7 +177,7 @@ def _acquire(handle: int, until: float) -> bool:
 
 
 def _show_locked(handle: int) -> None:
-    """Also take an OFD lock, which ``lock_holder`` can query. It is no problem if that fails."""
+    """Also take an OFD lock, which ``lock_holder`` can query. That may fail without harm."""
     with suppress(OSError, AttributeError):
         lock_request = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(handle, fcntl.F_OFD_SETLK, lock_request)

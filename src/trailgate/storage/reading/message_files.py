@@ -298,10 +298,10 @@ def _read(files: MessageFiles, start: MessagePlace, chunk: int) -> Iterator[Read
         offset = max(file.begin, start.offset if number == start.file else 0)
         with _open(file) as reader:
             if not files.is_lined(number):
-                yield from _unlined(reader, files, MessagePlace(number, offset), chunk)
+                yield from _read_unlined(reader, files, MessagePlace(number, offset), chunk)
                 continue
             parse = json_messages if file.json else line_messages
-            for base, data in _lines(reader, offset, chunk, files.longest):
+            for base, data in _read_lines(reader, offset, chunk, files.longest):
                 read = parse(data, MessagePlace(number, base), file.path)
                 if len(read.messages):
                     yield read
@@ -313,7 +313,7 @@ def _open(file: MessageFile) -> Reader:
     return CompressedFile(file.path, file.codec, "messages")
 
 
-def _unlined(
+def _read_unlined(
     reader: Reader, files: MessageFiles, start: MessagePlace, chunk: int
 ) -> Iterator[ReadMessages]:
     """Yield the single message of a file, or its parts from an offset on if it is cut."""
@@ -323,7 +323,7 @@ def _unlined(
     why_not = "" if cutter is None else cutter.why_not()
     if cutter is None or why_not:
         if offset == 0:
-            yield ReadMessages(_whole(reader, number, files.longest, chunk, why_not))
+            yield ReadMessages(_read_complete(reader, number, files.longest, chunk, why_not))
         return
 
     def chunks() -> Iterator[bytes]:
@@ -350,7 +350,9 @@ def _has_more(file: MessageFile, size: int) -> bool:
         return bool(reader.read(size, 1))
 
 
-def _whole(reader: Reader, number: int, longest: int, chunk: int, why_not: str) -> MessageBatch:
+def _read_complete(
+    reader: Reader, number: int, longest: int, chunk: int, why_not: str
+) -> MessageBatch:
     """Return a file as one message. Raises DecodeError if it is too long."""
     # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
@@ -364,7 +366,7 @@ def _whole(reader: Reader, number: int, longest: int, chunk: int, why_not: str) 
     return MessageBatch(data, zero, zero + data.size, zero + number, zero)
 
 
-def _lines(
+def _read_lines(
     reader: Reader, offset: int, chunk: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
     """Yield blocks of complete lines with their offsets.
@@ -437,7 +439,7 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     ends = newlines.astype(np.int64)
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
     ends = ends - ((ends > starts) & (octets[np.maximum(ends - 1, 0)] == RETURN))
-    # Empty lines are no messages.
+    # Empty lines do not count as messages.
     filled = ends > starts
     return starts[filled], ends[filled]
 

@@ -99,10 +99,10 @@ class TrailDefinitions:
             table = table or self._trail.definitions.get(name)
             if table is None:
                 place = f"{number}:{offsets[chosen][0]}"
-                raise self._unknown(name, place, int(rows[chosen][0]), is_gone=file is None)
+                raise self._unknown_error(name, place, int(rows[chosen][0]), is_gone=file is None)
             yield table, rows[chosen]
 
-    def _unknown(self, name: str, place: str, row: int, *, is_gone: bool) -> DefinitionError:
+    def _unknown_error(self, name: str, place: str, row: int, *, is_gone: bool) -> DefinitionError:
         problem = f"the trail does not define the table before position {place}"
         if is_gone:
             problem = f"the trail has no file with position {place}, which defined the table"

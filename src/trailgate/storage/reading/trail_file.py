@@ -206,15 +206,17 @@ class TrailFileReader:
     def metadata(self, until: int, start: int | None = None) -> Iterator[TrailRecord]:
         """Yield the metadata records that start in a range. No other records are decoded."""
         begin = self.begin if start is None else start
-        for data, base, offset in self._typed(begin, until, IO_METADATA):
+        for data, base, offset in self._find_typed(begin, until, IO_METADATA):
             yield decode_record(data, offset, order=self.order, base=base)
 
     def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
         """Yield the offsets of the records of a type that start in a range."""
-        for _, base, offset in self._typed(begin, until, io_type):
+        for _, base, offset in self._find_typed(begin, until, io_type):
             yield base + offset
 
-    def _typed(self, begin: int, until: int, io_type: int) -> Iterator[tuple[Octets, int, int]]:
+    def _find_typed(
+        self, begin: int, until: int, io_type: int
+    ) -> Iterator[tuple[Octets, int, int]]:
         """Yield the records of a type that start in a range.
 
         Yields the bytes read, their offset in the file, and the record's offset in the bytes.
@@ -263,7 +265,7 @@ class EarlierTables:
         return self._searched >= self._until
 
     def needed_by(self, data: Octets, view: RecordView, start: int) -> TrailTables:
-        """Return the tables that these records, which start at ``place``, need."""
+        """Return the tables that these records, which start at ``start``, need."""
         if self.complete or not len(view):
             return self._tables
         if (view.io_type == IO_METADATA).any():

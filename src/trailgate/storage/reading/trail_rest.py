@@ -26,7 +26,7 @@ from trailgate.trail.records.damage import UNFINISHED
 SCANNED: Final = 64 << 20
 OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction has not ended"
 PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
-TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is incomplete. It is still being written, or the file was cut"
+TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is not complete. It is still being written, or the file was cut"
 GONE: Final = "file number {} existed when the trail was last read, but is missing now"
 MISSING: Final = "{:,} bytes are missing at the end of {}: its header states {:,}"
 FIRST: Final = "the trail begins at file number {}: operations of earlier files are missing"

@@ -117,13 +117,13 @@ class TrailStream:
         begin = max(start.place, trail.begin)
         ceiling = trail.end if self._target is None else min(trail.end, self._target)
         if ceiling <= begin:
-            return _passed(trail, start)
+            return _pass_finished_file(trail, start)
         end = self._end(trail, begin, min(_limit(trail, begin, limit), ceiling))
         # No transaction ends: check that this is not because of damage.
         if end is None:
             self._check_rest(trail, begin)
         if end is None or end > ceiling:
-            return _passed(trail, start)
+            return _pass_finished_file(trail, start)
         reached = _offset(trail, end)
         read = [file for file in trail.following(begin.number) if (file.number, 0) < end]
         check_numbers(read)
@@ -224,7 +224,7 @@ def _offset(trail: TrailFiles, position: TrailPlace) -> StreamOffset:
     return StreamOffset(position, _check_sum(file, position.offset))
 
 
-def _passed(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
+def _pass_finished_file(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
     """Return the start of the next file if ``start`` is the end of a finished file, else ``start``.
 
     The finished file may then be removed.

@@ -141,7 +141,7 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
     """
     patterns = () if options.tables is None else options.tables.patterns
 
-    def missed(names: set[str]) -> list[str]:
+    def find_missed(names: set[str]) -> list[str]:
         return [
             pattern
             for pattern in patterns
@@ -151,9 +151,9 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
     if not patterns:
         return
     # Stop reading definitions once every pattern has matched.
-    names, are_all = latest_tables(trail, lambda found: not missed(found), SEARCHED_BYTES)
+    names, are_all = latest_tables(trail, lambda found: not find_missed(found), SEARCHED_BYTES)
     searched = "the trail's definitions" if are_all else "the trail's newest files"
-    for pattern in missed(names) if names else ():
+    for pattern in find_missed(names) if names else ():
         yield no_table("tables", pattern, sorted(names), searched)
 
 

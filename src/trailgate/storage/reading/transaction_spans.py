@@ -138,14 +138,14 @@ def _first(runs: Iterable[Run], chosen: Rows) -> TrailPlace | None:
 
 
 def next_begin(trail: TrailFiles, position: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
-    """Return the first position in [place, limit) at which a transaction begins, or None."""
+    """Return the first position in [position, limit) at which a transaction begins, or None."""
     runs = takewhile(lambda run: run.begin < limit, _around(trail, position))
     result = _first(runs, lambda run: run.has(BEGINS) & _from(run, position))
     return result if result is not None and result < limit else None
 
 
 def record_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace:
-    """Return the first position at or after ``place`` at which a record begins, or the trail's end."""
+    """Return the first position at or after ``position`` at which a record begins, or the trail's end."""
     return _first(_around(trail, position), lambda run: _from(run, position)) or trail.end
 
 
@@ -160,7 +160,7 @@ def first_end(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
 
 
 def last_end(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
-    """Return the last transaction end between ``floor`` and ``place``, or None."""
+    """Return the last transaction end between ``floor`` and ``position``, or None."""
     for run in _backwards(trail, position, floor):
         within = run.number < position.number or run.stops <= position.offset
         rows = np.flatnonzero(run.has(CLOSES) & within)
@@ -170,7 +170,7 @@ def last_end(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> Trai
 
 
 def last_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
-    """Return the last position at or before ``place`` at which a transaction begins, or None."""
+    """Return the last position at or before ``position`` at which a transaction begins, or None."""
     for run in _backwards(trail, position.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
@@ -185,7 +185,7 @@ def _from(run: Run, position: TrailPlace) -> Mask:
 
 
 def _backwards(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
-    """Yield the records that begin in [floor, place), last ones first, in growing windows."""
+    """Yield the records that begin in [floor, position), last ones first, in growing windows."""
     size = SEARCH
     number, high = position
     while number >= floor.number:

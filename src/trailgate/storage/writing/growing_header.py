@@ -23,12 +23,12 @@ Patches = list[tuple[int, bytes]]
 def finishing_patches(path: Path, size: int, growing: Growing) -> Patches:
     """Return the patches that mark a file as finished; none if it has no header."""
 
-    def finished(trail: TrailInfo) -> TrailInfo:
+    def finish(trail: TrailInfo) -> TrailInfo:
         return replace(
             trail, file_size=size, last_csn=growing.last_csn, last_io_time=growing.last_time
         )
 
-    return _patches(path, finished)
+    return _patches(path, finish)
 
 
 def opening_patches(path: Path) -> Patches:
@@ -45,12 +45,12 @@ def beginning_patches(
 ) -> Patches:
     """Return the patches for a staged file that gets its name. ``first`` is its first CSN and time."""
 
-    def begun(trail: TrailInfo) -> TrailInfo:
+    def start(trail: TrailInfo) -> TrailInfo:
         return replace(
             trail, filename=name, seqno=number, first_csn=first[0], first_io_time=first[1]
         )
 
-    return _patches(path, begun)
+    return _patches(path, start)
 
 
 def _patches(path: Path, change: Callable[[TrailInfo], TrailInfo]) -> Patches:

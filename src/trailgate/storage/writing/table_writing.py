@@ -167,12 +167,12 @@ def write_part(
     with target.filling() as folder:
         writer = target.writer(folder, stem)
         try:
-            return _written(target, writer, batches, chain or RepairingChain())
+            return _write_batches(target, writer, batches, chain or RepairingChain())
         finally:
             writer.close()
 
 
-def _written(
+def _write_batches(
     target: Target, writer: SegmentWriter, batches: Iterable[pa.RecordBatch], chain: Chain
 ) -> StagedPart:
     encoding = target.encoding()

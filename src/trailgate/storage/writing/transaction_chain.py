@@ -230,12 +230,12 @@ class RepairingChain(Chain):
             rows.check_positions(IN_ORDER)
             begins = _begins(rows)
             if pending is not None:
-                yield self._repaired(*pending, ended=bool(begins[0]))
+                yield self._repair(*pending, ended=bool(begins[0]))
             pending = rows, begins
         if pending is not None:
-            yield self._repaired(*pending, ended=True)
+            yield self._repair(*pending, ended=True)
 
-    def _repaired(self, rows: Rows, begins: Mask, *, ended: bool) -> ChangeBatch:
+    def _repair(self, rows: Rows, begins: Mask, *, ended: bool) -> ChangeBatch:
         """Return a batch with consistent indicators.
 
         ``ended``: its last transaction does not continue in the next batch.

@@ -1,0 +1,422 @@
+"""Decode AMQP 1.0 messages into columns: JMS headers, ids and bodies.
+
+One pass over the bytes of a window (``kernels.find_messages``) finds the offsets of all header
+fields, properties and bodies. Here the values of each type are then gathered as whole columns and
+converted to the strings that JMS has for them, and the result is a batch of received messages. A
+message that cannot be read keeps its bytes and gets a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.digits import LOWER, to_hex
+from trailgate.columnar.gather import NO_NULLS, column, gather
+from trailgate.columnar.rows import byte_view
+from trailgate.live.brokers.amqp import kernels
+from trailgate.live.brokers.headers import (
+    BAD_HEADER,
+    DELIVERY_COUNT,
+    HIDDEN_PREFIXES,
+    JMS_HEADERS,
+    MESSAGE_ID,
+    NON_PERSISTENT,
+    PERSISTENT,
+    HeaderLines,
+    JmsHeader,
+    header_maps,
+    header_strings,
+    last_of_each,
+    message_ids,
+    repeat,
+    value_of_each,
+)
+from trailgate.messages.messages import RECEIVED
+
+# AMQP 1.0, part 1, section 1.6: the name of each type, and the codes of its constructors.
+TYPES: Final[Mapping[int, tuple[str, tuple[int, ...]]]] = MappingProxyType(
+    {
+        kernels.NULL: ("null", (0x40,)),
+        kernels.BOOLEAN: ("boolean", (0x41, 0x42, 0x56)),
+        # ubyte, ushort, uint and ulong
+        kernels.UNSIGNED: ("number", (0x50, 0x60, 0x70, 0x52, 0x43, 0x80, 0x53, 0x44)),
+        # byte, short, int and long
+        kernels.SIGNED: ("number", (0x51, 0x61, 0x71, 0x54, 0x81, 0x55)),
+        kernels.TIMESTAMP: ("timestamp", (0x83,)),
+        kernels.FLOAT: ("float", (0x72,)),
+        kernels.DOUBLE: ("double", (0x82,)),
+        kernels.CHAR: ("char", (0x73,)),
+        kernels.DECIMAL: ("decimal", (0x74, 0x84, 0x94)),
+        kernels.UUID: ("uuid", (0x98,)),
+        kernels.BINARY: ("binary", (0xA0, 0xB0)),
+        kernels.STRING: ("string", (0xA1, 0xB1)),
+        kernels.SYMBOL: ("symbol", (0xA3, 0xB3)),
+        kernels.LIST: ("list", (0x45, 0xC0, 0xD0)),
+        kernels.MAP: ("map", (0xC1, 0xD1)),
+        kernels.ARRAY: ("array", (0xE0, 0xF0)),
+        kernels.DESCRIBED: ("described value", ()),
+    }
+)
+
+# Part 3, section 3.2, in the order of their numbers.
+SECTION_NAMES: Final = (
+    "amqp:header:list",
+    "amqp:delivery-annotations:map",
+    "amqp:message-annotations:map",
+    "amqp:properties:list",
+    "amqp:application-properties:map",
+    "amqp:data:binary",
+    "amqp:amqp-sequence:list",
+    "amqp:amqp-value:*",
+    "amqp:footer:map",
+)
+
+# Part 3, sections 3.2.1 and 3.2.4: the header's fields, then the properties' fields, in the order of
+# their numbers, each with the types that it may have.
+_ID: Final = (kernels.STRING, kernels.UNSIGNED, kernels.UUID, kernels.BINARY)
+_TEXT: Final = (kernels.STRING,)
+FIELDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {
+        "durable": (kernels.BOOLEAN,),
+        "priority": (kernels.UNSIGNED,),
+        "ttl": (kernels.UNSIGNED,),
+        "first-acquirer": (kernels.BOOLEAN,),
+        "delivery-count": (kernels.UNSIGNED,),
+        "message-id": _ID,
+        "user-id": (kernels.BINARY,),
+        "to": _TEXT,
+        "subject": _TEXT,
+        "reply-to": _TEXT,
+        "correlation-id": _ID,
+        "content-type": (kernels.SYMBOL,),
+        "content-encoding": (kernels.SYMBOL,),
+        "absolute-expiry-time": (kernels.TIMESTAMP,),
+        "creation-time": (kernels.TIMESTAMP,),
+        "group-id": _TEXT,
+        "group-sequence": (kernels.UNSIGNED,),
+        "reply-to-group-id": _TEXT,
+    }
+)
+
+
+def _kinds() -> Octets:
+    kinds = np.zeros(256, np.uint8)
+    for kind, (_, codes) in TYPES.items():
+        kinds[list(codes)] = kind
+    kinds.setflags(write=False)
+    return kinds
+
+
+KINDS: Final = _kinds()
+
+
+_NAMES: Final = np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8)
+_BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
+_CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
+_PIECES: Final = 2
+MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
+PROBLEMS: Final = {
+    kernels.CUT: "a value is longer than its section",
+    kernels.NO_TYPE: "a type that does not exist",
+    kernels.NO_SECTION: "a section that does not exist",
+    kernels.ORDER: "a section that must not follow the one before it",
+    kernels.NOT_LIST: "a section that is not a list",
+    kernels.NOT_MAP: "a section that is not a map",
+    kernels.COUNT: "the number of values in a list or a map is wrong",
+    kernels.NO_NAME: "the name of a property is not a string",
+    kernels.NOT_BINARY: "a section of data that is not binary",
+}
+
+
+@dataclass(frozen=True)
+class EncodedMessages:
+    """Messages and the offsets found in them: message i is ``data[places[i]:places[i + 1]]``.
+
+    ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels``, with one row per message,
+    piece of a body and field value.
+    """
+
+    data: Octets
+    places: Longs
+    rows: Longs
+    pieces: Longs
+    cells: Longs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def problems(self) -> dict[int, str]:
+        """The message of each row that is malformed."""
+        return {
+            row: self._problem(row)
+            for row in np.flatnonzero(self.rows[:, kernels.PROBLEM]).tolist()
+        }
+
+    def bodies(self) -> pa.BinaryArray:
+        """Return the bodies as one binary column.
+
+        Text and binary bodies are their bytes; other values stay as encoded; of a malformed message
+        it is the complete message.
+        """
+        begins, ends = self.pieces[:, kernels.BEGIN], self.pieces[:, kernels.END]
+        joined = gather(self.data, begins, ends)
+        first = self.rows[:, kernels.FIRST_PIECE]
+        bounds, data = byte_view(joined)
+        # A body may consist of several pieces. All pieces are joined in order, so a body starts
+        # where its first piece does, and ends where the next body starts.
+        offsets = np.append(bounds[first], bounds[-1]).astype(np.int32)
+        return column(offsets, data, NO_NULLS, text=False)
+
+    def _problem(self, row: int) -> str:
+        problem, place = self.rows[row, : kernels.BODY].tolist()
+        size = int(self.places[row + 1] - self.places[row])
+        return MALFORMED.format(PROBLEMS[problem], place, size)
+
+
+def find_messages(data: Any, places: Longs) -> EncodedMessages:
+    """Find the fields and bodies of messages.
+
+    ``places`` are the offsets of the messages, and the end.
+
+    The number of fields is not known in advance: if the arrays are full, double them and repeat.
+    """
+    octets, count = np.frombuffer(data, np.uint8), len(places) - 1
+    rows, counts = np.empty(count * kernels.ROW, np.int64), np.zeros(kernels.COUNTS, np.int64)
+    room = 1
+    while True:
+        pieces = np.empty(room * count * _PIECES * kernels.PIECE, np.int64)
+        cells = np.empty(room * count * _CELLS * kernels.CELL, np.int64)
+        arrays = octets, places, KINDS, _NAMES, _BOUNDS, rows, pieces, cells, counts
+        if kernels.find_messages(*arrays) != kernels.FULL:
+            break
+        room *= 2
+    return EncodedMessages(
+        octets,
+        places,
+        rows.reshape(-1, kernels.ROW),
+        pieces.reshape(-1, kernels.PIECE)[: counts[kernels.PIECES]],
+        cells.reshape(-1, kernels.CELL)[: counts[kernels.CELLS]],
+    )
+
+
+NO_BODY: Final = "the body is neither text nor bytes: it is a {}"
+EMPTY: Final = "the message has no body"
+BAD_FIELD: Final = "the field {} of the message is a {}"
+BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not support it"
+REPEATED: Final = "the message has the property {!r} twice"
+NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
+_NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}
+_READABLE: Final = (kernels.STRING, kernels.SYMBOL, kernels.BINARY)
+_JMS_NAMES: Final = frozenset({MESSAGE_ID, DELIVERY_COUNT, *(row.name for row in JMS_HEADERS)})
+_TEXTUAL: Final = (kernels.STRING, kernels.SYMBOL, kernels.CHAR)
+_UUID: Final = r"\1-\2-\3-\4-\5"
+_UUID_PARTS: Final = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+_LAST_CHARACTER: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+
+
+def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
+    """Convert encoded messages to rows of ``RECEIVED``; an unreadable one has the reason as its fault.
+
+    ``now`` is the time of receipt in microseconds.
+    """
+    bodies, fields, kinds = found.bodies(), _Fields(found), found.rows[:, kernels.BODY]
+    ids = fields.ids()
+    headers = fields.headers(ids)
+    sizes = np.asarray(pc.binary_length(bodies))
+    bad = np.flatnonzero(~np.isin(kinds, _READABLE) | (sizes == 0))
+    empty = {row: _body_fault(int(kinds[row])) for row in bad.tolist()}
+    faults = {**empty, **fields.faults, **found.problems}
+    column = [faults.get(row) for row in range(len(found))] if faults else [None] * len(found)
+    columns = [ids, pa.repeat(now, len(found)), headers, bodies, pa.array(column, pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
+
+
+def _body_fault(kind: int) -> str:
+    if kind in (kernels.UNKNOWN, kernels.NULL, *_READABLE):
+        return EMPTY
+    return NO_BODY.format(TYPES[kind][0])
+
+
+def _uuids(raw: pa.BinaryArray) -> pa.Array:
+    return pc.replace_substring_regex(to_hex(raw, LOWER), _UUID_PARTS, _UUID)
+
+
+def _characters(points: Longs) -> tuple[pa.Array, Mask]:
+    half = (points >= _SURROGATES.start) & (points < _SURROGATES.stop)
+    wrong = (points > _LAST_CHARACTER) | half
+    strings = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]
+    return pa.array(strings, pa.string()), wrong
+
+
+# Conversions that cannot fail, from the numbers or the bytes of values of one type to strings.
+_OF_NUMBERS: Final[Mapping[int, Callable[[Longs], Any]]] = MappingProxyType(
+    {
+        kernels.BOOLEAN: lambda numbers: numbers != 0,
+        kernels.UNSIGNED: lambda numbers: numbers.view(np.uint64),
+        kernels.SIGNED: lambda numbers: numbers,
+        kernels.TIMESTAMP: lambda numbers: numbers,
+        kernels.FLOAT: lambda numbers: numbers.astype(np.uint32).view(np.float32).astype(str),
+        kernels.DOUBLE: lambda numbers: numbers.view(np.float64).astype(str),
+    }
+)
+_OF_BYTES: Final[Mapping[int, Callable[[pa.BinaryArray], pa.Array]]] = MappingProxyType(
+    {kernels.UUID: _uuids, kernels.BINARY: to_hex}
+)
+
+
+class _Fields:
+    """The headers of messages with their JMS names. ``faults`` maps rows of messages to a problem.
+
+    The columns have one row per field or property value: its message, field, type, and so on. These
+    rows are called cells.
+    """
+
+    def __init__(self, found: EncodedMessages) -> None:
+        self._data, self._count = found.data, len(found)
+        columns = np.ascontiguousarray(found.cells.T)
+        self._message, self._fields, self._kind = columns[: kernels.NAME]
+        self._number = columns[kernels.NUMBER]
+        self._names, self._name_ends, self._starts, self._ends = columns[
+            kernels.NAME : kernels.NUMBER
+        ]
+        self.faults: dict[int, str] = {}
+
+    def ids(self) -> pa.Array:
+        """Return the id of each message, or null if it has none."""
+        rows = self._check("message-id")
+        return value_of_each(self._message[rows], self._strings(rows), self._count)
+
+    def headers(self, ids: pa.Array) -> pa.MapArray:
+        """Return the headers with their JMS names, without those that a JMS client does not expose."""
+        parts = [part for row in JMS_HEADERS for part in self._field(row)]
+        parts.append(self._delivery_count())
+        plain, native = self._properties()
+        if native is not None:
+            ids = pc.coalesce(native, ids)
+        parts = [plain, *parts, message_ids(ids)]
+        if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
+            parts = [last_of_each(parts)]  # a JMS header overrides a property of the same name
+        return header_maps(parts, self._count)
+
+    def _check(self, field: str) -> Longs:
+        """Return the cells of a field whose type is allowed; the others are faults of their messages."""
+        rows = np.flatnonzero(self._fields == _NUMBERS[field])
+        kinds = self._kind[rows]
+        right = np.isin(kinds, FIELDS[field])
+        if not right.all():
+            for row, kind in zip(rows[~right].tolist(), kinds[~right].tolist(), strict=True):
+                self._fault(row, BAD_FIELD.format(field, TYPES[kind][0]))
+        return rows[right]
+
+    def _fault(self, row: int, text: str) -> None:
+        self.faults.setdefault(int(self._message[row]), text)
+
+    def _strings(self, rows: Longs) -> pa.Array:
+        """Convert cells to strings. A value without a string form is a fault of its message."""
+        kinds = self._kind[rows]
+        distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
+        parts = [np.flatnonzero(kinds == kind) for kind in distinct]
+        converted = [
+            self._strings_of(kind, rows[part]) for kind, part in zip(distinct, parts, strict=True)
+        ]
+        if len(converted) == 1:
+            return converted[0]
+        # The parts hold the positions of each type, one type after the other: their sort order puts
+        # the converted values back into the order of ``rows``.
+        order = np.argsort(np.concatenate(parts))
+        return pa.concat_arrays(converted).take(pa.array(order))
+
+    def _strings_of(self, kind: int, rows: Longs) -> pa.Array:
+        """Convert cells of one type to strings."""
+        if kind in _OF_NUMBERS:
+            return pa.array(_OF_NUMBERS[kind](self._number[rows])).cast(pa.string())
+        starts, ends = self._starts[rows], self._ends[rows]
+        if kind in _OF_BYTES:
+            return _OF_BYTES[kind](gather(self._data, starts, ends))
+        if kind == kernels.CHAR:
+            strings, wrong = _characters(self._number[rows])
+        elif kind in _TEXTUAL:
+            strings, wrong = header_strings(self._data, starts, ends)
+        else:  # decimals, lists, maps and arrays: JMS does not have them as properties
+            strings, wrong = pa.repeat("", len(rows)), np.ones(len(rows), bool)
+        text = BAD_HEADER if kind in _TEXTUAL else BAD_PROPERTY.format(TYPES[kind][0])
+        for row in rows[wrong].tolist():
+            self._fault(row, text)
+        return strings
+
+    def _field(self, row: JmsHeader) -> list[HeaderLines]:
+        """Return a JMS header: the values of its AMQP field, and the default for messages without it."""
+        rows = self._check(row.amqp)
+        conversion = _CONVERSIONS.get(row.amqp)
+        if conversion is None:
+            strings = self._strings(rows)
+            known = np.asarray(pc.binary_length(strings)) > 0
+        else:
+            numbers = self._number[rows]
+            strings = pa.array(conversion(numbers)).cast(pa.string())
+            known = (numbers != 0) | (row.amqp not in _ZERO_IS_NONE)
+        if not known.all():
+            rows, strings = rows[known], strings.filter(pa.array(known))
+        message = self._message[rows]
+        return [repeat(row.name, message, strings), row.lacking(message, self._count)]
+
+    def _delivery_count(self) -> HeaderLines:
+        """Return how often each message was delivered, including this delivery."""
+        rows = self._check("delivery-count")
+        counts = np.ones(self._count, np.int64)
+        counts[self._message[rows]] += self._number[rows]
+        return repeat(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
+
+    def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
+        """Return the application properties that a JMS client exposes, and the ids hidden in the others."""
+        rows = np.flatnonzero(self._fields == kernels.PROPERTY)
+        names, wrong = header_strings(self._data, self._names[rows], self._name_ends[rows])
+        for row in rows[wrong].tolist():
+            self._fault(row, BAD_HEADER)
+        coded = names.dictionary_encode()
+        distinct, code = coded.dictionary.to_pylist(), np.asarray(coded.indices).astype(np.int64)
+        self._check_repeated(self._message[rows], code, distinct)
+        is_there = self._kind[rows] != kernels.NULL
+        native = None
+        if NATIVE_ID in distinct:
+            own = rows[is_there & (code == distinct.index(NATIVE_ID))]
+            native = value_of_each(self._message[own], self._strings(own), self._count)
+        hidden = np.asarray([name.startswith(HIDDEN_PREFIXES) for name in distinct], bool)
+        is_there &= ~hidden[code]
+        rows, code = rows[is_there], code[is_there]
+        own_names = coded.dictionary.take(pa.array(code))
+        return HeaderLines(self._message[rows], own_names, self._strings(rows)), native
+
+    def _check_repeated(self, message: Longs, code: Longs, names: Sequence[str]) -> None:
+        """Add a fault to messages with a duplicate property.
+
+        The keys of a map must be unique (AMQP 1.0, 1.6.23).
+        """
+        pairs, counts = np.unique(message * max(1, len(names)) + code, return_counts=True)
+        for pair in pairs[counts > 1].tolist():
+            row, name = divmod(pair, len(names))
+            self.faults.setdefault(row, REPEATED.format(names[name]))
+
+
+# How numeric fields become JMS headers. In some, 0 means that the field is not set.
+_CONVERSIONS: Final[Mapping[str, Callable[[Longs], Any]]] = MappingProxyType(
+    {
+        "creation-time": lambda numbers: numbers,
+        "absolute-expiry-time": lambda numbers: numbers,
+        "durable": lambda numbers: np.where(numbers != 0, PERSISTENT, NON_PERSISTENT),
+        "delivery-count": lambda numbers: numbers != 0,
+        "priority": lambda numbers: numbers,
+        "group-sequence": lambda numbers: numbers,
+    }
+)
+_ZERO_IS_NONE: Final = frozenset({"creation-time", "absolute-expiry-time", "group-sequence"})

@@ -1,0 +1,344 @@
+"""Receive one Kafka partition from an offset on, without a consumer group and without acknowledging.
+
+confluent-kafka connects, fetches and reconnects. The trail itself records the offset to continue
+from, so nothing is committed to Kafka. A message's id contains topic, partition and offset, for
+example ``ID:orders:0:00000000000000000042``. Messages become rows of ``RECEIVED`` with JMS headers;
+the key becomes the header ``kafka.key``, and a message without a value (a tombstone) has a fault.
+
+Errors that a retry cannot cure are raised; others are logged, and the library retries by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs
+from trailgate.errors import (
+    BrokerError,
+    BrokerRefusedError,
+    MissingDependencyError,
+    OptionError,
+    Where,
+)
+from trailgate.jobs.backoff import PATIENCE
+from trailgate.live.brokers.address import BrokerAddress, check_tls_files
+from trailgate.live.brokers.headers import (
+    BAD_HEADER,
+    MESSAGE_ID,
+    PERSISTENT,
+    HeaderLines,
+    header_maps,
+    last_of_each,
+    repeat,
+)
+from trailgate.live.brokers.receiver import WINDOW, Window
+from trailgate.messages.messages import RECEIVED, TOMBSTONE
+
+KEY: Final = "kafka.key"
+OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that all ids have the same width
+FIRST_SECONDS: Final = 2.0  # timeout of one request for the topic, which is repeated
+ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
+LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.RecordBatch:
+    """Convert messages of one partition from confluent-kafka to rows of ``RECEIVED``.
+
+    ``now`` is the time of receipt in microseconds.
+    """
+    values = pa.array([message.value() for message in messages], pa.binary())
+    ids = pa.array(offsets).cast(pa.string())
+    lines = _own_lines(messages, ids)
+    more, not_text = _header_lines(messages)
+    if len(more.messages):
+        lines = [last_of_each([*lines, more])]  # the last of repeated headers wins, as in Kafka
+    faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
+    if not_text:
+        # The mask of the messages with a header that is not UTF-8. A tombstone keeps its own fault.
+        wrong = np.isin(np.arange(len(messages)), not_text)
+        faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))
+    columns = [
+        ids,
+        pa.repeat(now, len(messages)),
+        header_maps(lines, len(messages)),
+        pc.fill_null(values, b""),
+        faults,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
+
+
+def _own_lines(messages: Sequence[Any], ids: pa.Array) -> list[HeaderLines]:
+    """Return the headers that every message has: its id, its destination, and its time if it has one."""
+    every = np.arange(len(messages))
+    topic, partition = messages[0].topic(), messages[0].partition()
+    digits = pc.utf8_lpad(ids, OFFSET_WIDTH, "0")
+    times = np.array([message.timestamp() for message in messages], np.int64).reshape(-1, 2)
+    # timestamp() returns (type, milliseconds); type 0 means that the message has no time.
+    timed = np.flatnonzero(times[:, 0])
+    return [
+        repeat(
+            MESSAGE_ID, every, pc.binary_join_element_wise(f"ID:{topic}:{partition}:", digits, "")
+        ),
+        repeat("JMSDestination", every, topic),
+        repeat("JMSRedelivered", every, "false"),
+        repeat("JMSDeliveryMode", every, PERSISTENT),
+        repeat("JMSTimestamp", timed, pa.array(times[timed, 1]).cast(pa.string())),
+    ]
+
+
+def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
+    """Return keys and headers that have a value, and the messages in which a value is not UTF-8.
+
+    Bytes that are not UTF-8 appear as escapes in the header.
+    """
+    keys = [message.key() for message in messages]
+    header_lists = [message.headers() for message in messages]
+    pairs = [
+        (at, *pair)
+        for at, (key, headers) in enumerate(zip(keys, header_lists, strict=True))
+        if key is not None or headers
+        for pair in chain(((KEY, key),), headers or ())
+        if pair[1] is not None
+    ]
+    numbers, names, raws = zip(*pairs, strict=True) if pairs else ((), (), ())
+    strings, wrong = [], []
+    for at, raw in zip(numbers, raws, strict=True):
+        try:
+            strings.append(raw.decode() if isinstance(raw, bytes) else str(raw))
+        except UnicodeDecodeError:
+            strings.append(raw.decode("utf-8", "backslashreplace"))
+            wrong.append(at)
+    rows = np.array(numbers, np.int64)
+    return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
+
+
+class KafkaReceiver:
+    """Receive one partition. Offsets are the positions, and nothing is acknowledged."""
+
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        check_tls_files(address)
+        self._address, self._where = address, Where(source=str(address))
+        self._limit = address.number("window", WINDOW)
+        self._kafka = _library()
+        self._consumer: Any = None
+        self._place: Any = None
+        self._refusal: str | None = None
+        self._trouble: str | None = None
+        self._patience = address.number("patience", PATIENCE)
+        self.silence = math.inf if lasting else self._patience  # seconds without an answer
+        self.is_reached, self.connections = False, 0
+        self.next = 0
+
+    @property
+    def partition(self) -> int:
+        """The partition's number, known after ``connect``."""
+        return int(self._place.partition)
+
+    def connect(self) -> None:
+        """Connect and choose the partition. Raises BrokerError."""
+        settings = {**_settings(self._address), "error_cb": self._note}
+        try:
+            self._consumer = self._kafka.Consumer(settings, logger=_LOG)
+        except (self._kafka.KafkaException, TypeError, ValueError) as error:
+            reason = error.args[0] if error.args else error
+            text = reason.str() if isinstance(reason, self._kafka.KafkaError) else str(reason)
+            raise OptionError(
+                f"Kafka's library refuses the address: {text}", where=self._where
+            ) from error
+        self._place = self._kafka.TopicPartition(self._address.destination, self._partition())
+
+    def known_end(self) -> int:
+        """Return the end offset that the broker reported last (the offset after the last message)."""
+        # cached=True: no request, the value came with the last fetch.
+        _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
+        return max(self.next, int(high))
+
+    def open(self, offset: int | None) -> None:
+        """Start at an offset, or at the first retained message.
+
+        Raises BrokerError if the offset is not retained.
+        """
+        low, high = self.bounds(self._patience)
+        self.next = low if offset is None else offset
+        # `high` is the offset of the next message to come, from which a caught-up trail continues.
+        if not low <= self.next <= high:
+            problem = (
+                f"the broker has messages {low} to {high}, but the trail continues at {self.next}"
+            )
+            hint = "The broker has removed messages that were not captured, or this is a different topic"
+            raise BrokerRefusedError(problem, where=self._where, hint=hint)
+        self._place.offset = self.next
+        self._consumer.assign([self._place])
+        _LOG.info("receiving from %s, partition %d", self._address, self.partition)
+
+    def bounds(self, seconds: float = ASK_SECONDS) -> tuple[int, int]:
+        """Ask the broker for the first offset and the end offset. Raises BrokerError."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(self._place, timeout=seconds)
+        except self._kafka.KafkaException as error:
+            self.is_reached = False
+            raise self._error(error) from error
+        self._note_reached()
+        return int(low), int(high)
+
+    def receive(self, seconds: float) -> Window | None:
+        """Wait up to ``seconds`` for a first message, and return all that have arrived, or None."""
+        # consume(n) waits until n messages have arrived, so first wait for one, then take the rest.
+        fetched = self._consumer.consume(1, timeout=seconds)
+        if fetched:
+            fetched += self._consumer.consume(self._limit - 1, timeout=0.0)
+        messages = [message for message in fetched if message.error() is None]
+        if len(messages) < len(fetched):
+            self._check(fetched)
+        if not messages:
+            return None
+        self._note_reached()
+        offsets = np.array([message.offset() for message in messages], np.int64)
+        self.next = int(offsets[-1]) + 1
+        return Window(received_messages(messages, offsets, time.time_ns() // 1000), offsets)
+
+    def close(self) -> None:
+        """Close the consumer."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _note_reached(self) -> None:
+        if not self.is_reached:
+            self.is_reached, self.connections = True, self.connections + 1
+
+    def _check(self, fetched: Sequence[Any]) -> None:
+        """Log the errors among fetched messages. Raises BrokerError if a retry cannot cure one."""
+        for error in (message.error() for message in fetched):
+            if error is None:
+                continue
+            if error.fatal() or error.code() in self._fatal():
+                raise self._error(self._kafka.KafkaException(error))
+            _LOG.warning("%s (%s)", error.str(), self._address)
+
+    def _partition(self) -> int:
+        """Return the partition to receive.
+
+        Raises BrokerRefusedError if it does not exist, or none of several is chosen.
+        """
+        topic = self._address.destination
+        known = self._ask(topic)
+        if known.error is not None:
+            raise self._error(self._kafka.KafkaException(known.error))
+        numbers = sorted(known.partitions)
+        wanted = self._address.options.get("partition")
+        # Kafka orders messages only within a partition, and a trail needs one order.
+        if wanted is None and len(numbers) > 1:
+            problem = (
+                f"the topic has {len(numbers)} partitions, and their messages have no common order"
+            )
+            hint = "Receive each into a trail of its own: ?partition=0"
+            raise BrokerRefusedError(problem, where=self._where, hint=hint)
+        number = numbers[0] if wanted is None else int(wanted)
+        if number not in numbers:
+            problem = f"the topic has no partition {number}"
+            raise BrokerRefusedError(problem, where=self._where)
+        return number
+
+    def _ask(self, topic: str) -> Any:
+        """Request a topic's metadata until the broker answers or the patience ends.
+
+        Raises BrokerError, at once if the login or the certificate is refused.
+        """
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return self._consumer.list_topics(topic, timeout=FIRST_SECONDS).topics[topic]
+            except self._kafka.KafkaException as error:
+                self._consumer.poll(0)  # calls _note
+                if self._refusal is not None:
+                    problem = f"Kafka: {self._refusal}"
+                    raise BrokerRefusedError(problem, where=self._where) from error
+                if time.monotonic() > until:
+                    if self._trouble is not None:
+                        problem = f"the broker cannot be reached: {self._trouble}"
+                        raise BrokerError(problem, where=self._where) from error
+                    raise self._error(error) from error
+
+    def _note(self, error: Any) -> None:
+        """Record why the broker cannot be reached.
+
+        librdkafka retries for ever and reports a failure only through this callback.
+        """
+        codes, text = self._kafka.KafkaError, error.str()
+        # _SSL also covers failures that a retry can cure; an untrusted certificate is not one of
+        # them.
+        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
+        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
+            self._refusal = text
+        self._trouble = self._trouble or text
+        # Until the partition is known, `_ask` raises the trouble, so do not log it too.
+        if self._place is not None:
+            _LOG.warning("%s (%s)", text, self._address)
+
+    def _fatal(self) -> frozenset[int]:
+        """Return the codes of errors that a retry cannot cure."""
+        codes = self._kafka.KafkaError
+        return frozenset(
+            {
+                codes._AUTO_OFFSET_RESET,  # noqa: SLF001  the library's public name
+                codes.OFFSET_OUT_OF_RANGE,
+                codes.UNKNOWN_TOPIC_OR_PART,
+                codes.TOPIC_AUTHORIZATION_FAILED,
+                codes._AUTHENTICATION,  # noqa: SLF001  as above
+            }
+        )
+
+    def _error(self, error: Any) -> BrokerError:
+        reason = error.args[0]
+        refused = reason.code() in self._fatal()
+        kind = BrokerRefusedError if refused else BrokerError
+        return kind(f"Kafka: {reason.str()}", where=self._where)
+
+
+def _settings(address: BrokerAddress) -> dict[str, Any]:
+    """Return the settings of librdkafka. It requires a group id, which is not used otherwise."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": f"{address.host}:{address.port}",
+        "group.id": "trailgate",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # Skip the messages of aborted transactions.
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+        "log_level": LOGGED,
+        "reconnect.backoff.ms": 500,
+        "reconnect.backoff.max.ms": 10_000,
+    }
+    if "prefetch" in address.options:
+        settings["queued.min.messages"] = address.number("prefetch", 0)
+    protocol = "SSL" if address.tls else "PLAINTEXT"
+    if address.user is not None:
+        protocol = f"SASL_{protocol}"
+        settings |= {
+            "sasl.mechanism": address.options.get("mechanism", "PLAIN"),
+            "sasl.username": address.user,
+            "sasl.password": address.password or "",
+        }
+    settings["security.protocol"] = protocol
+    names = {"ca": "ssl.ca.location", "cert": "ssl.certificate.location", "key": "ssl.key.location"}
+    settings |= {names[name]: text for name, text in address.options.items() if name in names}
+    return settings
+
+
+def _library() -> Any:
+    try:
+        import confluent_kafka  # noqa: PLC0415  an extra
+    except ImportError:
+        problem = "Kafka needs confluent-kafka"
+        raise MissingDependencyError.of_extra(problem, "kafka") from None
+    return confluent_kafka

@@ -1,0 +1,357 @@
+"""What all receivers share: receive windows of messages, acknowledge them, and reconnect.
+
+``Receiver`` is the interface that a live capture uses. ``Reconnecting`` is the loop of the
+protocols that acknowledge messages (STOMP and AMQP): receive, and if the connection is lost,
+connect again after pauses that grow (``backoff.py``). ``Connection`` is their non-blocking socket,
+encrypted if the address asks for TLS. A protocol adds the login, the subscription, and how messages
+are received and acknowledged.
+
+Kafka's library reconnects by itself, so its receiver does not use the loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import select
+import socket
+import ssl
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from trailgate.errors import BrokerError, BrokerRefusedError, Where
+from trailgate.jobs.backoff import PATIENCE, Backoff
+from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
+
+CONNECT_SECONDS: Final = 10.0
+WINDOW: Final = 4096  # the most messages that are acknowledged at once
+
+# OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
+_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
+_NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
+WAITING: Final = "{} does not answer properly: retrying"
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Messages that arrived together (rows of ``RECEIVED``), and the token that acknowledges them."""
+
+    messages: pa.RecordBatch
+    token: Any = None
+
+
+class Receiver(Protocol):
+    """A connection to one queue or topic. It connects on first use, and again after it is lost."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection.
+
+        Only then does an empty result mean that no message is waiting.
+        """
+        ...
+
+    @property
+    def connections(self) -> int:
+        """The number of connections made so far."""
+        ...
+
+    def receive(self, seconds: float) -> Window | None:
+        """Wait up to ``seconds`` for a first message, and return all that have arrived, or None.
+
+        A lost connection is reopened meanwhile. Raises BrokerRefusedError if another attempt cannot
+        succeed. Raises BrokerError if the broker was never reached, or, unless the receiver is
+        lasting, if it has not answered for as long as the address allows.
+        """
+        ...
+
+    def acknowledge(self, window: Window) -> None:
+        """Ask the broker to remove a window's messages and all before them; ``settle`` waits for that.
+
+        Does nothing if the window's connection is lost: the broker redelivers its messages.
+        """
+        ...
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until the broker has confirmed every acknowledgement, and return whether it has."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect. The broker redelivers unacknowledged messages to the next consumer."""
+        ...
+
+
+class Connection(ABC):
+    """A non-blocking socket to a broker.
+
+    Every failure is a BrokerError, and ends the connection's use.
+    """
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address, self._where = address, Where(source=str(address))
+        self._is_ended = False  # True once the broker has closed the connection
+        self._socket = _connect(address)
+        try:
+            self._log_in()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    @property
+    @abstractmethod
+    def product(self) -> str:
+        """The broker's name for itself, such as "ActiveMQ-Artemis/2.31.2"."""
+
+    @abstractmethod
+    def owned_until(self, error: BrokerError) -> float:
+        """Return the time until which the broker may hold this consumer's messages after an error.
+
+        The time is on the clock of ``time.monotonic``; it is 0 if the broker knows that the
+        connection is gone.
+        """
+
+    @abstractmethod
+    def _log_in(self) -> None:
+        """Open the session.
+
+        Raises BrokerError if the broker does not answer or refuses the login.
+        """
+
+    def close(self) -> None:
+        """Close the socket. The broker redelivers unacknowledged messages to the next consumer."""
+        self._socket.close()
+
+    def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
+        """Build an error with this connection's address; ``refused`` if a retry cannot succeed."""
+        kind = BrokerRefusedError if refused else BrokerError
+        return kind(problem, where=self._where, hint=hint)
+
+    def _receive_into(self, room: memoryview) -> int | None:
+        """Receive into a buffer without waiting.
+
+        Returns the number of bytes, 0 if the broker has closed the connection, or None if nothing
+        has arrived.
+        """
+        try:
+            size = self._socket.recv_into(room)
+        except _NOT_NOW:
+            return None
+        except ConnectionError:
+            size = 0
+        except OSError as error:
+            # In TLS 1.3 a refused client certificate shows only here, with the broker's first answer.
+            refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+            what = "the broker refuses the certificate" if refused else "the connection is lost"
+            raise self.error(f"{what}: {error}", refused=refused) from error
+        self._is_ended |= not size
+        return size
+
+    def _send_some(self, data: bytes | memoryview) -> int:
+        """Send without waiting, and return the number of bytes sent: 0 if the socket's buffer is full."""
+        try:
+            return self._socket.send(data)
+        except _NOT_NOW:
+            return 0
+        except OSError as error:
+            self._is_ended = isinstance(error, ConnectionError)
+            raise self.error(f"the connection is lost: {error}") from error
+
+    def _wait(self, seconds: float, *, to_send: bool = False) -> None:
+        """Wait up to ``seconds`` until bytes have arrived or, with ``to_send``, can be sent."""
+        try:
+            writes = [self._socket] if to_send else []
+            select.select([self._socket], writes, [], max(0.0, seconds))
+        except (OSError, ValueError) as error:
+            raise self.error(f"the connection is lost: {error}") from error
+
+
+def _connect(address: BrokerAddress) -> socket.socket:
+    """Open a non-blocking socket.
+
+    Raises BrokerError, or BrokerRefusedError if a retry cannot succeed.
+    """
+    where = Where(source=str(address))
+    place = (address.host, address.port)
+    try:
+        plain = socket.create_connection(place, CONNECT_SECONDS)
+    except OSError as error:
+        raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        opened = _encrypt(plain, address) if address.tls else plain
+        opened.setblocking(False)
+    except (OSError, ValueError) as error:
+        plain.close()
+        # A connection that is closed during the handshake may be a broker that is stopping: retry.
+        ended = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+        in_vain = isinstance(error, (ssl.SSLError, ValueError)) and not ended
+        kind = BrokerRefusedError if in_vain else BrokerError
+        raise kind(
+            f"no encrypted connection: {error}", where=where, hint=_plain_hint(address, error)
+        ) from error
+    return opened
+
+
+def _plain_hint(address: BrokerAddress, error: Exception) -> str:
+    """Return a hint if the port seems to be one without TLS, or "".
+
+    Such a port closes the connection, sends nothing, or answers in its own protocol.
+    """
+    unlike_tls = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+    closed = not isinstance(error, (ssl.SSLError, ValueError))
+    if not unlike_tls and not closed and _NO_TLS.search(str(error)) is None:
+        return ""
+    plain = next(
+        name for name, one in PROTOCOLS.items() if one.family is address.family and not one.tls
+    )
+    return f"The port may not use TLS: try {plain}://"
+
+
+def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=address.options.get("ca"))
+    if "cert" in address.options:
+        context.load_cert_chain(address.options["cert"], address.options.get("key"))
+    return context.wrap_socket(plain, server_hostname=address.host)
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class Reconnecting(ABC, Generic[C]):
+    """Receive from one queue or topic, and reconnect after failures; implements ``Receiver``.
+
+    A window's token is its connection together with the protocol's own acknowledgement token.
+    """
+
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        check_tls_files(address)
+        self._address, self._limit = address, address.number("window", WINDOW)
+        self._backoff = Backoff(address.number("patience", PATIENCE), lasting=lasting)
+        self._connection: C | None = None
+        self._warned: str | None = None
+        self.connections = 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection; see ``Receiver``."""
+        return self._connection is not None
+
+    def receive(self, seconds: float) -> Window | None:
+        """Return the messages that have arrived; see ``Receiver``."""
+        until = time.monotonic() + seconds
+        while self.is_connected or self._backoff.is_due(until):
+            try:
+                connection = self._connection or self._connect()
+                window = self._receive(connection, max(0.0, until - time.monotonic()))
+            except BrokerError as error:
+                self._forget(error)
+                self._backoff.note_failure(error)
+                self._warn(error)
+                continue
+            if window is not None:
+                self._backoff.reset()
+            if window is not None or time.monotonic() >= until:
+                return window
+        return None
+
+    def _warn(self, error: BrokerError) -> None:
+        """Log why there is no connection, unless the same text was logged last.
+
+        Before the first connection only the waiting is logged: if the fault lasts, it becomes the
+        error that ends the run.
+        """
+        text = str(error) if self.connections else WAITING.format(self._address)
+        if text != self._warned:
+            _LOG.warning("%s", text)
+        self._warned = text
+
+    def acknowledge(self, window: Window) -> None:
+        """Acknowledge a window and all before it; see ``Receiver``."""
+        connection, token = window.token
+        if self._connection is None or connection is not self._connection:
+            return
+        try:
+            self._acknowledge(self._connection, token)
+        except BrokerError as error:
+            _LOG.warning("%s", error)
+            self._forget(error)
+
+    def settle(self, seconds: float) -> bool:
+        """Return whether all acknowledgements are confirmed; see ``Receiver``.
+
+        If the connection is lost, no acknowledgement is pending, so the answer is True.
+        """
+        try:
+            return self._connection is None or self._settle(self._connection, seconds)
+        except BrokerError as error:
+            _LOG.warning("%s", error)
+            self._forget(error)
+        return True
+
+    def close(self) -> None:
+        """Disconnect; see ``Receiver``."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._disconnect(connection)
+            connection.close()
+
+    def _connect(self) -> C:
+        """Open a connection and subscribe."""
+        connection = self._open()
+        try:
+            self._subscribe(connection)
+        except BrokerError as error:
+            # If an earlier subscription was accepted, this refusal may pass: the broker may be
+            # starting up, or may still count the lost consumer (an exclusive or durable one).
+            refused = self._is_refused(connection, error) and not self.connections
+            connection.close()
+            problem = f"the subscription fails: {error.problem}"
+            raise connection.error(problem, refused=refused or not error.retriable) from error
+        except BaseException:
+            connection.close()
+            raise
+        _LOG.info("receiving from %s (%s)", self._address, connection.product)
+        self._connection, self._warned = connection, None
+        self.connections += 1
+        self._backoff.note_answer()
+        return connection
+
+    def _forget(self, error: BrokerError) -> None:
+        """Drop the connection after an error, and delay the next one until the broker has noticed."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._backoff.note_loss(connection.owned_until(error))
+            connection.close()
+
+    @abstractmethod
+    def _open(self) -> C:
+        """Open a connection and log in."""
+
+    @abstractmethod
+    def _subscribe(self, connection: C) -> None:
+        """Subscribe, and wait until the broker has confirmed it."""
+
+    @abstractmethod
+    def _is_refused(self, connection: C, error: BrokerError) -> bool:
+        """Return whether a failed subscription was refused by the broker itself."""
+
+    @abstractmethod
+    def _receive(self, connection: C, seconds: float) -> Window | None:
+        """Wait up to ``seconds`` for messages, and return a window of them, or None."""
+
+    @abstractmethod
+    def _acknowledge(self, connection: C, token: Any) -> None:
+        """Send the acknowledgement of a window."""
+
+    @abstractmethod
+    def _settle(self, connection: C, seconds: float) -> bool:
+        """Wait until the broker has confirmed every acknowledgement, and return whether it has."""
+
+    def _disconnect(self, connection: C) -> None:
+        """Do what the protocol requires before a connection is closed."""

@@ -1,0 +1,374 @@
+"""A connection of STOMP 1.2: a socket, frames in both directions, and heart-beats.
+
+Brokers differ in the names of queues, in flow control, and in whether a redelivered message keeps
+its id. Each broker is one row of ``DIALECTS``. If a queue has other consumers, the order of
+messages is lost; ``ConsumerWatch`` asks the broker for that through a second connection, and logs a
+warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.errors import BrokerError, OptionError, Where
+from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.frames import FrameReader, Frames, encode_frame
+
+AHEAD_BYTES: Final = 8 << 20  # Artemis sends this much ahead: its default, 10 KiB, is 8 messages
+AHEAD: Final = 1000  # messages that Classic sends ahead, the default of its JMS clients
+_KEPT: Final = (
+    "Receive by AMQP (amqp://), or name a header whose id stays the same, such as ?id-header=amqp-message-id, which RabbitMQ sets if "
+    "the sender does (docs/brokers.md)"
+)
+_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
+_ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+_TYPE: Final = "subscription-type"
+WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
+SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost
+BEAT: Final = 10  # seconds between heart-beats in both directions, as we offer them
+GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
+READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 30.0
+FRAMES: Final = 64  # the most notifications taken at once
+SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
+UNKNOWN: Final = "whether %s has other consumers is not known: %s"
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+class Consumers(NamedTuple):
+    """How to be notified of a queue's consumers: the headers of a SUBSCRIBE, and the header that counts them.
+
+    ``{}`` in the headers is replaced by the queue's name.
+    """
+
+    subscribe: Mapping[str, str]
+    number: str
+
+
+class Ahead(NamedTuple):
+    """How to limit how much the broker sends ahead.
+
+    The limit has an option in the address, a header of SUBSCRIBE, and a default.
+    """
+
+    option: str
+    header: str
+    default: int
+
+
+class Dialect(NamedTuple):
+    """A broker's form of STOMP.
+
+    ``server`` is the start of the server header in its CONNECTED frames.
+
+    - ``durable``: the header of SUBSCRIBE that names a durable subscription.
+    - ``kinds``: how the destination of a queue or topic is written.
+    - ``types``: the values of SUBSCRIBE's header subscription-type for the two, if there is such a
+      header.
+    - ``keeps_ids``: a redelivered message has the same id as before.
+    - ``id_tail``: only the part of a message-id after the comma is the broker's; the rest is the
+      consumer's.
+    - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
+    - ``consumers``: None if the broker is not known to report other consumers.
+    """
+
+    name: str
+    server: str
+    durable: str = "durable-subscription-name"
+    ahead: Ahead = Ahead("prefetch", "prefetch-count", AHEAD)
+    kinds: Mapping[str, str] = _SLASHES
+    types: Mapping[str, str] | None = None
+    keeps_ids: bool = False
+    id_tail: bool = False
+    surrogates: bool = False
+    consumers: Consumers | None = None
+
+
+DIALECTS: Final = (
+    Dialect(
+        "Artemis",
+        "ActiveMQ-Artemis/",
+        ahead=Ahead("prefetch-bytes", "consumer-window-size", AHEAD_BYTES),
+        kinds=MappingProxyType({QUEUE: "{}", TOPIC: "{}"}),
+        types=_ANYCAST,
+        keeps_ids=True,
+        id_tail=True,
+        consumers=Consumers(
+            MappingProxyType(
+                {
+                    "destination": "activemq.notifications",
+                    _TYPE: _ANYCAST[TOPIC],
+                    "selector": "_AMQ_NotifType IN ('CONSUMER_CREATED', 'CONSUMER_CLOSED') AND _AMQ_RoutingName = '{}'",
+                }
+            ),
+            "_AMQ_ConsumerCount",
+        ),
+    ),
+    Dialect(
+        "ActiveMQ Classic",
+        "ActiveMQ/",
+        "activemq.subscriptionName",
+        Ahead("prefetch", "activemq.prefetchSize", AHEAD),
+        keeps_ids=True,
+        surrogates=True,
+        consumers=Consumers(
+            MappingProxyType({"destination": "/topic/ActiveMQ.Advisory.Consumer.Queue.{}"}),
+            "consumerCount",
+        ),
+    ),
+    # docs/stomp.html: message-id is valid in one session only; amqp-message-id is the sender's
+    Dialect("RabbitMQ", "RabbitMQ/", "x-queue-name"),
+    Dialect("an unknown broker", ""),
+)
+
+
+def dialect_of(server: str) -> Dialect:
+    """Return the dialect of a broker from the server header of its CONNECTED frame."""
+    return next(dialect for dialect in DIALECTS if server.startswith(dialect.server))
+
+
+def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
+    """Return the headers of SUBSCRIBE.
+
+    Raises OptionError for an option that the broker does not support.
+    """
+    options = address.options
+    if not dialect.keeps_ids and "id-header" not in options:
+        problem = f"{dialect.name} is not known to keep a message's id: a redelivered message would be captured twice"
+        raise OptionError(problem, where=Where(source=str(address)), hint=_KEPT)
+    headers = {
+        "id": "0",
+        "destination": dialect.kinds[address.kind].format(address.destination),
+        # "client": an ACK also acknowledges all messages before it.
+        "ack": "client",
+        dialect.ahead.header: str(address.number(dialect.ahead.option, dialect.ahead.default)),
+    }
+    if dialect.types is not None:
+        headers[_TYPE] = dialect.types[address.kind]
+    for option in ("prefetch", "prefetch-bytes"):
+        if option in options and option != dialect.ahead.option:
+            problem = f"{dialect.name} does not support the option {option}"
+            raise OptionError(problem, hint=f"It supports {dialect.ahead.option}")
+    if "selector" in options:
+        headers["selector"] = options["selector"]
+    if "durable" in options:
+        headers[dialect.durable] = options["durable"]
+    return headers
+
+
+class StompConnection(Connection):
+    """A connection that is logged in."""
+
+    @property
+    def product(self) -> str:
+        """The broker's name for itself."""
+        return self.server or "unnamed"
+
+    @property
+    def dialect(self) -> Dialect:
+        """The broker's dialect."""
+        return dialect_of(self.server)
+
+    def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Send one frame, and return when it has left this process."""
+        self._send(encode_frame(command, headers, body))
+
+    def frames(self, seconds: float, limit: int) -> Frames | None:
+        """Return the frames that have arrived, at most ``limit``, or None if none came within ``seconds``."""
+        until = time.monotonic() + seconds
+        while True:
+            self._fill()
+            found = self._reader.take(limit)
+            if len(found):
+                return found
+            if self._is_ended:
+                raise self.error("the broker has closed the connection")
+            left = until - time.monotonic()
+            if left <= 0:
+                return None
+            self._check_silence()
+            self._wait(min(left, self._offered))
+
+    def close(self) -> None:
+        """Close the socket and stop the heart-beats; see ``Connection``."""
+        self._closed.set()
+        super().close()
+
+    def owned_until(self, error: BrokerError) -> float:
+        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
+
+        A broker gives up after two missing heart-beats.
+        """
+        del error
+        return 0.0 if self._is_ended else self._last_sent + 2 * self._offered + 1
+
+    def _log_in(self) -> None:
+        address = self._address
+        self._reader = FrameReader()
+        self._sending, self._closed = threading.Lock(), threading.Event()
+        self._last_sent = self._last_received = time.monotonic()
+        self._silence = 0.0
+        self._offered = float(address.number("heart-beat", BEAT))
+        beat = str(int(self._offered * 1000))
+        host = address.options.get("virtual-host", address.host)
+        headers = {"accept-version": "1.2", "host": host, "heart-beat": f"{beat},{beat}"}
+        if address.user is not None:
+            headers |= {"login": address.user, "passcode": address.password or ""}
+        if "client-id" in address.options:
+            headers["client-id"] = address.options["client-id"]
+        self.send("CONNECT", headers)
+        answer = self.frames(CONNECT_SECONDS, 1)
+        if answer is None:
+            raise self.error("the broker does not answer to CONNECT")
+        known = answer.headers(0)
+        if answer.kinds[0] != kernels.CONNECTED:
+            raise self.error(f"the broker refuses the login: {report(answer, 0)}", refused=True)
+        if known.get("version") != "1.2":
+            problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
+            raise self.error(problem, refused=True)
+        self.server = known.get("server", "")
+        # Each direction uses the longer of the two offered intervals; 0 means no heart-beats.
+        ours, theirs = _beats(known.get("heart-beat", "0,0"))
+        if ours:
+            self._silence = GRACE * max(self._offered, ours)
+        if theirs:
+            every = max(self._offered, theirs) / 2
+            threading.Thread(target=self._beat, args=(every,), daemon=True).start()
+
+    def _fill(self) -> None:
+        """Receive without waiting, at most about one window."""
+        while True:
+            size = self._receive_into(self._reader.room())
+            if not size:
+                return  # frames received before the broker closed, such as ERROR, are still used
+            self._last_received = time.monotonic()
+            self._reader.extend(size)
+            if self._reader.waiting >= WINDOW_BYTES:
+                return
+
+    def _check_silence(self) -> None:
+        silent = time.monotonic() - self._last_received
+        # `_silence` is 0 if the broker sends no heart-beats; then silence is normal.
+        if self._silence and silent > self._silence:
+            raise self.error(f"nothing came from the broker for {silent:.0f} seconds")
+
+    def _send(self, data: bytes) -> None:
+        until, rest = time.monotonic() + SEND_SECONDS, memoryview(data)
+        with self._sending:
+            # The socket does not block, so it may accept only a part; wait until it can take more.
+            while rest:
+                rest = rest[self._send_some(rest) :]
+                if rest and time.monotonic() > until:
+                    raise self.error("the broker takes no more bytes")
+                if rest:
+                    select.select([], [self._socket], [], 1.0)
+            self._last_sent = time.monotonic()
+
+    def _beat(self, seconds: float) -> None:
+        """Send a line feed whenever nothing was sent for ``seconds`` (STOMP 1.2, Heart-beating)."""
+        # Looking twice per interval keeps the pause below one and a half intervals.
+        while not self._closed.wait(seconds / 2):
+            if time.monotonic() - self._last_sent < seconds:
+                continue
+            try:
+                self._send(b"\n")
+            except (BrokerError, ValueError):
+                return  # receiving fails too, and reports it
+
+
+def report(frames: Frames, frame: int) -> str:
+    """Return the text of an ERROR frame."""
+    known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
+    text = known.get("message", "").strip()
+    first = body.partition("\n")[0].strip()
+    return text if not first or first in text else f"{text} {first}".strip()
+
+
+def _beats(text: str) -> tuple[float, float]:
+    """Parse a heart-beat header: how often the server sends, and how often it wants to hear, in seconds."""
+    sends, _, wants = text.partition(",")
+    return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
+
+
+class ConsumerWatch:
+    """Log a warning if a queue has another consumer.
+
+    Failures of the watch never stop the capture.
+    """
+
+    def __init__(self, address: BrokerAddress) -> None:
+        kept = ("ca", "cert", "key", "virtual-host")
+        options = {name: text for name, text in address.options.items() if name in kept}
+        self._address = replace(address, options=options)
+        self._ready, self._closed = threading.Event(), threading.Event()
+        self._count, self._is_known = 0, True
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the watch sees new consumers, or has failed."""
+        self._ready.wait(READY_SECONDS)
+
+    def close(self) -> None:
+        """Close the second connection."""
+        self._closed.set()
+        self._thread.join(READY_SECONDS)
+
+    def _run(self) -> None:
+        known = ""
+        while not self._closed.is_set():
+            try:
+                self._watch()
+            except BrokerError as error:
+                if error.problem != known:
+                    _LOG.info(UNKNOWN, self._address, error.problem)
+                known = error.problem
+            self._ready.set()
+            if not self._is_known:
+                return
+            self._closed.wait(RETRY_SECONDS)
+
+    def _watch(self) -> None:
+        """Receive the broker's notifications until the watch is closed. Raises BrokerError."""
+        connection = StompConnection(self._address)
+        try:
+            watched = connection.dialect.consumers
+            if watched is None:
+                self._is_known = False  # do not retry
+                raise connection.error(f"{connection.dialect.name} is not known to report them")
+            # Artemis accepts ADDRESS::QUEUE as a name, of which only the queue counts here. Quotes
+            # are doubled because the name is part of a selector.
+            name = self._address.destination.rpartition("::")[2].replace("'", "''")
+            headers = {key: text.format(name) for key, text in watched.subscribe.items()}
+            connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
+            seconds = CONNECT_SECONDS
+            while not self._closed.is_set():
+                found = connection.frames(seconds, FRAMES)
+                if found is not None:
+                    self._note(connection, found, watched.number)
+                self._ready.set()
+                seconds = POLL_SECONDS
+        finally:
+            connection.close()
+
+    def _note(self, connection: StompConnection, frames: Frames, header: str) -> None:
+        """Warn if the number of consumers has grown, and is more than one."""
+        for at in range(len(frames)):
+            if frames.kinds[at] == kernels.ERROR:
+                raise connection.error(report(frames, at))
+            text = frames.headers(at).get(header, "")
+            if not text.isdecimal():
+                continue
+            if int(text) > max(1, self._count):
+                _LOG.warning(SECOND, self._address, int(text))
+            self._count = int(text)

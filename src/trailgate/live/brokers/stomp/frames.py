@@ -1,0 +1,156 @@
+"""Encode and decode STOMP 1.2 frames, without I/O.
+
+``FrameReader`` takes received bytes and finds frames with a kernel; ``Frames`` holds their offsets
+and decodes headers on request. ``encode_frame`` builds a frame to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Octets
+from trailgate.errors import BrokerError, Where
+from trailgate.live.brokers.stomp import kernels
+
+ROOM: Final = 1 << 18  # bytes of the receive buffer at first
+FRAMES: Final = 4096  # the most frames found by one call of the kernel
+LINES: Final = 1 << 16  # the most header lines of all these frames
+LENGTH_NAME: Final = np.frombuffer(b"content-length", np.uint8)
+
+# STOMP 1.2, Value Encoding: these four are escaped, and any other escape is a fatal error.
+ESCAPES: Final[Mapping[str, str]] = MappingProxyType(
+    {"\\": "\\\\", "\r": "\\r", "\n": "\\n", ":": "\\c"}
+)
+_ESCAPING: Final = str.maketrans(dict(ESCAPES))
+_RESTORED: Final = {escape: text for text, escape in ESCAPES.items()}
+
+_PROBLEMS: Final = {
+    kernels.NO_NAME: "a header line has no name or no colon",
+    kernels.BAD_LENGTH: "content-length is not a valid number of bytes",
+    kernels.NO_NUL: "no NUL follows the body of the stated length",
+    kernels.TOO_LONG: f"a frame has more than {kernels.LONGEST_HEADERS} bytes of headers, or too long a body",
+}
+
+
+def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """Encode a frame. Only the headers of CONNECT are not escaped."""
+    plain = command == "CONNECT"
+    lines = [
+        f"{name}:{value}" if plain else f"{name.translate(_ESCAPING)}:{value.translate(_ESCAPING)}"
+        for name, value in headers.items()
+    ]
+    return "\n".join([command, *lines, "", ""]).encode() + body + b"\0"
+
+
+def unescape(text: str) -> str:
+    r"""Decode the escapes of a header's name or value: ``a\cb`` → ``a:b``. Raises BrokerError."""
+    if "\\" not in text:
+        return text
+    parts, at = [], 0
+    while (slash := text.find("\\", at)) >= 0:
+        restored = _RESTORED.get(text[slash : slash + 2])
+        if restored is None:
+            raise BrokerError(f"the broker sent an escape that STOMP 1.2 does not have: {text!r}")
+        parts += [text[at:slash], restored]
+        at = slash + 2
+    return "".join([*parts, text[at:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Complete frames: offsets into ``data``, in the tables that ``kernels`` describes.
+
+    ``data`` is the reader's buffer, so it is valid only until the reader receives more.
+    """
+
+    data: Octets
+    frames: Longs
+    lines: Longs
+
+    def __len__(self) -> int:
+        return int(self.frames.shape[1])
+
+    @property
+    def kinds(self) -> Longs:
+        """The type of each frame, such as ``kernels.MESSAGE``."""
+        kinds: Longs = self.frames[kernels.KIND]
+        return kinds
+
+    def headers(self, frame: int) -> dict[str, str]:
+        """Decode the headers of one frame.
+
+        The first of repeated headers counts (STOMP 1.2, Repeated Header Entries).
+        """
+        decoded: dict[str, str] = {}
+        first, end = self.frames[kernels.FIRST_LINE : kernels.END_LINE + 1, frame].tolist()
+        for spans in self.lines[: kernels.ESCAPED, first:end].T.tolist():
+            name, value = self._text(*spans[:2]), self._text(*spans[2:])
+            decoded.setdefault(name, value)
+        return decoded
+
+    def body(self, frame: int) -> bytes:
+        """Return the body of one frame."""
+        begin, end = self.frames[kernels.BODY :, frame].tolist()
+        return self.data[begin:end].tobytes()
+
+    def _text(self, begin: int, end: int) -> str:
+        return unescape(self.data[begin:end].tobytes().decode("utf-8", "backslashreplace"))
+
+
+class FrameReader:
+    """Find frames in a stream of bytes: write into ``room()``, call ``extend`` with the size, then ``take``."""
+
+    def __init__(self) -> None:
+        self._data = np.empty(ROOM, np.uint8)
+        self._begin = self._end = 0
+        self._frames = np.empty(kernels.FRAME * FRAMES, np.int64)
+        self._lines = np.empty(kernels.LINE * LINES, np.int64)
+        self._counts = np.zeros(kernels.COUNTS, np.int64)
+
+    @property
+    def waiting(self) -> int:
+        """The number of bytes received and not yet taken."""
+        return self._end - self._begin
+
+    def room(self) -> memoryview:
+        """Return the buffer for the next bytes. Frames taken before become invalid."""
+        if self._begin == self._end:
+            self._begin = self._end = 0
+        if len(self._data) - self._end < ROOM // 4:
+            # Little room is left: move the unread bytes to the start, into a larger buffer if they
+            # fill more than half of this one.
+            size = self._end - self._begin
+            data = self._data
+            if size > len(data) // 2:
+                data = np.empty(2 * len(data), np.uint8)
+            data[:size] = self._data[self._begin : self._end].copy()
+            self._data, self._begin, self._end = data, 0, size
+        return self._data.data[self._end :]
+
+    def extend(self, size: int) -> None:
+        """Record that ``size`` bytes were written into the room."""
+        self._end += size
+
+    def take(self, limit: int = FRAMES) -> Frames:
+        """Remove and return the complete frames, at most ``limit``.
+
+        Raises BrokerError for invalid bytes.
+        """
+        tables = self._frames, self._lines, self._counts
+        count = kernels.find_frames(self._data, self._begin, self._end, LENGTH_NAME, limit, *tables)
+        if count < 0:
+            raw = self._data[self._begin : min(self._end, self._begin + 64)].tobytes()
+            problem = f"the broker sent bytes that are not STOMP 1.2: {_PROBLEMS[count]}"
+            hint = "Is this the port of the broker's STOMP acceptor?"
+            raise BrokerError(problem, where=Where(raw=raw), hint=hint)
+        lines, self._begin = self._counts.tolist()
+        return Frames(
+            self._data,
+            self._frames.reshape(kernels.FRAME, -1)[:, :count],
+            self._lines.reshape(kernels.LINE, -1)[:, :lines],
+        )

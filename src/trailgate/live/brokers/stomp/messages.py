@@ -1,0 +1,155 @@
+"""Convert MESSAGE frames to received messages in columns: JMS headers, ids and bodies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs
+from trailgate.columnar.gather import gather
+from trailgate.live.brokers.headers import (
+    BAD_HEADER,
+    CONVERSIONS,
+    HIDDEN,
+    HIDDEN_PREFIXES,
+    JMS_HEADERS,
+    HeaderLines,
+    JmsHeader,
+    header_maps,
+    header_strings,
+    joined_surrogates,
+    message_ids,
+    repeat,
+    value_of_each,
+)
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import Dialect
+from trailgate.live.brokers.stomp.frames import Frames, unescape
+from trailgate.messages.messages import RECEIVED
+
+NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
+NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it
+NO_BODY: Final = "the message has no body: it is empty, or of a JMS type that STOMP cannot carry (map, object, stream)"
+RAW_AMQP: Final = "the body is a complete AMQP message: the broker's amqp connector needs transport.transformer=jms"
+_JMS: Final = {row.stomp: row for row in JMS_HEADERS}
+
+
+def received_messages(
+    frames: Frames, dialect: Dialect, now: int, id_header: str | None = None
+) -> pa.RecordBatch:
+    """Convert the MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
+
+    ``now`` is the time of receipt in microseconds. ``id_header`` names the header with the ids, if
+    it is not message-id.
+    """
+    rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
+    lines = _Lines(frames, rows)
+    bodies = gather(frames.data, *frames.frames[kernels.BODY :, rows])
+    if dialect.surrogates:
+        bodies = _joined_surrogates(bodies)
+    ids = lines.values(id_header or "message-id")
+    if dialect.id_tail and id_header is None:
+        # The broker's number is unique only within its store. Together with the time of sending it
+        # also differs from the numbers of another store, such as that of a new installation.
+        tails = pc.replace_substring_regex(ids, "^.*,", "")
+        ids = pc.binary_join_element_wise(tails, lines.values("timestamp"), "@")
+    empty = pc.equal(pc.binary_length(bodies), 0)
+    fault = pc.if_else(empty, pa.scalar(NO_BODY), pa.scalar(None, pa.string()))
+    if NATIVE_AMQP in lines.distinct:
+        raw = pc.fill_null(pc.equal(lines.values(NATIVE_AMQP), "true"), False)
+        fault = pc.if_else(raw, pa.scalar(RAW_AMQP), fault)
+    if len(lines.not_text):
+        wrong = np.isin(np.arange(len(rows)), lines.not_text)
+        fault = pc.if_else(pa.array(wrong), pa.scalar(BAD_HEADER), fault)
+    columns = [ids, pa.repeat(now, len(rows)), lines.jms_headers(dialect, ids), bodies, fault]
+    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
+
+
+class _Lines:
+    """The header lines of MESSAGE frames in columns: the message's row, the name and the value."""
+
+    def __init__(self, frames: Frames, rows: Longs) -> None:
+        counts = frames.frames[kernels.END_LINE] - frames.frames[kernels.FIRST_LINE]
+        # number[frame] is the row of a MESSAGE frame, and -1 for other frames, whose lines are
+        # dropped.
+        number = np.full(len(frames), -1)
+        number[rows] = np.arange(len(rows))
+        message = np.repeat(number, counts)
+        kept = np.flatnonzero(message >= 0)
+        self.count, self.message = len(rows), message[kept]
+        begins, ends, values, value_ends, escapes = frames.lines[:, kept]
+        names, wrong = header_strings(frames.data, begins, ends)
+        strings, also_wrong = header_strings(frames.data, values, value_ends)
+        self.not_text = np.unique(self.message[wrong | also_wrong])
+        escaped = np.flatnonzero(escapes)
+        if len(escaped):
+            names, strings = _restore(names, escaped), _restore(strings, escaped)
+        coded = names.dictionary_encode()
+        self.distinct: list[str] = coded.dictionary.to_pylist()
+        self._code, self._values = np.asarray(coded.indices).astype(np.int64), strings
+        # Keep the first of repeated headers (STOMP 1.2, Repeated Header Entries). A pair is one
+        # number per message and name.
+        pairs = self.message * max(1, len(self.distinct)) + self._code
+        _, first = np.unique(pairs, return_index=True)
+        if len(first) < len(pairs):
+            first.sort()
+            self.message, self._code = self.message[first], self._code[first]
+            self._values = self._values.take(pa.array(first))
+
+    def of(self, name: str) -> HeaderLines:
+        """Return the lines of one header."""
+        code = self.distinct.index(name) if name in self.distinct else -1
+        rows = np.flatnonzero(self._code == code)
+        return repeat(name, self.message[rows], self._values.take(pa.array(rows)))
+
+    def values(self, name: str) -> pa.Array:
+        """Return each message's value of a header, or null if it has none."""
+        own = self.of(name)
+        return value_of_each(own.messages, own.values, self.count)
+
+    def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
+        """Return the headers with their JMS names, without those that a JMS client does not expose."""
+        parts = [_rename(self.of(name), _JMS[name]) for name in self.distinct if name in _JMS]
+        excluded = [name in _JMS or _is_hidden(name) for name in self.distinct]
+        rows = np.flatnonzero(~np.asarray(excluded, bool)[self._code])
+        names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
+        parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
+        parts += [row.lacking(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
+        parts.append(message_ids(self.values(NATIVE_ID) if dialect.id_tail else ids))
+        return header_maps(parts, self.count)
+
+
+def _rename(own: HeaderLines, row: JmsHeader) -> HeaderLines:
+    """Return the lines of one header with its JMS name and its JMS value."""
+    values = own.values
+    if row.kind != "text":
+        coded = values.dictionary_encode()
+        converted = [CONVERSIONS[row.kind](text) for text in coded.dictionary.to_pylist()]
+        values = pa.array(converted, pa.string()).take(coded.indices)
+    return repeat(row.name, own.messages, values)
+
+
+def _is_hidden(name: str) -> bool:
+    return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
+
+
+def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
+    """Return strings after decoding the escapes of the given rows."""
+    known = strings.to_pylist()
+    for row in rows.tolist():
+        known[row] = unescape(known[row])
+    return pa.array(known, pa.string())
+
+
+def _joined_surrogates(bodies: pa.Array) -> pa.Array:
+    """Convert CESU-8 bodies to UTF-8. Bodies that are neither stay unchanged."""
+    try:
+        bodies.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array(
+            [joined_surrogates(body) or body for body in bodies.to_pylist()], pa.binary()
+        )
+    return bodies

@@ -1,0 +1,128 @@
+"""Receive windows of messages from STOMP 1.2 brokers. One ACK frame acknowledges a window."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+
+from trailgate.errors import BrokerError
+from trailgate.live.brokers.address import QUEUE, BrokerAddress
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, Reconnecting, Window
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import (
+    ConsumerWatch,
+    StompConnection,
+    report,
+    subscription,
+)
+from trailgate.live.brokers.stomp.frames import Frames
+from trailgate.live.brokers.stomp.messages import received_messages
+
+CLOSE_SECONDS: Final = 5.0
+TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which is temporary
+_BYE: Final = "disconnected"
+
+
+class StompReceiver(Reconnecting[StompConnection]):
+    """Receive from one destination; see ``Receiver``."""
+
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        super().__init__(address, lasting=lasting)
+        self._receipts = 0
+        self._is_reported = False  # True once the broker has sent an ERROR frame
+        self._unconfirmed: set[str] = set()
+        self._waiting: deque[Window] = deque()
+        self._watch: ConsumerWatch | None = None
+
+    def close(self) -> None:
+        """Disconnect; see ``Receiver``."""
+        if self._watch is not None:
+            self._watch.close()
+        super().close()
+
+    def _open(self) -> StompConnection:
+        connection = StompConnection(self._address)
+        self._unconfirmed.clear()
+        self._waiting.clear()  # the broker redelivers the lost connection's messages
+        self._is_reported = False
+        return connection
+
+    def _subscribe(self, connection: StompConnection) -> None:
+        if self._watch is None and self._address.kind == QUEUE:
+            self._watch = ConsumerWatch(self._address)
+            # The broker reports only consumers that come after the watch, so watch before
+            # subscribing. Our own report then has the number of all consumers.
+            self._watch.wait()
+        headers = subscription(connection.dialect, self._address)
+        connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})
+        if not self._take(connection, CONNECT_SECONDS):  # messages may come before the receipt
+            raise connection.error("the broker does not answer to SUBSCRIBE")
+
+    def _is_refused(self, _connection: StompConnection, error: BrokerError) -> bool:
+        return self._is_reported and TOO_SLOW not in error.problem
+
+    def _receive(self, connection: StompConnection, seconds: float) -> Window | None:
+        if not self._waiting:
+            self._take(connection, seconds)
+        return self._waiting.popleft() if self._waiting else None
+
+    def _acknowledge(self, connection: StompConnection, token: str) -> None:
+        self._receipts += 1
+        receipt = f"ack-{self._receipts}"
+        connection.send("ACK", {"id": token, "receipt": receipt})
+        self._unconfirmed.add(receipt)
+
+    def _settle(self, connection: StompConnection, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while self._unconfirmed:
+            left = until - time.monotonic()
+            if left <= 0 or not self._take(connection, left):
+                return False
+        return True
+
+    def _disconnect(self, connection: StompConnection) -> None:
+        with suppress(BrokerError):
+            # When the receipt arrives, unacknowledged messages are in the queue again, in order.
+            connection.send("DISCONNECT", {"receipt": _BYE})
+            self._unconfirmed.add(_BYE)
+            until = time.monotonic() + CLOSE_SECONDS
+            while _BYE in self._unconfirmed and self._take(connection, until - time.monotonic()):
+                self._waiting.clear()
+
+    def _take(self, connection: StompConnection, seconds: float) -> bool:
+        """Process the frames that have arrived: receipts, and messages as a window.
+
+        Returns whether there were any.
+        """
+        frames = connection.frames(seconds, self._limit)
+        if frames is None:
+            return False
+        self._control(connection, frames)
+        rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
+        if len(rows):
+            last = frames.headers(int(rows[-1]))
+            if "ack" not in last:
+                problem = "the broker sent a message without an ack header"
+                raise connection.error(problem, refused=True)
+            named = self._address.options.get("id-header")
+            messages = received_messages(frames, connection.dialect, time.time_ns() // 1000, named)
+            self._waiting.append(Window(messages, (connection, last["ack"])))
+        return True
+
+    def _control(self, connection: StompConnection, frames: Frames) -> None:
+        """Process receipts. Raises BrokerError for an ERROR frame."""
+        if frames.kinds.min() == frames.kinds.max() == kernels.MESSAGE:
+            return
+        for at in np.flatnonzero(frames.kinds != kernels.MESSAGE).tolist():
+            kind = frames.kinds[at]
+            if kind == kernels.RECEIPT:
+                self._unconfirmed.discard(frames.headers(at).get("receipt-id", ""))
+            elif kind == kernels.ERROR:
+                self._is_reported = True
+                raise connection.error(f"the broker reports an error: {report(frames, at)}")
+            else:
+                raise connection.error("the broker sent a frame that is not for subscribers")

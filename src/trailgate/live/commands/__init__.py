@@ -1,0 +1,1 @@
+"""The command journal, and what a live capture prints."""

@@ -1,0 +1,223 @@
+"""Print the progress of a live capture.
+
+Each batch is one line, as JSON or in words. On a terminal, ``--follow`` draws a view instead: rate,
+lag, operations by table, and the last log message.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+from trailgate.jobs.metrics import MetricsOutput, metrics_output
+from trailgate.live.jobs.feed import Link
+from trailgate.live.jobs.metrics import Reporter, ReportOptions, Statistics, as_text
+from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
+from trailgate.terminal.counts import age_text, counts_table, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.live_view import (
+    LiveView,
+    drawn_view,
+    duration,
+    is_terminal,
+    log_to_stderr,
+    stoppable,
+)
+from trailgate.terminal.output import done_already, quiet_pipe, say
+
+
+class CaptureView(LiveView):
+    """The view of a live capture. ``show`` sets the statistics."""
+
+    def __init__(self, source: str, trail: str) -> None:
+        super().__init__(f"{source} to {trail}")
+        self._statistics = Statistics()
+
+    def show(self, statistics: Statistics) -> None:
+        """Set the statistics so far."""
+        self._statistics = statistics
+
+    def figures(self, seconds: float) -> list[tuple[str, str]]:
+        """Return the rows of the view: counts of messages, lag, and position in the trail."""
+        done, last = self._statistics, self._statistics.last
+        rows = [
+            ("running", duration(seconds)),
+            ("messages", self.rate(done.messages, seconds)),
+            ("captured", f"{many(done.transactions, 'transaction')}, {many(done.operations, 'operation')}"),
+            ("skipped", f"{done.repeated:,} redelivered, {done.duplicates:,} duplicates"),
+            ("quarantined", f"{done.quarantined:,}"),
+        ]  # fmt: skip
+        if last is not None:
+            age = "" if last.lag_seconds is None else f", last one {age_text(last.lag_seconds)} old"
+            rows += [
+                ("lag", f"{many(last.lag_messages, 'message')}{age}"),
+                ("trail", f"file {last.trail_file}, byte {last.trail_offset:,}"),
+            ]
+        return rows
+
+    def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
+        """Return the counts of each table, ordered by the number of operations."""
+        counts = self._statistics.counts
+        ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
+        heads, rows = counts_table({name: counts[name] for name in ranked[:room]})
+        return heads, rows, max(0, len(ranked) - room)
+
+
+LOG: Final = logging.getLogger("trailgate.brokers")
+APPLY_LOG: Final = logging.getLogger("trailgate.apply")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutput:
+    """Where the progress of a live capture goes: lines or JSON, reports, metrics, and a view."""
+
+    source: str
+    trail: str
+    reports: ReportOptions
+    metrics: str | None = None
+    as_json: bool = False
+    view: bool = False
+
+    @property
+    def is_viewed(self) -> bool:
+        """Whether a view is drawn: it was asked for, and the output is a terminal."""
+        return self.view and not self.as_json and is_terminal()
+
+
+class Beside(Protocol):
+    """Work that runs between the batches of a live capture, such as an apply."""
+
+    def published(self, new: bool) -> None:
+        """Work on what the capture has published.
+
+        ``new`` is True after a batch, and False in between.
+        """
+        ...
+
+    def text(self) -> str:
+        """Return its metrics."""
+        ...
+
+
+def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = None) -> Statistics:
+    """Run a live capture until it is stopped, print each batch, and return the totals."""
+    log_to_stderr(LOG, logging.INFO)
+    with ExitStack() as stack:
+        watch = _Watch(output, stack, beside)
+
+        def published(new: bool) -> None:
+            if beside is not None:
+                beside.published(new)
+
+        is_stopped = stack.enter_context(stoppable())
+
+        # The capture calls this whenever it waits, so it also updates the metrics and the apply.
+        def is_asked() -> bool:
+            watch.link(live.link)
+            watch.tick()
+            published(False)
+            return is_stopped()
+
+        for report in live.run(is_asked):
+            watch.batch(report)
+            published(True)
+        watch.tick()
+    total = watch.statistics
+    if output.as_json:
+        print(json.dumps({"total": total.sums()}), flush=True)
+    else:
+        bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
+        counts = f"{many(total.messages, 'message')}, {many(total.operations, 'operation')}"
+        print(f"{counts}{bad}", flush=True)
+    unfinished = live.open_problem
+    if unfinished is not None:
+        print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
+    return total
+
+
+def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
+    """Print the result of capturing repaired messages."""
+    with done_already():
+        if as_json:
+            print(json.dumps(asdict(summary), ensure_ascii=False))
+            return
+        if summary.counts:
+            print_rows(*counts_table(summary.counts))
+        say(
+            f"{many(summary.messages, 'message')} repaired, {many(summary.operations, 'operation')} added to {summary.target}"
+        )
+        if summary.skipped:
+            say(f"{many(summary.skipped, 'message')} skipped: captured before")
+
+
+class _Watch:
+    """Pass the results of batches to the output, the reports, the metrics and the view."""
+
+    def __init__(self, output: LiveOutput, stack: ExitStack, beside: Beside | None) -> None:
+        self.statistics = Statistics()
+        self._as_json, self._targets = output.as_json, output.reports.targets
+        self._reporter = Reporter(output.reports, time.monotonic())
+        self._metrics: MetricsOutput[tuple[Statistics, str]] | None = None
+        self._beside = beside
+        if output.metrics is not None:
+            first = (self.statistics, self._more())
+            self._metrics = stack.enter_context(
+                metrics_output(
+                    output.metrics, lambda both: as_text(both[0], output.trail) + both[1], first
+                )
+            )
+        self._view: CaptureView | None = None
+        if output.is_viewed:
+            self._view = CaptureView(output.source, output.trail)
+            stack.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
+
+    def _more(self) -> str:
+        """Return the metrics of the work beside the capture."""
+        return "" if self._beside is None else self._beside.text()
+
+    def batch(self, report: BatchReport) -> None:
+        """Report the result of a batch."""
+        self.statistics = self.statistics.with_batch(report, time.time())
+        # Lines would destroy the view.
+        if self._view is None:
+            self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
+        self.tick()
+
+    def link(self, link: Link) -> None:
+        """Update the state of the broker connection."""
+        self.statistics = self.statistics.with_link(link)
+
+    def tick(self) -> None:
+        """Update metrics and view, and print the periodic report if it is due."""
+        if self._metrics is not None:
+            self._metrics.show((self.statistics, self._more()))
+        if self._view is not None:
+            self._view.show(self.statistics)
+        due = self._reporter.due(self.statistics, time.monotonic())
+        if due is None:
+            return
+        if "report" in self._targets:
+            self._print(json.dumps({"jms_report": due.fields()}) if self._as_json else str(due))
+        if "log" in self._targets:
+            LOG.info("%s", due)
+
+    def _print(self, line: str) -> None:
+        with quiet_pipe():
+            print(line, flush=True)
+
+
+def _sentence(report: BatchReport) -> str:
+    lag = "" if report.lag_seconds is None else f", {age_text(report.lag_seconds)} old"
+    again = f", {report.repeated:,} redelivered" if report.repeated else ""
+    twice = f", {report.duplicates:,} duplicates" if report.duplicates else ""
+    bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
+    return (
+        f"{many(report.messages, 'message')}{lag}, {many(report.transactions, 'transaction')}, "
+        f"{many(report.operations, 'operation')}{again}{twice}{bad}; "
+        f"trail at file {report.trail_file}, byte {report.trail_offset}"
+    )

@@ -1,0 +1,1 @@
+"""The journal, which keeps received messages until they are captured."""

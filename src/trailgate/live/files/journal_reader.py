@@ -1,0 +1,252 @@
+"""Read messages of a journal by number, as batches for readers and as tables and lines for display.
+
+Nothing is locked or removed, so a journal can be read while it is being written. ``JournalIndex``
+locates frames incrementally as the journal grows; ``JournalRange`` reads a range of messages.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.errors import StorageError, Where
+from trailgate.live.files.journal import Stored
+from trailgate.live.files.journal_segments import (
+    IDS,
+    SEGMENT,
+    file_path,
+    journal_files,
+    read_frames,
+    segment_frames,
+    walk_heads,
+)
+from trailgate.storage.files.listing import files_on_disk
+from trailgate.storage.files.quarantine import write_line
+
+RECEIPT = pa.timestamp("us", "UTC")
+SEGMENTS = pa.schema(
+    [
+        ("file", pa.string()),
+        ("kind", pa.string()),
+        ("first", pa.int64()),
+        ("messages", pa.int64()),
+        ("bytes", pa.int64()),
+        ("received", RECEIPT),
+    ]
+)
+
+
+def find_journal(path: str) -> Path:
+    """Return a journal's folder, from its path or its trail's prefix. Raises StorageError."""
+    for folder in (Path(path), Path(f"{path}.journal")):
+        if folder.is_dir() and journal_files(folder):
+            return folder
+    hint = "Name the folder, or the prefix of the trail: dirdat/ot for dirdat/ot.journal"
+    if "://" in path:
+        hint = "Name the journal's folder, not the broker"
+    elif files_on_disk(path):
+        hint = (
+            "The trail of this name has no journal: a capture from Kafka needs none, since the broker "
+            "keeps the messages, and neither does a capture of files"
+        )
+    raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
+
+
+def segments_of(folder: Path) -> pa.RecordBatch:
+    """Return a row for each file of a journal.
+
+    It has the number of the file's first message and, for a segment, the time at which its last
+    message was received.
+    """
+    rows: list[dict[str, object]] = []
+    for file in journal_files(folder):
+        frames = [(frame.number, len(frame.batch), frame.batch) for frame in read_frames(file.path)]
+        last = None
+        if frames and file.kind == SEGMENT:
+            last = frames[-1][2]["received"][-1].as_py()
+        rows.append(
+            {
+                "file": file.path.name,
+                "kind": file.kind,
+                "first": frames[0][0] if frames else None,
+                "messages": sum(count for _, count, _ in frames),
+                "bytes": file.path.stat().st_size,
+                "received": last,
+            }
+        )
+    return pa.RecordBatch.from_pylist(rows, SEGMENTS)
+
+
+def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield the messages from a number on, as a table.
+
+    The columns are number, id, time of receipt, headers, body as text, and the reason if there is
+    no body.
+    """
+    for _, frame in segment_frames(folder):
+        skipped = max(0, number - frame.number)
+        batch = frame.batch.slice(skipped)
+        if not len(batch):
+            continue
+        first = frame.number + skipped
+        bodies = [body.decode("utf-8", "backslashreplace") for body in batch["body"].to_pylist()]
+        columns = {
+            "number": np.arange(first, first + len(batch)),
+            "id": batch["id"],
+            "received": batch["received"].cast(RECEIPT),
+            "headers": batch["headers"],
+            "body": pa.array(bodies, pa.string()),
+            "fault": batch["fault"],
+        }
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
+    """Yield the messages from a number on as JSON lines, which a capture can read."""
+    for file, frame in segment_frames(folder):
+        for at, row in enumerate(frame.batch.to_pylist(), frame.number):
+            if at >= number:
+                place = (file.path.name, file.number, at - frame.number)
+                yield write_line(row["body"], dict(row["headers"]), place, row["fault"] or "")
+
+
+class Held(NamedTuple):
+    """The range of messages in a journal: ``first`` to before ``end``."""
+
+    first: int
+    end: int
+
+
+class FramePlace(NamedTuple):
+    """The location of a frame: its first message's number, its segment, and its bytes there."""
+
+    number: int
+    segment: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRange:
+    """The messages [begin, end). The first one is in the frame at ``offset`` of ``segment``."""
+
+    folder: Path
+    segment: int
+    offset: int
+    begin: int
+    end: int
+
+    def read(self) -> Iterator[Stored]:
+        """Yield the messages, across segments. Raises StorageError if one is missing."""
+        number, segment, offset = self.begin, self.segment, self.offset
+        while number < self.end:
+            path = file_path(self.folder, segment, SEGMENT)
+            for frame in read_frames(path, offset):
+                if frame.number + len(frame.batch) <= number:
+                    continue
+                stored = Stored(frame.number, segment, frame.begin, frame.batch).after(number)
+                excess = stored.end - self.end
+                if excess > 0:
+                    limited = stored.messages.slice(0, len(stored.messages) - excess)
+                    stored = replace(stored, messages=limited)
+                if stored.number != number:
+                    problem = f"message {stored.number} follows {number - 1} in the journal"
+                    where = Where(source=str(path), offset=frame.begin)
+                    raise StorageError(problem, where=where)
+                yield stored
+                number = stored.end
+                if number >= self.end:
+                    return
+            segment, offset = segment + 1, 0
+
+
+@dataclass(slots=True)
+class JournalIndex:
+    """The locations of a journal's frames. Each frame is located once, as the journal grows."""
+
+    folder: Path
+    _frames: list[FramePlace] = field(default_factory=list)
+    _end: int = 0
+
+    def held(self) -> Held:
+        """Return the range of messages that the journal has now."""
+        files = journal_files(self.folder)
+        segments = [file.number for file in files if file.kind == SEGMENT]
+        self._forget(segments[0] if segments else None)
+        for number in segments:
+            if not self._frames or number >= self._frames[-1].segment:
+                self._index_segment(number)
+        if not self._frames:
+            self._end = max(self._end, _end_of_ids(files[-1].path)) if files else 0
+            return Held(self._end, self._end)
+        return Held(self._frames[0].number, self._end)
+
+    def _forget(self, first: int | None) -> None:
+        """Forget the frames of deleted segments."""
+        if first is None:
+            self._frames.clear()
+        elif self._frames and self._frames[0].segment < first:
+            self._frames = [frame for frame in self._frames if frame.segment >= first]
+
+    def _index_segment(self, segment: int) -> None:
+        """Add the new frames of a segment. The last one is read, to find its number of messages."""
+        path = file_path(self.folder, segment, SEGMENT)
+        if not path.exists():
+            return  # deleted since the files were listed
+        known = self._frames[-1] if self._frames and self._frames[-1].segment == segment else None
+        begin = 0 if known is None else known.end
+        new_frames = [
+            FramePlace(number, segment, start, end)
+            for number, start, end in walk_heads(path, begin)
+        ]
+        while new_frames:
+            last = next(read_frames(path, new_frames[-1].begin, check=False), None)
+            if last is not None:
+                self._frames += new_frames
+                self._end = last.number + len(last.batch)
+                return
+            new_frames.pop()  # this frame is still being written
+
+    def range(self, begin: int, end: int) -> JournalRange:
+        """Return a range of messages. Raises StorageError if some are deleted, or do not exist."""
+        stored = self.held()
+        if begin >= end:
+            return JournalRange(self.folder, 0, 0, begin, begin)
+        if begin < stored.first:
+            problem = f"messages {begin} to {stored.first - 1} were deleted from the journal before they were read"
+            hint = "A capture deletes messages that its trail contains: use a separate journal for the stream"
+            raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
+        if end > stored.end:
+            problem = f"the journal ends before message {stored.end}, but messages up to {end - 1} are needed"
+            hint = "The journal does not belong to the stream's checkpoint: restore the right one"
+            raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
+        frame = self._frames[self._at(begin)]
+        return JournalRange(self.folder, frame.segment, frame.begin, begin, end)
+
+    def _at(self, number: int) -> int:
+        return bisect_right(self._frames, number, key=lambda frame: frame.number) - 1
+
+    def cuts(self, begin: int, end: int, size: int) -> list[int]:
+        """Return message numbers that divide [begin, end) into pieces of about ``size`` bytes."""
+        numbers: list[int] = []
+        gathered = 0
+        for frame in self._frames[max(0, self._at(begin)) :]:
+            if frame.number >= end:
+                break
+            if gathered >= size and frame.number > begin:
+                numbers.append(frame.number)
+                gathered = 0
+            gathered += frame.end - frame.begin
+        return numbers
+
+
+def _end_of_ids(path: Path) -> int:
+    """Return the number after the last message in an id file, or 0 for other files."""
+    last = next(read_frames(path), None) if path.suffix == f".{IDS}" else None
+    return 0 if last is None else last.number + len(last.batch)

@@ -1,0 +1,592 @@
+"""The sources of a live capture: feeds of consecutively numbered messages.
+
+``JournalFeed`` receives from a queue or topic. It stores messages in the journal, then acknowledges
+them, then returns them to be captured, so that none is lost. ``KafkaFeed`` receives from a
+partition of a Kafka topic and needs no journal: offsets are the numbers, and the broker keeps the
+messages. ``ROWS`` maps each protocol to its receiver.
+
+``ReceivingAhead`` wraps a feed and receives in a thread while earlier messages are captured.
+``ComparedIds`` drops duplicates by message id (``jms.id``); at a start it reads the known ids again
+from earlier messages.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
+from trailgate.live.brokers.address import BrokerAddress, Family
+from trailgate.live.brokers.kafka import KafkaReceiver
+from trailgate.live.brokers.receiver import Receiver, Window
+from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.messages.bounds import Problem
+from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
+from trailgate.messages.metadata import MessageIdRule, MessageIds
+
+TIMESTAMP: Final = "JMSTimestamp"
+AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait
+JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to this size
+JOINED_MESSAGES: Final = 16_384  # and up to this many messages
+TURN_SECONDS: Final = 0.2  # the longest wait for messages of one turn of the thread
+
+# With a connection, wait this long for the thread's result, because a run that stops at an empty
+# queue must know that it is empty.
+ANSWER_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
+NO_ID: Final = (
+    "Artemis sends most JMS message ids only by AMQP: receive from amqp://HOST/QUEUE, or let jms.id name a header "
+    "that the sender sets. The messages are still at the broker"
+)
+EARLIER_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive messages with their numbers. ``end`` is the number after the last one.
+
+    ``repeated`` counts messages that the broker redelivered, which are dropped.
+    """
+
+    messages: MessageBatch
+    problems: tuple[Problem, ...]
+    numbers: Longs
+    end: int
+    repeated: int = 0
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the bodies."""
+        return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
+
+    @staticmethod
+    def join(parts: Sequence[Part]) -> Part:
+        """Join consecutive parts."""
+        filled = [part for part in parts if len(part)]
+        if len(parts) == 1 or not filled:
+            return replace(parts[-1], repeated=sum(part.repeated for part in parts))
+        problems: list[Problem] = []
+        before = 0
+        for part in filled:
+            # problems refer to messages by their index in a part
+            problems += [
+                replace(problem, message=problem.message + before) for problem in part.problems
+            ]
+            before += len(part)
+        return Part(
+            MessageBatch.join([part.messages for part in filled]),
+            tuple(problems),
+            np.concatenate([part.numbers for part in filled]),
+            parts[-1].end,
+            sum(part.repeated for part in parts),
+        )
+
+    @property
+    def sent(self) -> int | None:
+        """The time at which the last message was sent, in milliseconds since 1970 UTC, or None if unknown."""
+        if not len(self):
+            return None
+        last = self.messages.slice(len(self) - 1, len(self)).header(TIMESTAMP)[0].as_py()
+        return int(last) if last is not None and last.isdecimal() else None
+
+
+class Link(NamedTuple):
+    """The state of the broker connection: whether it exists, and how many were made so far."""
+
+    is_made: bool
+    made: int
+
+
+class Feed(Protocol):
+    """A source of numbered messages that can be read again from any number."""
+
+    @property
+    def name(self) -> str:
+        """The name of the numbering, which the trail's commits record."""
+        ...
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number that still exist, at most ``count``.
+
+        Called before ``open``.
+        """
+        ...
+
+    def open(self, number: int | None) -> None:
+        """Start at a message, or at the first one if ``number`` is None (nothing was captured before)."""
+        ...
+
+    def receive(self, seconds: float) -> Part | None:
+        """Wait up to ``seconds`` for messages, and return a part, or None if none came."""
+        ...
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether all messages received before this start have been returned."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether an empty result means that no message is waiting."""
+        ...
+
+    @property
+    def link(self) -> Link:
+        """The last known state of the connection. Any thread may read it."""
+        ...
+
+    def lag(self, number: int) -> int:
+        """Return the number of known messages that wait from a number on."""
+        ...
+
+    def mark_captured(self, number: int) -> None:
+        """Record that the messages before a number are safely in the trail."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect properly, if that is possible."""
+        ...
+
+
+class ComparedIds:
+    """Drop messages whose id has been seen before. Without a rule nothing is compared."""
+
+    def __init__(self, rule: MessageIdRule | None) -> None:
+        self._rule = rule
+        self._ids = None if rule is None else MessageIds(rule)
+        # The numbers of recent messages, and the highest id up to each; see ``before``.
+        self._recent: list[tuple[Longs, Sequence[str | None]]] = []
+        self._last: str | None = None
+
+    def begin(self, feed: Feed, number: int | None, last: str | None) -> None:
+        """Read the ids of the messages before the first one, as far as they exist.
+
+        ``last`` is the highest id.
+        """
+        if self._ids is None or self._rule is None or number is None:
+            return
+        for messages in feed.earlier(number, self._rule.remembered):
+            self._ids.screen(messages)
+        self._ids.begin(last)
+        self._last = last
+
+    def deduplicate(self, part: Part) -> tuple[Part, int]:
+        """Return a part without duplicates, and their number."""
+        if self._ids is None or not len(part):
+            return part, 0
+        screened = self._ids.screen(part.messages)
+        self._recent.append((part.numbers, screened.last))
+        messages, problems = screened.apply(part.messages, part.problems)
+        numbers = part.numbers if screened.kept is None else part.numbers[screened.kept]
+        return replace(
+            part, messages=messages, problems=problems, numbers=numbers
+        ), screened.duplicates
+
+    def before(self, number: int) -> str | None:
+        """Return the highest id before a received message (or the next one), and forget what came before it."""
+        # Drop the parts before ``number``, but remember their highest id.
+        while self._recent:
+            numbers, last = self._recent[0]
+            at = int(np.searchsorted(numbers, number))
+            if at:
+                self._last = last[at - 1]
+            if at < len(numbers):
+                break
+            self._recent.pop(0)
+        return self._last
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The result of one call of ``receive``, and the state of the feed after it."""
+
+    part: Part | None
+    is_replayed: bool = False
+    is_connected: bool = False
+    error: BaseException | None = None
+
+    @property
+    def size(self) -> int:
+        return 0 if self.part is None else self.part.size
+
+
+class ReceivingAhead:
+    """Receive the parts of another feed in a thread; see ``Feed``. Parts that wait are joined.
+
+    Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
+    ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
+    or else by ``close``.
+    """
+
+    def __init__(self, feed: Feed, ahead: int = AHEAD_BYTES) -> None:
+        self._feed, self._ahead = feed, ahead
+        self.is_replayed = self.is_connected = False
+        self._changed = threading.Condition()
+        # The condition must be held to change these.
+        self._turns: deque[_Turn] = deque()
+        self._captured: int | None = None
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the other feed."""
+        return self._feed.name
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number; see ``Feed``."""
+        return self._feed.earlier(number, count)
+
+    def open(self, number: int | None) -> None:
+        """Start at a message; see ``Feed``."""
+        self._feed.open(number)
+        self._thread = threading.Thread(target=self._run, name="receiving", daemon=True)
+        self._thread.start()
+
+    def receive(self, seconds: float) -> Part | None:
+        """Return waiting messages, or wait for some; see ``Feed``."""
+        seconds = max(seconds, ANSWER_SECONDS) if self.is_connected else seconds
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._turns, seconds):
+                # Unknown: the thread may be connecting, or waiting for a slow disk.
+                self.is_connected = False
+                return None
+            first = self._turns.popleft()
+            parts = self._following(first)
+            self._changed.notify_all()
+        if first.error is not None:
+            raise first.error
+        self.is_replayed, self.is_connected = first.is_replayed, first.is_connected
+        return Part.join(parts) if parts else None
+
+    @property
+    def link(self) -> Link:
+        """The state of the connection; see ``Feed``."""
+        return self._feed.link
+
+    def lag(self, number: int) -> int:
+        """Return the number of known messages that wait; see ``Feed``."""
+        return self._feed.lag(number)
+
+    def mark_captured(self, number: int) -> None:
+        """Record that messages are in the trail. The thread passes it to the feed."""
+        with self._changed:
+            self._captured = number
+
+    def close(self) -> None:
+        """End the thread and close the other feed.
+
+        Raises an error of the thread that was not raised yet.
+        """
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        error = next((turn.error for turn in self._turns if turn.error is not None), None)
+        try:
+            if error is None:
+                self._note_captured()
+        finally:
+            self._feed.close()
+        if error is not None:
+            raise error
+
+    def _following(self, first: _Turn) -> list[Part]:
+        """Return a part, together with waiting parts that are captured with it."""
+        if first.part is None:
+            return []
+        parts, size, count = [first.part], first.size, len(first.part)
+        while self._turns and (part := self._turns[0].part) is not None:
+            size, count = size + part.size, count + len(part)
+            # the caller must see where the replay ends, so do not join across that
+            alike = self._turns[0].is_replayed == first.is_replayed
+            if not alike or size > JOINED_BYTES or count > JOINED_MESSAGES:
+                break
+            parts.append(part)
+            self._turns.popleft()
+        return parts
+
+    def _run(self) -> None:
+        """Receive until the feed is closed or raises an error."""
+        try:
+            while self._has_room():
+                self._note_captured()
+                part = self._feed.receive(TURN_SECONDS)
+                # For Kafka, is_connected asks the broker. It is only needed if nothing came.
+                connected = part is not None or self._feed.is_connected
+                self._put(_Turn(part, self._feed.is_replayed, connected))
+        except BaseException as error:  # noqa: BLE001  whoever receives gets it
+            self._put(_Turn(None, error=error))
+
+    def _has_room(self) -> bool:
+        """Wait until there is room for another part. Returns False if the feed is closed."""
+
+        def is_due() -> bool:
+            return self._closing or sum(turn.size for turn in self._turns) < self._ahead
+
+        with self._changed:
+            self._changed.wait_for(is_due)
+            return not self._closing
+
+    def _put(self, turn: _Turn) -> None:
+        with self._changed:
+            if self._turns and self._turns[-1].part is None:
+                self._turns.pop()  # an earlier empty result is out of date
+            self._turns.append(turn)
+            self._changed.notify_all()
+
+    def _note_captured(self) -> None:
+        with self._changed:
+            number, self._captured = self._captured, None
+        if number is not None:
+            self._feed.mark_captured(number)
+
+
+class JournalFeed:
+    """Messages of a queue or topic: store them in the journal, acknowledge them, then return them.
+
+    ``needed`` is a header that every message must have. A message without it is not acknowledged,
+    so it stays with the broker, and BrokerRefusedError is raised.
+    """
+
+    name = "journal"
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        receiver: Receiver,
+        folder: Path,
+        options: JournalOptions,
+        needed: str | None = None,
+    ) -> None:
+        self._address, self._receiver = str(address), receiver
+        self._needed = needed
+        self._journal = Journal(folder, options)
+        self._stored: Iterator[Stored] = iter(())
+        self.is_replayed = False
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before a number that the journal still has; see ``Feed``."""
+        begin = max(self._journal.first, number - count)
+        if begin < number:
+            for stored in self._journal.read(begin):
+                if stored.number >= number:
+                    return
+                part = self._part(stored, 0)
+                yield part.messages.slice(0, min(len(part), number - stored.number))
+
+    def open(self, number: int | None) -> None:
+        """Start with the journal's messages from a number on; see ``Feed``."""
+        self._stored = self._journal.read(number or 0)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection to the broker."""
+        return self._receiver.is_connected
+
+    def receive(self, seconds: float) -> Part | None:
+        """Return the messages of the journal first, then those that arrive; see ``Feed``."""
+        if not self.is_replayed:
+            stored = next(self._stored, None)
+            if stored is not None:
+                return self._part(stored, 0)
+            self.is_replayed = True
+        window = self._receiver.receive(seconds)
+        if window is None:
+            return None
+        self._check(window)
+        # Store first, then acknowledge. A crash in between leads to a redelivery, which the journal
+        # recognises and drops.
+        try:
+            stored = self._journal.append(window.messages)
+        except BrokerError as error:
+            raise error.with_place(source=self._address) from error
+        self._receiver.acknowledge(window)
+        return self._part(stored, len(window.messages) - len(stored.messages))
+
+    @property
+    def link(self) -> Link:
+        """The state of the connection; see ``Feed``."""
+        return Link(self._receiver.is_connected, self._receiver.connections)
+
+    def lag(self, number: int) -> int:
+        """Return the number of the journal's messages that are not in the trail; see ``Feed``."""
+        return self._journal.next - number
+
+    def mark_captured(self, number: int) -> None:
+        """Delete captured messages from the journal; see ``Feed``."""
+        self._journal.release(number)
+
+    def close(self) -> None:
+        """Wait until acknowledgements are confirmed, and disconnect; see ``Feed``."""
+        try:
+            if self._receiver.is_connected:
+                self._receiver.settle(SETTLE_SECONDS)
+            self._receiver.close()
+        finally:
+            self._journal.close()
+
+    def _check(self, window: Window) -> None:
+        """Raise BrokerRefusedError if a message does not have the needed header."""
+        if self._needed is None:
+            return
+        if HeaderColumns(window.messages["headers"]).values(self._needed).null_count:
+            problem = f"messages come without {self._needed}, which jms.id or $jmsid needs"
+            raise BrokerRefusedError(problem, where=Where(source=self._address), hint=NO_ID)
+
+    def _part(self, stored: Stored, repeated: int) -> Part:
+        numbers = np.arange(stored.number, stored.end)
+        offsets = stored.offsets if len(stored.messages) else numbers
+        messages, problems = as_messages(stored.messages, (stored.segment, offsets), self._address)
+        return Part(messages, problems, numbers, stored.end, repeated)
+
+
+class KafkaFeed:
+    """The messages of a partition; see ``Feed``.
+
+    Offsets are the numbers, and generated ids contain them.
+    """
+
+    def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
+        self._address, self._receiver = address, receiver
+        self._silent: float | None = None  # the time since which the broker has not answered
+        self._high = self._end = 0
+        self.is_replayed = False
+
+    @property
+    def name(self) -> str:
+        """The topic and the partition."""
+        return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
+
+    def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
+        """Yield messages before an offset that the broker still has; see ``Feed``."""
+        begin = max(self._receiver.bounds()[0], number - count)
+        if begin >= number:
+            return
+        self._receiver.open(begin)
+        while self._receiver.next < number:
+            part = self.receive(EARLIER_SECONDS)
+            if part is None:  # the remaining offsets have no messages, such as control records
+                return
+            yield part.messages.slice(0, int(np.searchsorted(part.numbers, number)))
+
+    def open(self, number: int | None) -> None:
+        """Start at an offset; see ``Feed``."""
+        self._receiver.open(number)
+        self._high = self._end = self._receiver.bounds()[1]
+        self.is_replayed = False
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker answers and has no more messages.
+
+        Raises BrokerError after too long a silence.
+        """
+        try:
+            has_more = self._receiver.next < self._receiver.bounds()[1]
+        except BrokerError as error:
+            self._silent = self._silent or time.monotonic()
+            if time.monotonic() - self._silent > self._receiver.silence:
+                raise error.with_place(source=str(self._address)) from error
+            return False
+        self._silent = None
+        return not has_more
+
+    def receive(self, seconds: float) -> Part | None:
+        """Return the next messages; see ``Feed``."""
+        # the replay ends at the end offset of the start
+        self.is_replayed = self.is_replayed or self._receiver.next >= self._high
+        window = self._receiver.receive(seconds)
+        if window is None:
+            return None
+        self._end = self._receiver.known_end()
+        numbers = window.token
+        zeros = np.zeros(len(numbers), np.int64)
+        messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
+        return Part(messages, problems, numbers, int(numbers[-1]) + 1)
+
+    @property
+    def link(self) -> Link:
+        """The state of the connection; see ``Feed``."""
+        return Link(self._receiver.is_reached, self._receiver.connections)
+
+    def lag(self, number: int) -> int:
+        """Return the number of messages from an offset on, by the last known end; see ``Feed``."""
+        return max(0, self._end - number)
+
+    def mark_captured(self, number: int) -> None:
+        """Do nothing, because the broker keeps its messages."""
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._receiver.close()
+
+
+class Row(NamedTuple):
+    """A protocol: the module and class of its receiver, and whether the broker keeps messages after reading."""
+
+    module: str
+    receiver: str
+    keeps_messages: bool = False
+
+
+ROWS: Final[Mapping[Family, Row]] = MappingProxyType(
+    {
+        Family.STOMP: Row("trailgate.live.brokers.stomp.receiver", "StompReceiver"),
+        Family.AMQP: Row("trailgate.live.brokers.amqp.receiver", "AmqpReceiver"),
+        Family.KAFKA: Row("trailgate.live.brokers.kafka", "KafkaReceiver", keeps_messages=True),
+    }
+)
+
+
+def check_journalled(address: BrokerAddress) -> None:
+    """Raise OptionError for a broker that keeps its messages, because it needs no journal."""
+    if ROWS[address.family].keeps_messages:
+        problem = f"{address} keeps its messages, and is not received into a journal"
+        hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'
+        raise OptionError(problem, hint=hint)
+
+
+def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Any:
+    """Return a receiver, which connects on first use.
+
+    Raises MissingDependencyError if an extra is not installed.
+
+    A ``lasting`` receiver reconnects for as long as it is used.
+    """
+    row = ROWS[address.family]
+    return getattr(importlib.import_module(row.module), row.receiver)(address, lasting=lasting)
+
+
+def feed_of(
+    address: BrokerAddress,
+    folder: Path,
+    options: JournalOptions,
+    needed: str | None = None,
+    *,
+    lasting: bool = True,
+) -> Feed:
+    """Return the feed of an address.
+
+    ``folder`` is the journal's folder, if one is needed. For ``needed`` see ``JournalFeed``, for
+    ``lasting`` see ``receiver_of``.
+    """
+    receiver = receiver_of(address, lasting=lasting)
+    if ROWS[address.family].keeps_messages:
+        receiver.connect()
+        return KafkaFeed(address, receiver)
+    return JournalFeed(address, receiver, folder, options, needed)

@@ -1,0 +1,283 @@
+"""Read a journal as a stream of operations, in batches that can be repeated.
+
+Each batch starts and ends between two transactions (``TransactionBorders``), and ``operations_of``
+parses it. ``StoringReceiver`` fills the journal in a thread: it stores a broker's messages, then
+acknowledges them.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.capture.capture import Capture, Parsed
+from trailgate.errors import TrailgateError
+from trailgate.live.brokers.receiver import Receiver
+from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.live.files.journal_reader import JournalIndex, JournalRange
+from trailgate.live.jobs.feed import Part
+from trailgate.live.jobs.units import Units
+from trailgate.messages.bounds import Problem, TransactionState
+from trailgate.messages.messages import MessageBatch, as_messages
+from trailgate.messages.metadata import MessageIdRule, MessageIds
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.durable import write_whole, writing
+
+# The search for the last transaction starts in this many messages, and then in FACTOR times as many.
+LOOKED_AT: Final = 256
+FACTOR: Final = 4
+_LOG: Final = logging.getLogger("trailgate.jobs")
+POLL_SECONDS: Final = 0.5
+LOCK_SECONDS: Final = 15.0  # how long to wait for the process of an earlier start to end
+SETTLE_SECONDS: Final = 2.0
+_BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+class TransactionBorders:
+    """Find borders between messages of a journal, so that no transaction is cut in two.
+
+    No transaction is open at a border. With ``stop`` parsing ends at the first bad message, so the
+    search ends there too; without it, a unit with a bad message is completely on one side of a
+    border.
+    """
+
+    def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
+        self._index, self._capture, self._stop = index, capture, stop
+        self._known: tuple[int, int, int] | None = None
+
+    def last(self, begin: int, end: int) -> int:
+        """Return the last border in (begin, end], or ``begin``, which must be a border, if there is none."""
+        if begin >= end or not self._capture.spans_messages:
+            return end
+        if self._known is None or self._known[:2] != (begin, end):
+            self._known = (begin, end, self._close(self._last_begun(begin, end), end))
+        return self._known[2]
+
+    def last_within(self, begin: int, most: int, end: int) -> int:
+        """Return the last border within ``most`` messages.
+
+        If these are all of one transaction, return the border after it, if that is not after
+        ``end``.
+        """
+        # double the number of messages until they contain a border
+        stop = begin
+        while stop < end:
+            stop = min(begin + most, end)
+            border = self.last(begin, stop)
+            if border > begin:
+                return border
+            most *= 2
+        return begin
+
+    def _last_begun(self, begin: int, end: int) -> int:
+        """Return the message with which the last unit begins."""
+        size = LOOKED_AT
+        while True:
+            low = max(begin, end - size)
+            starts = self._begun(low, end, known=low == begin)
+            # Parsing from the middle cannot always tell whether its first message begins a unit, so
+            # that one does not count.
+            starts = starts if low == begin else starts[starts > low]
+            if len(starts):
+                return int(starts[-1])
+            if low == begin:
+                return begin
+            size *= FACTOR
+
+    def _begun(self, begin: int, end: int, *, known: bool) -> Longs:
+        """Return the messages in [begin, end) that begin a unit.
+
+        ``known`` means that nothing is open before them.
+        """
+        state = TransactionState(broken=not known)
+        starts = [np.zeros(0, np.int64)]
+        for stored in self._index.range(begin, end).read():
+            parsed = _parse(self._capture, stored, state)
+            state = parsed.state
+            starts.append(stored.number + np.flatnonzero(parsed.opens | parsed.starts_unit))
+        return np.concatenate(starts)
+
+    def _close(self, begin: int, end: int) -> int:
+        """Return ``end`` if the unit beginning at ``begin`` has ended there, or ``begin`` if it is still open.
+
+        With ``stop``, a bad message counts as the end of its unit.
+        """
+        state = TransactionState()
+        for stored in self._index.range(begin, end).read():
+            parsed = _parse(self._capture, stored, state)
+            if parsed.problems and self._stop:
+                return end
+            state = parsed.state
+        return begin if state.is_open else end
+
+
+def operations_of(
+    messages: JournalRange, capture: Capture, quarantine: Path | None = None
+) -> Iterator[ChangeBatch]:
+    """Yield the operations of messages between two borders. Raises the first bad message's error.
+
+    With ``quarantine``, the messages of bad units are written to a file in this folder instead. It
+    is named by the range, so reading the range again writes the same file again.
+    """
+    units = Units(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
+    state = TransactionState()
+    lines: list[bytes] = []
+    for stored in messages.read():
+        batch, unreadable = _messages(stored, str(messages.folder))
+        parsed = capture.parse(batch, state, unreadable)
+        state = parsed.state
+        numbers = np.arange(stored.number, stored.end)
+        taken = units.take(Part(batch, unreadable, numbers, stored.end), parsed)
+        yield from (operations for operations, _ in taken.whole)
+        if taken.error is not None:
+            raise taken.error
+        lines += taken.lines
+    ended = capture.at_end(state)
+    if ended.problems and quarantine is None:
+        error = ended.problems[0].error
+        error.where = replace(error.where, source=str(messages.folder), message=messages.end - 1)
+        raise error
+    taken = units.end(ended, messages.end)
+    yield from (operations for operations, _ in taken.whole)
+    lines += taken.lines
+    if lines and quarantine is not None:
+        path = quarantine / f"{messages.begin:020}-{messages.end:020}.jsonl"
+        with writing(path):
+            quarantine.mkdir(parents=True, exist_ok=True)
+        write_whole(path, b"".join(lines))
+        _LOG.warning("%d messages are quarantined in %s", len(lines), path)
+
+
+def _parse(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
+    messages, unreadable = _messages(stored, "journal")
+    return capture.parse(messages, state, unreadable)
+
+
+def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
+    return as_messages(stored.messages, (stored.segment, stored.offsets), source)
+
+
+class StoringReceiver:
+    """Receive into a journal as its only writer. The thread starts when the object is created.
+
+    Raises StorageError if another run writes the journal. Later errors are raised by ``check``. No
+    message is acknowledged before it is stored. With a ``rule``, messages with a known id are not
+    stored; the journal then keeps the last messages, from which a later start reads the known ids.
+    """
+
+    def __init__(
+        self,
+        receiver: Receiver,
+        folder: Path,
+        options: JournalOptions | None = None,
+        rule: MessageIdRule | None = None,
+    ) -> None:
+        self._receiver, self._journal = receiver, Journal(folder, options, LOCK_SECONDS)
+        self._ids = None if rule is None else MessageIds(rule)
+        self._kept = 0 if rule is None else rule.remembered
+        self._note_ids()
+        self._changing, self._stopping = threading.Lock(), threading.Event()
+        self._quiet_since: float | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
+        self._thread.start()
+
+    @property
+    def end(self) -> int:
+        """The number of the message that is stored next."""
+        return self._journal.next
+
+    def check(self) -> None:
+        """Raise the error that stopped the thread, if there is one."""
+        if self._error is not None:
+            raise self._error
+
+    def is_quiet(self, seconds: float) -> bool:
+        """Return whether there was a connection for ``seconds`` and no message came."""
+        since = self._quiet_since
+        return since is not None and time.monotonic() - since >= seconds
+
+    def release(self, number: int) -> None:
+        """Delete the messages before a number from the journal."""
+        with self._changing:
+            self._journal.release(max(0, number - self._kept))
+
+    def close(self) -> None:
+        """Wait until acknowledgements are confirmed, and close the broker connection and the journal."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._store()
+        except BaseException as error:  # noqa: BLE001  check() raises it
+            self._error = error
+        finally:
+            self._disconnect()
+
+    def _store(self) -> None:
+        window = self._receiver.receive(POLL_SECONDS)
+        if window is None:
+            if not self._receiver.is_connected:
+                self._quiet_since = None
+            elif self._quiet_since is None:
+                self._quiet_since = time.monotonic()
+            return
+        self._quiet_since = None
+        messages, error = self._deduplicate(window.messages)
+        # store first, then acknowledge
+        with self._changing:
+            self._journal.append(messages)
+        if error is not None:
+            raise error
+        self._receiver.acknowledge(window)
+
+    def _note_ids(self) -> None:
+        """Read the ids of the messages in the journal."""
+        if self._ids is not None:
+            for stored in self._journal.read(
+                max(self._journal.first, self._journal.next - self._kept)
+            ):
+                self._ids.screen(_with_messages(stored.messages))
+
+    def _deduplicate(
+        self, messages: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch, TrailgateError | None]:
+        """Return the messages with new ids, up to the first message with an invalid id, and its error."""
+        if self._ids is None:
+            return messages, None
+        screened = self._ids.screen(_with_messages(messages))
+        kept = np.arange(len(messages)) if screened.kept is None else screened.kept
+        wrong = min(screened.problems, key=lambda problem: problem.message, default=None)
+        if wrong is not None:
+            kept = kept[kept < wrong.message]
+        if screened.duplicates:
+            _BROKER_LOG.warning(
+                "skipped messages whose ids (jms.id) were seen before: %d", screened.duplicates
+            )
+        return messages.take(pa.array(kept)), None if wrong is None else wrong.error
+
+    def _disconnect(self) -> None:
+        try:
+            if self._error is None and self._receiver.is_connected:
+                self._receiver.settle(SETTLE_SECONDS)
+            self._receiver.close()
+        except Exception as error:  # noqa: BLE001  unacknowledged messages are redelivered
+            self._error = self._error or error
+        finally:
+            self._journal.close()
+
+
+def _with_messages(received: pa.RecordBatch) -> MessageBatch:
+    return as_messages(received, (0, np.arange(len(received))), "messages")[0]

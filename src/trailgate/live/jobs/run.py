@@ -1,0 +1,504 @@
+"""Capture the messages of a feed into a trail: parse, append, and commit together with the feed's position.
+
+``LiveCapture`` does that batch by batch, until it is stopped. A commit records the number of the
+next message, so that a restart continues exactly there.
+
+``capture_repaired`` adds repaired messages of a live trail's quarantine to the trail: all of them
+or none, and each only once. A line of the quarantine has the message's number in the journal or
+topic (``position``). It identifies the message if the file is captured again, and generated ids are
+the same as they would have been.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.capture.capture import Capture
+from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
+from trailgate.jobs.capture.ranges import encode_or_blame
+from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.files.journal import JournalOptions
+from trailgate.live.jobs.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
+from trailgate.live.jobs.units import HELD_BYTES, Taken, Units
+from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
+from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.quarantine import append_lines, read_line
+from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.live_trail import AppendOptions
+from trailgate.storage.live.recovery import Skipped
+from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
+
+DIGITS: Final = 10  # the digits of each half of a position
+_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
+NO_POSITION: Final = (
+    "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
+)
+INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
+AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
+POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """The position in a feed that a commit of the trail records.
+
+    - ``source`` is the journal or partition, and ``number`` its next message.
+    - ``quarantine`` and ``repaired`` are the valid bytes of the quarantine and of the list of
+      repaired messages.
+    - ``reason`` is the fault of a bad unit that the next message may still belong to, and
+      ``transaction`` the id of that unit's last message, if known.
+    - ``last_id`` is the highest message id so far, if ids are compared.
+    - ``pending`` is a digest of the repaired messages that are being added now.
+    """
+
+    source: str
+    number: int
+    quarantine: int = 0
+    reason: str | None = None
+    last_id: str | None = None
+    repaired: int = 0
+    pending: str | None = None
+    transaction: str | None = None
+
+    def encode(self) -> str:
+        """Return the position as text for a commit."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
+    """Parse a commit's position, or return None if nothing was committed.
+
+    Raises StorageError if it is not a live capture's, or belongs to another source than ``source``.
+    """
+    if text is None:
+        return None
+    where = Where(source=prefix)
+    try:
+        fields = json.loads(text)
+        # Unknown or missing fields raise TypeError.
+        position = SourcePosition(**fields)
+        if not isinstance(position.number, int) or not isinstance(position.quarantine, int):
+            raise TypeError("not numbers")  # noqa: TRY301  reported below
+    except (ValueError, TypeError, RecursionError):
+        problem = f"the trail was not written from a broker: its source's position is {text!r}"
+        raise StorageError(problem, where=where, hint="Receive into a new trail") from None
+    if source is not None and position.source != source:
+        problem = f"the trail was received from {position.source}, not from {source}"
+        raise StorageError(problem, where=where, hint="Receive each into a trail of its own")
+    return position
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveOptions:
+    """How a live capture runs.
+
+    - ``on_error``: "stop" at a bad message, or "quarantine" it.
+    - ``until_empty``: stop after no message came for ``idle_seconds``.
+    - ``unordered_ids``: accept message ids that are lower than earlier ones.
+    - ``needed_header``: a message without this header is not acknowledged.
+    - ``held_bytes``: a transaction with more bytes of messages is buffered in a temporary file
+      beside the trail.
+    """
+
+    on_error: str = "stop"
+    until_empty: bool = False
+    idle_seconds: float = 2.0
+    append: AppendOptions = field(default_factory=AppendOptions)
+    journal: JournalOptions = field(default_factory=JournalOptions)
+    unordered_ids: bool = False
+    needed_header: str | None = None
+    held_bytes: int = HELD_BYTES
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("stop", "quarantine"):
+            raise OptionError(f"on-error is {self.on_error}, expected stop or quarantine")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """The result of a batch.
+
+    ``repeated`` messages were redelivered by the broker, and ``duplicates`` sent again by the
+    sender (equal ids of ``jms.id``); both are dropped. ``lag_messages`` are received but not in the
+    trail yet. ``lag_seconds`` is the age of the last message, or None if it has no time.
+    ``trail_file`` and ``trail_offset`` are the trail's end, and ``number`` is the next message.
+    """
+
+    messages: int
+    operations: int
+    transactions: int
+    repeated: int
+    duplicates: int
+    quarantined: int
+    lag_messages: int
+    lag_seconds: float | None
+    trail_file: int
+    trail_offset: int
+    number: int
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSummary:
+    """The result of capturing repaired messages. ``skipped`` messages were captured before."""
+
+    target: str
+    messages: int = 0
+    skipped: int = 0
+    transactions: int = 0
+    operations: int = 0
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A message in a file, with its line number (from 1) and its position in the feed."""
+
+    path: str
+    number: int
+    position: str
+    body: bytes
+    headers: Mapping[str, str]
+
+
+def interruption_error(prefix: str) -> StorageError:
+    """Build the error for a trail to which only a part of some repaired messages was added."""
+    return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
+
+
+def capture_repaired(
+    capture: Capture, paths: Iterable[str], prefix: str, options: AppendOptions
+) -> RepairSummary:
+    """Add the messages of repaired quarantines to their trail.
+
+    Raises the error of the first message that is still bad; then nothing is added. Raises
+    StorageError if the trail is in use by a live capture, or contains transactions that its source
+    has to send again.
+
+    The commit before the additions records a digest of the messages (``pending``), so that a
+    restart after an interruption can check that the same messages are given, and skip what the
+    trail has already.
+    """
+    lines = [line for path in paths for line in _lines(Path(path))]
+    listed = Path(f"{prefix}.repaired")
+    with TrailAppender(prefix, capture.tables, options) as appender:
+        recovered = appender.recovered
+        position = read_position(recovered.source_position, None, prefix)
+        if position is None:
+            raise StorageError("nothing was received into this trail", where=Where(source=prefix))
+        known = _known(listed, position.repaired)
+        fresh = [line for line in lines if line.position not in known]
+        # the digest recognises the same set of messages after an interruption
+        digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
+        if position.pending not in (None, digest):
+            raise interruption_error(prefix)
+        if position.pending is None and recovered.transactions:
+            problem = "the trail contains transactions that its source has to send again"
+            hint = "Let the capture from the broker run until it has received something"
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
+        skipped = len(lines) - len(fresh)
+        if not fresh:
+            return RepairSummary(prefix, skipped=skipped)
+        batches = _parse(capture, fresh, appender)
+        added_lines = "".join(f"{line.position}\n" for line in fresh).encode()
+        # The list grows before the trail, but only the commit's size counts: a line beyond it is
+        # cut off.
+        size = append_lines(listed, position.repaired, [BytesIO(added_lines)])
+        if position.pending is None:
+            appender.commit(replace(position, pending=digest).encode())
+        counts: Counts = {}
+        transactions, rest = 0, Skipped(recovered)
+        for batch in batches:
+            more, begun = count_operations(batch, 0, batch.rows)
+            counts, transactions = add_counts(counts, more), transactions + begun
+            # Only the operations that an interrupted run had not appended.
+            missing = rest.rest(batch)
+            if missing is not None and missing.rows:
+                appender.append(missing)
+        rest.finish()
+        appender.commit(replace(position, repaired=size, pending=None).encode())
+    operations = sum(count for kinds in counts.values() for count in kinds.values())
+    return RepairSummary(prefix, len(fresh), skipped, transactions, operations, counts)
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    """Yield the messages of a file.
+
+    Raises DecodeError for a line that is invalid or has no position.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        problem = f"cannot open the messages: {error.strerror}"
+        raise StorageError(problem, where=Where(source=str(path))) from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = Where(source=str(path), line=number)
+        try:
+            body, headers = read_line(line)
+        except DecodeError as error:
+            raise error.with_place(source=str(path), line=number) from None
+        position = json.loads(line).get("position")
+        if not (isinstance(position, str) and _POSITION.fullmatch(position)):
+            raise DecodeError("the line has no position", where=where, hint=NO_POSITION)
+        yield _Line(str(path), number, position, body, headers)
+
+
+def _known(listed: Path, size: int) -> frozenset[str]:
+    """Return the positions of messages that were captured before, from the first ``size`` bytes of the list."""
+    if not size:
+        return frozenset()
+    try:
+        return frozenset(listed.read_bytes()[:size].decode("ascii").split("\n"))
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"the list of repaired messages cannot be read: {error}"
+        raise StorageError(problem, where=Where(source=str(listed))) from None
+
+
+def _parse(
+    capture: Capture, lines: Sequence[_Line], appender: TrailAppender
+) -> tuple[ChangeBatch, ...]:
+    """Return the operations of messages. Raises the error of the first bad one."""
+    last = appender.recovered.last
+    state = capture.state_after(None if last is None else last.csn)
+    parsed = capture.parse(_messages(lines), state)
+    end = capture.at_end(parsed.state)
+    # The first fault of a message wins: reversed, so that earlier problems overwrite later ones.
+    bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
+    bad |= {len(lines) - 1: one.error for one in end.problems}
+    for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
+        bad |= encode_or_blame(appender.encode, batch, message)[1]
+    if bad:
+        at = min(bad)
+        raise _locate(bad[at], lines[max(at, 0)])
+    return parsed.batch, end.batch
+
+
+def _messages(lines: Sequence[_Line]) -> MessageBatch:
+    """Return messages at the positions that they had when they were received."""
+    now = time.time_ns() // 1000
+    rows = pa.RecordBatch.from_pylist(
+        [
+            {"received": now, "headers": [*line.headers.items()], "body": line.body}
+            for line in lines
+        ],
+        RECEIVED,
+    )
+    # a position is the file's and the offset's digits, ten each
+    halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
+    files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
+    messages, _ = as_messages(rows, (files, offsets), lines[0].path)
+    return messages
+
+
+def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
+    error.where = replace(error.where, source=line.path, message=None, line=line.number)
+    return error
+
+
+class LiveCapture:
+    """Capture the messages of a feed into a trail. ``run`` continues at the trail's last commit."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        feed: Feed,
+        appender: TrailAppender,
+        prefix: str,
+        options: ReceiveOptions,
+    ) -> None:
+        self._capture, self._feed, self._appender = capture, feed, appender
+        self._prefix, self._options = prefix, options
+        self._quarantine = Path(f"{prefix}.quarantine.jsonl")
+        recovered = appender.recovered
+        position = read_position(recovered.source_position, feed.name, prefix)
+        if position is not None and position.pending is not None:
+            if recovered.transactions or recovered.abandoned:
+                raise interruption_error(prefix)
+            position = replace(position, pending=None)  # no repaired message was added
+        self._committed = position
+        self._held = 0 if position is None else position.quarantine
+        self._repaired = 0 if position is None else position.repaired
+        self._skipped = Skipped(recovered)
+        reason = None if position is None else position.reason
+        self._units = Units(
+            appender.encode,
+            Path(prefix).parent,
+            stop=options.on_error == "stop",
+            reason=reason,
+            limit=options.held_bytes,
+        )
+        rule = MessageIdRule.of(
+            capture.options,
+            ordered=not options.unordered_ids,
+            remembered=options.journal.remembered,
+        )
+        self._ids = ComparedIds(rule)
+        last = None if recovered.last is None else recovered.last.csn
+        bad = None if position is None or reason is None else position.transaction
+        self._state = capture.state_after(last, broken=reason is not None, bad=bad)
+
+    def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
+        """Yield a report of each batch until there is a reason to stop.
+
+        In the mode "stop", raises the first bad message's error.
+        """
+        # drop the lines of the quarantine that the last commit does not count
+        if self._quarantine.exists() or self._held:
+            append_lines(self._quarantine, self._held, ())
+        committed = self._committed
+        number = None if committed is None else committed.number
+        self._ids.begin(self._feed, number, None if committed is None else committed.last_id)
+        self._feed.open(number)
+        busy = time.monotonic()
+        while not stopped():
+            part = self._feed.receive(POLL_SECONDS)
+            # The stored messages are read again, so all operations after the last commit were seen.
+            if self._feed.is_replayed and not self._skipped.is_done:
+                self._skipped.finish()
+            if part is not None:
+                yield self._take(part)
+            # A broken connection does not count as idle time.
+            elif self._feed.is_connected and self._options.until_empty:
+                if time.monotonic() - busy >= self._options.idle_seconds:
+                    return
+                continue
+            busy = time.monotonic()
+
+    @property
+    def link(self) -> Link:
+        """The state of the broker connection."""
+        return self._feed.link
+
+    @property
+    def open_problem(self) -> str | None:
+        """The problem of a last transaction that has not ended, or None.
+
+        The next start continues with its messages.
+        """
+        error = self._capture.finish(self._state)
+        return None if error is None else error.problem
+
+    def _take(self, received: Part) -> BatchReport:
+        part, duplicates = self._ids.deduplicate(received)
+        taken = Taken((), (), self._units.next_number(part.end), self._units.reason)
+        if len(part):
+            parsed = self._capture.parse(part.messages, self._state, part.problems)
+            self._state = parsed.state
+            taken = self._units.take(part, parsed)
+        # The commit comes last. After a crash before it, operations are skipped and lines are cut
+        # off when the messages are read again.
+        counts, transactions = self._append(taken)
+        if taken.lines:
+            lines = BytesIO(b"".join(taken.lines))
+            self._held = append_lines(self._quarantine, self._held, [lines])
+        self._commit(taken)
+        if taken.error is not None:
+            raise taken.error
+        return self._report(received, taken, duplicates, counts, transactions)
+
+    def _append(self, taken: Taken) -> tuple[Counts, int]:
+        """Append the operations that the trail does not have yet.
+
+        Returns the counts by table and type, and the number of transactions.
+        """
+        counts: Counts = {}
+        transactions = 0
+        for batch, encoded in taken.whole:
+            rest = self._skipped.rest(batch)
+            if rest is None or not rest.rows:
+                continue
+            self._appender.append(rest, encoded if rest is batch else None)
+            more, begun = count_operations(rest, 0, rest.rows)
+            counts, transactions = add_counts(counts, more), transactions + begun
+        return counts, transactions
+
+    def _commit(self, taken: Taken) -> None:
+        last = self._ids.before(taken.number)
+        position = SourcePosition(
+            self._feed.name,
+            taken.number,
+            self._held,
+            taken.reason,
+            last,
+            self._repaired,
+            transaction=None if taken.reason is None else self._state.tx_id,
+        )
+        if position == self._committed:
+            return
+        self._appender.commit(position.encode())
+        self._committed = position
+        # only now may the journal forget the messages
+        self._feed.mark_captured(taken.number)
+
+    def _report(
+        self, part: Part, taken: Taken, duplicates: int, counts: Counts, transactions: int
+    ) -> BatchReport:
+        file, offset = self._appender.place
+        sent = part.sent
+        return BatchReport(
+            messages=len(part),
+            operations=sum(count for kinds in counts.values() for count in kinds.values()),
+            transactions=transactions,
+            repeated=part.repeated,
+            duplicates=duplicates,
+            quarantined=len(taken.lines),
+            lag_messages=self._feed.lag(taken.number),
+            lag_seconds=None if sent is None else round(time.time() - sent / 1000, 3),
+            trail_file=file,
+            trail_offset=offset,
+            number=taken.number,
+            counts=counts,
+        )
+
+
+@contextmanager
+def open_live(
+    capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
+) -> Iterator[LiveCapture]:
+    """Open a live capture for a broker. Receiving starts when it runs.
+
+    Raises StorageError if another run uses the trail, or the trail was not received from this kind
+    of source. Raises OptionError if no table is defined, because a broker's messages cannot be read
+    in advance to infer tables.
+    """
+    if capture.options.infers:
+        problem = "no table is defined, and a broker's messages cannot be read in advance"
+        hint = (
+            capture.options.undefined_hint or "Name a definitions file with the property sourcedefs"
+        )
+        raise OptionError(problem, hint=hint)
+    if capture.options.needs_message_ids:
+        header = message_id_kind(capture.options.message_id).header
+        options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
+    with TrailAppender(prefix, capture.tables, options.append) as appender:
+        feed = ReceivingAhead(
+            feed_of(
+                address,
+                Path(f"{prefix}.journal"),
+                options.journal,
+                options.needed_header,
+                lasting=not options.until_empty,
+            )
+        )
+        try:
+            yield LiveCapture(capture, feed, appender, prefix, options)
+        except BaseException:
+            with suppress(TrailgateError):  # report the error that ended the run, not this one
+                feed.close()
+            raise
+        feed.close()

@@ -1,0 +1,295 @@
+"""Sort received messages into units: complete ones for the trail, open ones buffered, bad ones quarantined.
+
+A unit is a transaction, or a message outside of one (decision 0012). An append to a trail cannot be
+undone, so a unit is buffered until its last message is known to be good: at first in memory, and
+beyond a limit in a temporary file. If bad messages stop the run, messages are not buffered, because
+they are not quarantined.
+"""
+
+from __future__ import annotations
+
+import pickle
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Final, Generic, TypeVar
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask
+from trailgate.capture.capture import Parsed
+from trailgate.errors import TrailgateError
+from trailgate.jobs.capture.ranges import OTHERS, encode_or_blame, reasons_of_units
+from trailgate.live.jobs.feed import Part
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.durable import writing
+from trailgate.storage.files.quarantine import write_line
+from trailgate.trail.writing.writer import Encoded
+
+HELD_BYTES: Final = 16 << 20  # bytes of message bodies; their operations take several times as much
+
+T = TypeVar("T")
+
+
+class Held(Generic[T]):
+    """A buffer of values in order.
+
+    After ``limit`` bytes, further values go to an unnamed file in ``folder``.
+
+    The file need not survive the process: after a restart the messages of an open unit are read
+    again.
+    """
+
+    def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:
+        self._folder, self._room, self._stored = folder, limit, 0
+        self._values: list[T] = []
+        self._file: IO[bytes] | None = None
+
+    def add(self, value: T, size: int) -> None:
+        """Add a value read from ``size`` bytes. Raises WriteError if the disk is full."""
+        self._room -= size
+        if self._room >= 0:
+            self._values.append(value)
+            return
+        with writing(self._folder):
+            if self._file is None:
+                self._file = TemporaryFile(dir=self._folder)  # noqa: SIM115  closed with this object
+                weakref.finalize(self, self._file.close)
+            pickle.dump(value, self._file, pickle.HIGHEST_PROTOCOL)
+        self._stored += 1
+
+    def __iter__(self) -> Iterator[T]:
+        yield from self._values
+        if self._file is not None:
+            self._file.seek(0)
+            for _ in range(self._stored):
+                yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
+
+    def clear(self) -> None:
+        """Remove all values."""
+        self._values.clear()
+        self._stored = 0
+
+
+Whole = tuple[ChangeBatch, Encoded | None]
+
+
+@dataclass(slots=True)
+class _OpenUnit:
+    """A unit that later messages may belong to, with its operations and messages so far."""
+
+    number: int
+    batches: Held[ChangeBatch]
+    messages: Held[tuple[Part, Longs]]
+    lines: list[bytes] = field(default_factory=list)
+    reason: str | None = None
+
+    @property
+    def operations(self) -> Iterator[Whole]:
+        """The buffered operations, for the trail."""
+        return ((batch, None) for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The result of processing a part of messages.
+
+    - ``whole``: operations for the trail, which can be iterated only once.
+    - ``lines``: lines for the quarantine.
+    - ``number``: the message with which a restart continues.
+    - ``reason``: the fault of a bad unit that may continue there.
+    - ``error``: the first bad message's error, if bad messages stop the run. ``whole`` then has
+      what comes before its unit.
+    """
+
+    whole: Iterable[Whole]
+    lines: tuple[bytes, ...]
+    number: int
+    reason: str | None = None
+    error: TrailgateError | None = None
+
+
+class Units:
+    """Sorts the messages of parsed parts into units.
+
+    ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
+    error if they cannot be encoded. A unit with more than ``limit`` bytes of messages is buffered
+    in ``folder``.
+    """
+
+    def __init__(
+        self,
+        encoded: Callable[[ChangeBatch], Encoded | None],
+        folder: Path,
+        *,
+        stop: bool,
+        reason: str | None = None,
+        limit: int = HELD_BYTES,
+    ) -> None:
+        self._encoded, self._stop = encoded, stop
+        self._folder, self._limit = folder, limit
+        self._open = None if reason is None else self._unit(0, reason)
+
+    def take(self, part: Part, parsed: Parsed) -> Taken:
+        """Process a part, and return the complete units, including buffered operations."""
+        encoded, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
+        problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
+        bad = {**blamed, **problems}
+        for at, error in bad.items():
+            _locate(error, part, at)
+        # unit[i] is the unit of message i, counted within the part; 0 is the unit that was open
+        # before it
+        unit = np.cumsum(parsed.starts_unit, dtype=np.int64)
+        if self._stop and bad:
+            return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
+        # the usual case: everything is good and complete
+        if not bad and self._open is None and not parsed.state.is_open:
+            return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
+        return self._divide(part, parsed, unit, bad)
+
+    def end(self, parsed: Parsed, number: int) -> Taken:
+        """Close the open unit, because no more messages follow.
+
+        ``parsed`` is the result of ending the input.
+        """
+        opened, self._open = self._open or self._unit(number), None
+        if opened.reason is not None:
+            return Taken((), (), number)
+        _, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
+        errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
+        if not errors:
+            last: list[Whole] = [(parsed.batch, None)] if parsed.batch.rows else []
+            return Taken(chain(opened.operations, last), (), number)
+        lines = (
+            line
+            for part, rows in opened.messages
+            for line in self._lines(part, rows, {}, str(errors[0]))
+        )
+        return Taken((), tuple(lines), number)
+
+    @property
+    def reason(self) -> str | None:
+        """The fault of the open unit, or None if there is none."""
+        return None if self._open is None else self._open.reason
+
+    def next_number(self, end: int) -> int:
+        """Return where a restart continues after the messages before ``end``.
+
+        An open unit is read again from its start, unless it is bad.
+        """
+        return end if self._open is None or self._open.reason else self._open.number
+
+    def _stop_before(
+        self, part: Part, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
+    ) -> Taken:
+        """Return the operations before the unit of the first bad message."""
+        blamed = 0 if at < 0 else int(unit[at])
+        number = self._number(part, unit, blamed)
+        buffered: Iterable[Whole] = ()
+        if blamed > 0 and self._open is not None:
+            buffered = self._open.operations
+        # the operations of the units before the bad one
+        before = self._units_of(parsed, unit) < blamed
+        complete: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
+        return Taken(chain(buffered, complete), (), number, error=error)
+
+    def _number(self, part: Part, unit: Longs, number: int) -> int:
+        """Return the number of a unit's first message."""
+        if number == 0 and self._open is not None:
+            return self.next_number(int(part.numbers[0]))
+        return int(part.numbers[int(np.searchsorted(unit, number))])
+
+    def _units_of(self, parsed: Parsed, unit: Longs) -> Longs:
+        """Return the unit of each operation."""
+        # message -1 means an operation of an earlier part, which belongs to unit 0
+        inside = parsed.message >= 0
+        return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
+
+    def _divide(
+        self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
+    ) -> Taken:
+        """Return the complete units of a part with bad messages or open units, and buffer the rest."""
+        reasons = reasons_of_units(bad, unit, self.reason)
+        unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
+        closed = last if parsed.state.is_open else last + 1  # units below this number have ended
+        buffered: Iterable[Whole] = ()
+        whole: list[Whole] = []
+        lines: list[bytes] = []
+        if self._open is not None:
+            self._extend(self._open, part, unit == 0, bad, reasons.get(0))
+            if closed > 0:
+                lines += self._open.lines
+                buffered = self._open.operations
+        # the operations of units that have ended and have no fault
+        good = ~np.isin(unit_of_operation, np.fromiter(reasons, np.int64)) & (
+            unit_of_operation < closed
+        )
+        if good.any():
+            whole.append((parsed.batch.where(good), None))
+        for number in range(1, closed):
+            if number in reasons:
+                rows = np.flatnonzero(unit == number)
+                lines += self._lines(part, rows, bad, reasons[number])
+        if closed > 0:
+            self._open = None
+            if parsed.state.is_open:
+                first = int(np.searchsorted(unit, last))
+                self._open = self._unit(int(part.numbers[first]))
+                self._extend(self._open, part, unit == last, bad, reasons.get(last))
+        if self._open is not None:
+            of_last = unit_of_operation == last
+            if self._open.reason is None and of_last.any():
+                self._open.batches.add(parsed.batch.where(of_last), part.size)
+            lines += self._open.lines
+            self._open.lines.clear()
+        return Taken(chain(buffered, whole), tuple(lines), self.next_number(part.end), self.reason)
+
+    def _extend(
+        self,
+        opened: _OpenUnit,
+        part: Part,
+        mine: Mask,
+        bad: Mapping[int, TrailgateError],
+        reason: str | None,
+    ) -> None:
+        """Add messages to an open unit.
+
+        If it is bad, turn its buffered messages into lines of the quarantine.
+        """
+        rows = np.flatnonzero(mine)
+        if reason is None:
+            if not self._stop:  # otherwise they would not be quarantined
+                opened.messages.add((part, rows), part.size)
+            return
+        if opened.reason is None:
+            opened.reason = reason
+            opened.batches.clear()
+            for buffered, buffered_rows in opened.messages:
+                opened.lines += self._lines(buffered, buffered_rows, {}, reason)
+            opened.messages.clear()
+        opened.lines += self._lines(part, rows, bad, reason)
+
+    def _unit(self, number: int, reason: str | None = None) -> _OpenUnit:
+        """Return a new unit with empty buffers."""
+        limits = (self._folder, self._limit)
+        return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
+
+    def _lines(
+        self, part: Part, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
+    ) -> Iterator[bytes]:
+        """Yield the quarantine's lines for messages, each with its own error or that of its unit."""
+        messages = part.messages
+        for at in rows.tolist():
+            body = bytes(messages.data[int(messages.starts[at]) : int(messages.ends[at])])
+            headers = {} if messages.headers is None else messages.headers[at]
+            place = (messages.source, int(messages.files[at]), int(messages.offsets[at]))
+            error = bad.get(at)
+            yield write_line(body, headers, place, OTHERS + reason if error is None else str(error))
+
+
+def _locate(error: TrailgateError, part: Part, at: int) -> None:
+    number = int(part.numbers[max(at, 0)]) if len(part) else None
+    error.where = replace(error.where, source=part.messages.source, message=number)

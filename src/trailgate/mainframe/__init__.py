@@ -1,0 +1,1 @@
+"""Files of fixed-width records: read, convert, write, edit and verify them."""

@@ -1,0 +1,1 @@
+"""The commands records and copybook."""

@@ -1,0 +1,272 @@
+"""``trailgate copybook``: show the layout of a copybook's records, or export their schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import typer
+
+from trailgate.cobol.copybook.conditional_text import read_constants
+from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
+    BinarySizes,
+    Dialect,
+    Field,
+    Layout,
+    Sign,
+    SourceFormat,
+)
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.errors import DefinitionError, OptionError
+from trailgate.options import Flag
+from trailgate.terminal import output
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import named_values, takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopybookArguments:
+    """The arguments of ``trailgate copybook``."""
+
+    to: Annotated[
+        Literal["spark", "arrow", "sql", "json-schema"] | None,
+        "Print the schema of the records instead: Spark's as JSON, Arrow's as Python, CREATE TABLE, or JSON Schema.",
+    ] = None
+    option: Annotated[
+        list[str],
+        Flag("NAME=VALUE", "--option -o"),
+        "With --to: an option of the copybook format, such as names=sql; repeatable.",
+    ] = field(default_factory=list)
+    format: Annotated[
+        Literal["table", "json"], "How to print rows; json is one object per line."
+    ] = "table"
+    copy_path: Annotated[
+        list[str] | None, Flag("FOLDER"), "A folder to search for COPY members; repeatable."
+    ] = None
+    source_format: Annotated[
+        SourceFormat, "Fixed format uses columns 8 to 72, free format the whole line."
+    ] = SourceFormat.AUTO
+    binary_sizes: Annotated[
+        BinarySizes | None,
+        "Sizes of binary numbers in bytes: 2, 4 or 8 (ibm); 1, 2, 4 or 8 (powers); or as few as possible (smallest).",
+    ] = None
+    compiler: Annotated[
+        Literal["ibm", "micro-focus", "gnucobol", "fujitsu"],
+        "The compiler whose sizes and alignment to use.",
+    ] = "ibm"
+    constant: Annotated[
+        list[str],
+        Flag("NAME=VALUE"),
+        "A constant of conditional text ($IF, >>IF), or NAME=OFF for one that is not defined; repeatable.",
+    ] = field(default_factory=list)
+    decimal_comma: Annotated[bool, "Read pictures with DECIMAL-POINT IS COMMA."] = False
+    dialects: Annotated[
+        bool, "Show only the items whose offset or length depends on the compiler."
+    ] = False
+
+
+@takes
+def command(
+    path: Annotated[
+        list[str],
+        typer.Argument(
+            help="The copybook; several copybooks describe one file together.", metavar="FILE"
+        ),
+    ],
+    given: CopybookArguments,
+) -> None:
+    """Show the layout of a copybook's records, or export their schema."""
+    if given.to is not None:
+        if given.dialects or given.format != "table":
+            raise OptionError("--to cannot be combined with --format or --dialects")
+        text = _schema_text(path, given, given.to)
+        with output.quiet_pipe():
+            print(text)
+        return
+    if given.option:
+        raise OptionError("--option applies only to schemas", hint="Add --to")
+    if given.dialects:
+        with output.quiet_pipe():
+            _print_dialects(_read_all(path, given))
+        return
+    layouts = _read(path, given, given.compiler)
+    with output.quiet_pipe():
+        if given.format == "json":
+            for layout in layouts:
+                for item in layout.root.walk():
+                    print(json.dumps(_facts(layout, item)))
+        else:
+            _print(layouts)
+
+
+def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list[Layout]:
+    """Parse copybooks with the sizes and alignment of a compiler."""
+    from trailgate.storage.files.found_files import copy_members, folder_of, read_source
+
+    stated: dict[str, Any] = {
+        "source_format": given.source_format,
+        "decimal_comma": given.decimal_comma,
+        "constants": _constants(given.constant),
+    }
+    if given.binary_sizes is not None:
+        stated["binary_sizes"] = given.binary_sizes
+    dialect = Dialect(**{**COMPILERS[compiler], **stated})
+    members = copy_members([*(given.copy_path or ()), *map(folder_of, paths)])
+    return [
+        layout
+        for path in paths
+        for layout in read_copybook(read_source(path), source=path, dialect=dialect, member=members)
+    ]
+
+
+def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Parse the constants of conditional text. Raises OptionError."""
+    try:
+        return read_constants(",".join(given))
+    except ValueError:
+        problem = f"--constant must be NAME=VALUE or NAME=OFF, not {', '.join(given)}"
+        raise OptionError(problem) from None
+
+
+def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[Layout]]:
+    """Parse copybooks for each compiler. Compilers that refuse them are reported on stderr.
+
+    Raises the first error if all compilers refuse.
+    """
+    layouts, refused = {}, {}
+    # A construct that one compiler refuses must not hide the results of the others.
+    for name in COMPILERS:
+        try:
+            layouts[name] = _read(paths, given, name)
+        except DefinitionError as error:
+            refused[name] = error
+    if not layouts:
+        raise next(iter(refused.values()))
+    for name, reason in refused.items():
+        output.say(f"{name}: {reason}", stderr=True)
+    return layouts
+
+
+def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:
+    """Return the schema of the records in a form such as CREATE TABLE."""
+    from trailgate.cobol.records.decoding import Shape
+    from trailgate.mainframe.commands.schemas import FORMS
+    from trailgate.mainframe.jobs.options import OPTIONS
+    from trailgate.mainframe.jobs.reading import record_schemas
+
+    auto = given.source_format is SourceFormat.AUTO
+    flags = {
+        "copybook": list(paths),
+        "copy_path": given.copy_path,
+        "source_format": None if auto else given.source_format,
+        "binary_sizes": given.binary_sizes,
+        "compiler": None if given.compiler == "ibm" else given.compiler,
+        "decimal_comma": given.decimal_comma or None,
+        "constants": ",".join(given.constant) or None,
+    }
+    named = OPTIONS.match_names(named_values(given.option))
+    # Flags and --option set the same options, so each may be set only in one way.
+    for name in OPTIONS.match_names(flags).keys() & named.keys():
+        raise OptionError(f"{name} is given twice, also by --option")
+    shape = Shape.FLAT if form == "sql" else Shape.TREE
+    return FORMS[form](record_schemas({**flags, **named}, shape=shape))
+
+
+def _facts(layout: Layout, field: Field) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "record": layout.name,
+        "level": field.level,
+        "name": field.name,
+        "picture": field.picture or None,
+        "type": _type(field),
+        "offset": field.offset,
+        "length": field.size,
+        "occurs": _occurs(field) or None,
+        "redefines": field.redefines,
+        "key": field.key,
+    }
+    if field.number is not None:
+        facts |= {"digits": field.number.digits, "scale": field.number.scale}
+    if field.conditions:
+        facts["conditions"] = {c.name: [list(v) for v in c.values] for c in field.conditions}
+    return facts
+
+
+def _print(layouts: list[Layout]) -> None:
+    rows = [
+        (
+            f"{'  ' * depth}{field.level:02d}",
+            field.name,
+            field.picture,
+            _type(field),
+            f"{field.offset:>6}",
+            f"{field.size:>6}",
+            "key" if field.key else "",
+            list(_remarks(field)),
+        )
+        for layout in layouts
+        for depth, field in _walk(layout.root, 0)
+    ]
+    names = ("level", "name", "picture", "type", "offset", "length", "key", "remarks")
+    print_rows(names, rows)
+
+
+def _print_dialects(by_compiler: Mapping[str, list[Layout]]) -> None:
+    """Print items whose offset or size depends on the compiler, with one column per compiler.
+
+    The size of each record is printed as well.
+    """
+    rows: list[tuple[str, ...]] = []
+    for same in zip(*by_compiler.values(), strict=True):
+        rows.append((same[0].name, "record", *(f"{layout.size} bytes" for layout in same)))
+        # Every compiler's tree has the same items in the same order, so they can be paired.
+        for fields in zip(*(layout.root.walk() for layout in same), strict=True):
+            spans = [(field.offset, field.size) for field in fields]
+            # Show an item only if its span differs between compilers; the record's size is shown
+            # already.
+            if fields[0] is not same[0].root and len(set(spans)) > 1:
+                shown = (f"{offset}, {size}" for offset, size in spans)
+                rows.append((fields[0].name, fields[0].usage.value, *shown))
+    print_rows(("item", "type", *by_compiler), rows)
+    output.say("Of each item: offset, length")
+
+
+def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:
+    yield depth, field
+    for child in field.children:
+        yield from _walk(child, depth + 1)
+
+
+def _type(field: Field) -> str:
+    number = field.number
+    if number is None:
+        return field.usage.value
+    form = f"({number.digits},{number.scale})" if number.scale else f"({number.digits})"
+    signed = " signed" if number.signed else ""
+    return f"{field.usage.value}{form}{signed}"
+
+
+def _occurs(field: Field) -> str:
+    if field.occurs is None:
+        return ""
+    if field.occurs.counter:
+        return f"{field.occurs.least} to {field.occurs.most} by {field.occurs.counter}"
+    return str(field.occurs.most)
+
+
+def _remarks(field: Field) -> Iterator[str]:
+    if field.occurs is not None:
+        yield f"occurs {_occurs(field)}"
+    if field.number is not None and field.number.sign not in (Sign.NONE, Sign.TRAILING):
+        yield f"sign {field.number.sign.value}"
+    if field.redefines:
+        yield f"redefines {field.redefines}"
+    if field.date_format:
+        yield f"date {field.date_format}"
+    for condition in field.conditions:
+        yield f"{condition.name} if " + ", ".join(
+            f"{low} to {high}" if high else low for low, high in condition.values
+        )

@@ -1,0 +1,102 @@
+"""Print ``trailgate records --verify``: bad fields by reason with their first places, and policy counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from trailgate.cobol.records.fields import Tally
+from trailgate.storage.files.addresses import name_of
+from trailgate.terminal.counts import many
+from trailgate.terminal.layout import Part, Shown, print_rows
+from trailgate.terminal.output import printable, say
+from trailgate.terminal.rows import Paint, Row, RowForm, cell_text
+
+if TYPE_CHECKING:
+    from trailgate.mainframe.jobs.verifying import BadPlace, RecordsReport
+
+BYTES: Final = 16  # the most bytes shown of a field
+
+
+def report_values(report: RecordsReport) -> dict[str, Any]:
+    """Return a report as JSON values, with bytes in hex."""
+    fields = [asdict(one) for one in report.fields]
+    for place in (place for one in fields for place in one["places"]):
+        place["raw"] = place["raw"].hex()
+    counts = [
+        {"policy": policy, "record": record, "field": field, "count": count}
+        for (policy, record, field), count in sorted(report.counts.items())
+    ]
+    sums = {name: getattr(report, name) for name in ("files", "records", "bad_records")}
+    return {
+        "good": report.is_good,
+        **sums,
+        "fields": fields,
+        "unread": report.unread,
+        "counts": counts,
+    }
+
+
+def print_report(report: RecordsReport) -> None:
+    """Print bad fields as a table, then what the problems mean, then the counts."""
+    several = len({one.record for one in report.fields}) > 1
+    files = len({place.file for one in report.fields for place in one.places}) > 1
+    if report.fields:
+        rows = [
+            (
+                f"{one.record}.{one.field}".lstrip(".") if several else one.field,
+                one.reason,
+                one.count,
+                _shown(one.places, with_file=files),
+            )
+            for one in report.fields
+        ]
+        print_rows(("field", "reason", "count", "first places"), rows)
+    # print each problem once, with all fields that have it
+    problems: dict[str, list[str]] = {}
+    for one in report.fields:
+        problems.setdefault(one.problem, []).append(one.field)
+    for problem, names in problems.items():
+        say(f"{', '.join(dict.fromkeys(names))}: {problem}", indent="  ")
+    for error in report.unread:
+        say(f"not read to its end: {printable(error)}", "red", indent="  ")
+    for line in Tally(report.counts).lines():
+        say(line)
+    read = f"{many(report.records, 'record')} in {many(report.files, 'file')}"
+    if report.is_good:
+        say(f"{read}: all fields are values", "green")
+    else:
+        say(f"{report.bad_records:,} of {read} bad", "red")
+
+
+def form_of_kinds(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
+    """Return a row form that shows only the fields of a row's own record type.
+
+    ``kinds`` are the columns of record types. In each row all but one of them are null.
+    """
+    head = [name for name in names if name not in kinds]
+
+    def parts(row: Row, _: Paint) -> Shown:
+        cells = [cell_text(row[name]) for name in head]
+        fields: Row = next((row[kind] for kind in kinds if row[kind] is not None), {})
+        data = [f"{name}={cell_text(value)}" for name, value in fields.items()]
+        return Shown([Part(text, text) for text in cells], [Part(text, text) for text in data])
+
+    return RowForm(head, parts, rows, data="fields")
+
+
+def _shown(places: Sequence[BadPlace], *, with_file: bool) -> list[str]:
+    """Format places, each but the last with a comma."""
+    shown = [_in_words(place, with_file=with_file) for place in places]
+    return [f"{one}," for one in shown[:-1]] + shown[-1:]
+
+
+def _in_words(place: BadPlace, *, with_file: bool) -> str:
+    parts = [name_of(place.file)] if with_file else []
+    if place.record is not None:
+        parts.append(f"record {place.record}")
+    if place.offset is not None:
+        parts.append(f"byte {place.offset}")
+    raw = place.raw[:BYTES].hex(" ") + (" ..." if len(place.raw) > BYTES else "")
+    return " ".join(parts) + (f": {raw}" if raw else "")

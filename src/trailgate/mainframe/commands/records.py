@@ -1,0 +1,224 @@
+"""``trailgate records``: show, convert, verify or edit files of fixed-width records.
+
+A copybook describes the records. They can be converted to Parquet and back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from trailgate.errors import OptionError, mask_logins
+from trailgate.options import Flag
+from trailgate.terminal.counts import many
+from trailgate.terminal.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
+from trailgate.terminal.output import done_already, progress_bar, quiet_pipe, say
+from trailgate.terminal.standard_input import is_stream, kept_input
+
+if TYPE_CHECKING:
+    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.mainframe.jobs.writing import WritingOptions
+
+TABLE_ROWS: Final = 20  # rows of a table by default
+EXAMPLES: Final = (
+    "trailgate records data/ --copybook ACCOUNT.cpy --limit 5",
+    "trailgate records data/ --copybook A.cpy -o recordFormat=rdw --to accounts/",
+    "trailgate records data/ --copybook ACCOUNT.cpy --verify",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsArguments:
+    """The arguments of ``trailgate records``: each field is a flag, in the order of the help."""
+
+    copybook: Annotated[str, Flag("FILE"), "The layout of the records."]
+    option: Annotated[
+        list[str],
+        Flag("NAME=VALUE", "--option -o"),
+        "An option of the copybook format, such as recordFormat=rdw or codePage=1140; repeatable.",
+    ] = field(default_factory=list)
+    format: RowFormat = Format.TABLE
+    limit: FewRows = None
+    to: Annotated[
+        str | None,
+        Flag("FOLDER"),
+        "Write the records to this folder as Parquet, one folder per kind of record.",
+    ] = None
+    write: Annotated[
+        bool,
+        "With --to: write the rows of .parquet or .jsonl files to a new file of records.",
+    ] = False
+    set: Annotated[
+        list[str],
+        Flag("FIELD=EXPRESSION"),
+        "With --to: write the records with this value in a field and all other bytes unchanged; repeatable.",
+    ] = field(default_factory=list)
+    verify: Annotated[
+        bool,
+        "Count bad fields by reason and list the first ones; exit code 1 if there are any.",
+    ] = False
+    master: Annotated[
+        str | None,
+        Flag("MASTER"),
+        "With --to or --verify: run on Spark, such as local[2] or the address of a cluster.",
+    ] = None
+    base: Base = None
+    wide: Wide = False
+
+
+@takes
+def command(
+    path: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH", help="Files of records, folders of such files, patterns, or - (stdin)."
+        ),
+    ],
+    given: RecordsArguments,
+) -> None:
+    """Show files of fixed-width records, convert them to and from Parquet, verify or edit them."""
+    if given.write or given.set:
+        if given.verify:
+            raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
+        _write_records(path, given)
+        return
+    from trailgate.cobol.records.decoding import Shape
+    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.storage.files.addresses import absolute
+
+    to, base = given.to, given.base
+    named = {"copybook": given.copybook, **named_values(given.option)}
+    # Nested records (a tree) do not fit into a line of CSV or the columns of a table, so these are
+    # flat. Records of several types have no common columns, so a table shows them as a tree.
+    stated = {name.lower() for name in named}
+    several = "kinds" in stated and "segment" not in stated and given.format is Format.TABLE
+    is_tree = several or to is not None or given.format is Format.JSON
+    shape = Shape.TREE if is_tree else Shape.FLAT
+    options = CopybookOptions.of(named, shape=shape, base=base)
+    if given.verify and (to is not None or given.format is Format.CSV):
+        problem = "--verify writes nothing, and prints a table or JSON"
+        raise OptionError(problem, hint="Leave out --to and --format csv")
+    if to is None and given.master is not None and not given.verify:
+        problem = "--master applies only to writing and verifying"
+        raise OptionError(problem, hint="Add --to FOLDER, or --verify")
+    if base is not None:
+        path = [one if is_stream(one) else absolute(one, base) for one in path]
+        to = None if to is None else absolute(to, base)
+    with kept_input(path) as sources:
+        if given.verify:
+            _verify(sources, options, given)
+        elif to is not None:
+            _write(sources, to, options, given.master)
+        else:
+            _print(sources, options, given)
+
+
+def _write_records(path: list[str], given: RecordsArguments) -> None:
+    from trailgate.mainframe.jobs.writing import WritingOptions
+    from trailgate.storage.files.addresses import absolute
+
+    flag = "--set" if given.set else "--write"
+    if given.to is None or given.master is not None or (given.write and given.set):
+        problem = (
+            f"{flag} needs --to, and excludes --master and {'--write' if given.set else '--set'}"
+        )
+        raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
+    named = {"copybook": given.copybook, **named_values(given.option)}
+    options = WritingOptions.of(named, given.base, in_place=bool(given.set))
+    # The file's extension determines how rows are read; stdin has none.
+    path = ["-.jsonl" if one == "-" and given.write else one for one in path]
+    to = given.to
+    if given.base is not None:
+        path = [one if is_stream(one) else absolute(one, given.base) for one in path]
+        to = absolute(to, given.base)
+    with kept_input(path) as sources:
+        done = (
+            _set_fields(sources, to, given, options)
+            if given.set
+            else _new_file(sources, to, given, options)
+        )
+    with done_already():
+        print(f"{done}: {mask_logins(given.to)}")
+
+
+def _new_file(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
+    from trailgate.mainframe.jobs.writing import rows_of, write_file
+    from trailgate.terminal.rows import limit_rows
+
+    count = write_file(limit_rows(rows_of(path, options), given.limit), to, options)
+    return many(count, "record")
+
+
+def _set_fields(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
+    from trailgate.mainframe.jobs.editing import edit_records
+
+    if given.limit is not None:
+        raise OptionError("--limit cannot be combined with --set, which writes complete files")
+    records, files = edit_records(path, to, given.set, options)
+    return f"{many(records, 'record')} in {many(files, 'file')}"
+
+
+def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
+    from trailgate.cobol.records.fields import Tally
+    from trailgate.cobol.records.record_kinds import KindsDecoder
+    from trailgate.mainframe.commands.output import form_of_kinds
+    from trailgate.mainframe.jobs.reading import read_all_records
+    from trailgate.terminal.rows import RowForm, print_batches
+
+    first = given.limit
+    if first is None:
+        first = TABLE_ROWS if given.format is Format.TABLE else 0
+    tally = Tally()
+    rows = read_all_records(path, options, first, tally)
+    names = rows.schema.names
+    shape = RowForm.of_columns(names, TABLE_ROWS)
+    decoder = options.decoder()
+    if isinstance(decoder, KindsDecoder):
+        shape = form_of_kinds(names, decoder.names, TABLE_ROWS)
+    print_batches(rows, names, shape, format=given.format, limit=given.limit, wide=given.wide)
+    for line in tally.lines():
+        say(line, stderr=True)
+
+
+def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
+    """Print what is bad. Exits with 1 if anything is."""
+    from trailgate.mainframe.commands.output import print_report, report_values
+    from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
+
+    as_json = given.format is Format.JSON
+    places = SHOWN if given.limit is None else given.limit
+    if given.master is not None:
+        from trailgate.mainframe.spark.jobs import run_verify
+
+        report = run_verify(given.master, prepare_verify(path, options, places))
+    else:
+        with progress_bar("verifying", show=not as_json) as progress:
+            report = verify_files(path, options, places=places, progress=progress)
+    with quiet_pipe():
+        if as_json:
+            print(json.dumps(report_values(report), ensure_ascii=False))
+        else:
+            print_report(report)
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
+    from trailgate.cobol.records.fields import Tally
+    from trailgate.mainframe.jobs.parquet import prepare_parquet, run_local
+
+    tally = Tally()
+    job = prepare_parquet(path, to, options)
+    if master is None:
+        rows = run_local(job, tally)
+    else:
+        from trailgate.mainframe.spark.jobs import run_parquet
+
+        rows = run_parquet(master, job, tally)
+    with done_already():
+        print(f"{many(rows, 'record')} in {many(len(job.parts), 'part')}: {mask_logins(to)}")
+        for line in tally.lines():
+            print(line)

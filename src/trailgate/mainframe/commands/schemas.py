@@ -1,0 +1,170 @@
+"""Export the schemas of records: as JSON for Spark, as Python for Arrow, as CREATE TABLE, and as JSON Schema.
+
+Types come from the Arrow schema; lengths, keys and comments come from the metadata of its fields,
+which the copybook's layout has put there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, fold_name
+from trailgate.apply.targets.ddl import POSTGRESQL
+from trailgate.errors import OptionError, Where
+from trailgate.terminal.columns import json_text
+
+Schemas = Mapping[str, pa.Schema]
+DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+DIGITS: Final = r"^-?[0-9]+$"
+DECIMAL: Final = r"^-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?$"
+HEX: Final = "^([0-9a-f]{2})*$"
+# The smallest number of bytes per character, for items whose length limits the length of their text.
+_CHARACTER: Final = {"text": 1, "national": 2, "utf-8": 1, "dbcs": 1}
+
+
+def spark_text(schemas: Schemas) -> str:
+    """Return JSON for ``StructType.fromJson``; with several records, an object with one schema each."""
+    from trailgate.spark.sources import spark_schema
+
+    made = {name: spark_schema(schema).jsonValue() for name, schema in schemas.items()}
+    return _json(next(iter(made.values())) if len(made) == 1 else made)
+
+
+def arrow_text(schemas: Schemas) -> str:
+    """Return Python that defines ``schema``, or the dictionary ``schemas`` if there are several records."""
+    made = {name: f"pa.schema({_fields(schema, '')})" for name, schema in schemas.items()}
+    if len(made) == 1:
+        return f"import pyarrow as pa\n\nschema = {next(iter(made.values()))}"
+    lines = [f"schemas[{json_text(name)}] = {text}" for name, text in made.items()]
+    return "\n".join(["import pyarrow as pa\n\nschemas = {}", *lines])
+
+
+def sql_text(schemas: Schemas) -> str:
+    """Return CREATE TABLE statements as apply would run them in PostgreSQL, one for each record."""
+    tables = (_target(name, schema) for name, schema in schemas.items())
+    return "\n\n".join(
+        f"{POSTGRESQL.creation(table, (fold_name(str(table)),))};" for table in tables
+    )
+
+
+def json_schema_text(schemas: Schemas) -> str:
+    """Return the JSON Schema of lines that ``trailgate records --format json`` prints.
+
+    Several records are listed in ``$defs``.
+    """
+    made = {name: {"title": name, **_object(schema)} for name, schema in schemas.items()}
+    if len(made) == 1:
+        return _json({"$schema": DRAFT, **next(iter(made.values()))})
+    refs = [{"$ref": f"#/$defs/{name}"} for name in made]
+    return _json({"$schema": DRAFT, "anyOf": refs, "$defs": made})
+
+
+FORMS: Final[Mapping[str, Callable[[Schemas], str]]] = {
+    "spark": spark_text,
+    "arrow": arrow_text,
+    "sql": sql_text,
+    "json-schema": json_schema_text,
+}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _fields(fields: pa.Schema | pa.StructType, indent: str) -> str:
+    inner = f"{indent}    "
+    lines = "".join(f"{inner}{_field(field, inner)},\n" for field in fields)
+    return f"[\n{lines}{indent}]"
+
+
+def _field(field: pa.Field, indent: str) -> str:
+    words = [json_text(field.name), _type(field.type, indent)]
+    words += [] if field.nullable else ["nullable=False"]
+    words += [f"metadata={json_text(_facts(field))}"] if field.metadata else []
+    return f"pa.field({', '.join(words)})"
+
+
+def _type(kind: pa.DataType, indent: str) -> str:
+    if pa.types.is_struct(kind):
+        return f"pa.struct({_fields(kind, indent)})"
+    if pa.types.is_list(kind):
+        return f"pa.list_({_field(kind.value_field, indent)})"
+    if pa.types.is_decimal(kind):
+        return f"pa.decimal128({kind.precision}, {kind.scale})"
+    return f"pa.{'float64' if pa.types.is_float64(kind) else kind}()"
+
+
+def _facts(field: pa.Field) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in (field.metadata or {}).items()}
+
+
+def _characters(facts: Mapping[str, str]) -> int | None:
+    """Return the most characters that an item's text can have, or None if it is not known."""
+    size = _CHARACTER.get(facts.get("usage", ""))
+    return None if size is None else int(facts["length"]) // size
+
+
+def _target(name: str, schema: pa.Schema) -> TargetTable:
+    """Return the table for flat records. Raises OptionError for a nested column."""
+    columns, keys = [], []
+    for at, field in enumerate(schema):
+        if pa.types.is_nested(field.type):
+            problem = "a column of lists or structs, which SQL tables do not support"
+            where = Where(table=name, field=field.name)
+            raise OptionError(problem, where=where, hint="Use shape=flat, without errors=column")
+        facts = _facts(field)
+        length = _characters(facts) if pa.types.is_string(field.type) else None
+        columns.append(TargetColumn(fold_name(field.name), field.type, length=length))
+        keys += [at] if "key" in facts else []
+    return TargetTable((name,), tuple(columns), tuple(keys), keyless=not keys)
+
+
+def _object(fields: pa.Schema | pa.StructType, *, nested: bool = False) -> dict[str, Any]:
+    members = {field.name: _member(field, nested=nested) for field in fields}
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def _member(field: pa.Field, *, nested: bool) -> dict[str, Any]:
+    facts = _facts(field)
+    described = {"description": facts["comment"]} if "comment" in facts else {}
+    return _nullable(field, _form(field.type, facts, nested=nested)) | described
+
+
+def _nullable(field: pa.Field, form: dict[str, Any]) -> dict[str, Any]:
+    return form | {"type": [form["type"], "null"]} if field.nullable else form
+
+
+def _form(kind: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
+    """Return the schema of a printed value.
+
+    Decimals with a scale are printed as text, and so is every decimal inside a list or struct.
+    """
+    if pa.types.is_struct(kind):
+        return _object(kind, nested=True)
+    if pa.types.is_list(kind):
+        items = _nullable(kind.value_field, _form(kind.value_type, facts, nested=True))
+        return {"type": "array", "items": items}
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and not (nested or kind.scale)):
+        return {"type": "integer"}
+    if pa.types.is_floating(kind):
+        return {"type": "number"}
+    return {"type": "string"} | _bounds(kind, facts)
+
+
+def _bounds(kind: pa.DataType, facts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keywords that limit a text to digits, to hex, or to the length of the item."""
+    if pa.types.is_decimal(kind):
+        return {"pattern": DECIMAL if kind.scale else DIGITS}
+    if pa.types.is_binary(kind):
+        return {"pattern": HEX}
+    most = _characters(facts)
+    return {} if most is None else {"maxLength": most}

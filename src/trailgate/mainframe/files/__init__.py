@@ -1,0 +1,1 @@
+"""Open files of records and files of rows, in splits."""

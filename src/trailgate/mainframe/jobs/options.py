@@ -1,0 +1,251 @@
+"""The options of record files, one row per option, for Python, Spark and the command line.
+
+A row has the name, the type of its values, the help text and the default (docs/copybook.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypedDict
+
+from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
+    BinarySizes,
+    Dialect,
+    Endian,
+    FloatFormat,
+    Signs,
+    SourceFormat,
+)
+from trailgate.cobol.copybook.names import Filler, Names
+from trailgate.cobol.records.decoding import Depending, OnError, Shape, Short, Surplus
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.nested_kinds import Children, Orphans
+from trailgate.cobol.records.segments import SegmentLength
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
+from trailgate.mainframe.files.record_files import SPLIT_BYTES, Search
+from trailgate.mainframe.framing import LENGTH_WIDTH
+from trailgate.mainframe.jobs.option_texts import (
+    CONSTANTS,
+    COUNTS,
+    DELIMITER,
+    ELEMENTS,
+    FORMAT,
+    INDICATORS,
+    KINDS,
+    LENGTHS,
+    OTHERS,
+    PAGES,
+    PARENTS,
+    RENAMED,
+    TRIM,
+)
+from trailgate.options import COUNT, FLAG, NAMES, PATH, PATHS, TEXT, WHOLE, Option, Options, choice
+from trailgate.storage.files.addresses import Address, absolute_value
+
+
+class CopybookKeywords(TypedDict, total=False):
+    """Options about the copybook and its values."""
+
+    copybook_text: str | None
+    copy_path: str | Iterable[Address]
+    record: str | None
+    kinds: str | Mapping[str, Mapping[str, str | None]] | None
+    columns: str | Iterable[str] | None
+    shape: Literal["tree", "flat"]
+    depending: Literal["real", "most"]
+    errors: Literal["stop", "column"]
+    raw: bool
+    surplus: Literal["error", "drop", "padding"] | None
+    short: Literal["error", "pad", "null"] | None
+    trim: bool | Literal["left", "right", "both"]
+    blank: Literal["error", "null", "zero"]
+    low_values: Literal["error", "null", "zero"]
+    padding: Literal["left", "zeros", "trim", "error"]
+    code_page: str | None
+    code_pages: str | Mapping[str, str]
+    integers: Literal["int64", "decimal", "text"]
+    numbers: Literal["value", "text"]
+    binary: Literal["big", "little"]
+    native: Literal["big", "little"]
+    national: Literal["big", "little"]
+    binary_sizes: Literal["ibm", "smallest"]
+    floats: Literal["ibm", "ieee"]
+    signs: Literal["strict", "lenient"]
+    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
+    decimal_comma: bool
+    constants: str | Mapping[str, str | int | bool | None]
+    names: Literal["cobol", "sql"]
+    filler: Literal["drop", "keep", "bytes"]
+    rename: str | Mapping[str, str]
+    element_names: str | Mapping[str, Sequence[str]]
+    count_map: str | Mapping[str, Mapping[str, int]]
+    source_format: Literal["fixed", "free", "auto"]
+
+
+class RecordKeywords(CopybookKeywords, total=False):
+    """Options about finding records in a file."""
+
+    segment: str | None
+    parents: str | Mapping[str, str] | None
+    children: Literal["ids", "nested"]
+    orphans: Literal["error", "drop"]
+    record_format: Literal[
+        "fixed",
+        "line",
+        "micro-focus",
+        "rdw",
+        "bdw",
+        "spanned",
+        "length-field",
+        "layout",
+        "F",
+        "FB",
+        "V",
+        "VB",
+        "VBS",
+        "FA",
+        "FM",
+        "FS",
+        "FBA",
+        "FBM",
+        "FBS",
+        "VA",
+        "VM",
+        "VS",
+        "VBA",
+        "VBM",
+        "VBSA",
+        "VBSM",
+    ]
+    record_length: int | None
+    segment_length: Literal["own", "record"]
+    delimiter: str | bytes | None
+    little_endian: bool
+    adjustment: int
+    twisted: bool
+    bdw_little_endian: bool | None
+    bdw_adjustment: int | None
+    bdw_twisted: bool | None
+    minimum_length: int
+    maximum_length: int | None
+    other_lengths: Literal["error", "skip"]
+    length_offset: int
+    length_width: Literal[1, 2, 4, 8]
+    length_field: str | None
+    length_map: str | Mapping[str, int] | None
+    skip_first: int
+    skip_last: int
+    indicators: str | Mapping[str, str] | None
+    header_bytes: int
+    trailer_bytes: int
+    header: str | None
+    trailer: str | None
+    file_column: bool
+    number_column: bool
+    offset_column: bool
+    partitions: str | Iterable[str]
+    split_bytes: int
+    split_search: Literal["words", "index", "kept"]
+
+
+_COBOL: Final = Dialect()
+OPTIONS: Final = Options(
+    "copybook",
+    (
+        Option("copybook", PATHS, "the copybook's file, or several, comma-separated"),
+        Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
+        Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
+        Option("record", TEXT, "the record (level 01) that all records are"),
+        Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
+        Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
+        Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
+        Option("children", choice(Children), "records below others: ids, or nested", Children.IDS),
+        Option("orphans", choice(Orphans), "nested records without a parent", Orphans.ERROR),
+        Option("columns", NAMES, "only these items or groups, comma-separated"),
+        Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
+        Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),
+        Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
+        Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
+        Option("surplus", choice(Surplus), "bytes after the last item: error, drop, padding"),
+        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
+        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
+        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
+        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
+        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
+        Option("code_page", TEXT, "of text and DISPLAY numbers: cp037, of lines ascii"),
+        Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
+        Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
+        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
+        Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
+        Option("native", choice(Endian), "byte order of COMP-5"),
+        Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
+        Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
+        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
+        Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option(
+            "compiler",
+            choice(COMPILERS),
+            "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
+        ),
+        Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
+        Option("constants", CONSTANTS, "of conditional text: NAME=VALUE, NAME=OFF", ()),
+        Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
+        Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
+        Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
+        Option("element_names", ELEMENTS, "of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
+        Option("count_map", COUNTS, "of values of counters: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
+        Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
+        Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
+        Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option(
+            "segment_length",
+            choice(SegmentLength),
+            "bytes of a segment: its own, or the whole record's",
+            SegmentLength.OWN,
+        ),
+        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
+        Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
+        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
+        Option("bdw_little_endian", FLAG, "little_endian of a BDW, where it differs"),
+        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, where it differs"),
+        Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
+        Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
+        Option("maximum_length", WHOLE, "a record of more bytes is an error"),
+        Option("other_lengths", OTHERS, "records of other lengths: error or skip", False),
+        Option("length_offset", WHOLE, "where the length field begins in the record", 0),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
+        Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
+        Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
+        Option("skip_first", WHOLE, "records of a file's header, left out", 0),
+        Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
+        Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
+        Option("header", TEXT, "the record (level 01) that begins a file, left out"),
+        Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
+        Option(
+            "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
+        ),
+        Option("file_column", FLAG, "true: the file's name in the column _file", False),
+        Option(
+            "number_column", FLAG, "true: the record's number in the column _record_number", False
+        ),
+        Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
+        Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
+        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+        Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
+    ),
+)
+# The options that also apply to a column of records.
+COLUMN_OPTIONS: Final = Options(
+    "copybook (of a column)",
+    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
+)
+
+
+def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
+    """Return the options' values with relative paths based on ``base`` (None: the working directory)."""
+    files = (PATH, PATHS, KINDS)
+    own = [row.name for row in options if row.kind in files] if base is not None else []
+    return values | {name: absolute_value(values[name], base or "") for name in own}

@@ -1,0 +1,502 @@
+"""Read files of copybook records as Arrow batches (docs/copybook.md).
+
+``CopybookOptions`` turns the options (``record_options``) into one frozen value, which Python,
+Spark and the command line share. Files are read in splits: a split yields the bytes of records, and
+a decoder turns these into batches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, Self, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import CHUNK
+from trailgate.cobol.copybook.items import counter_keys
+from trailgate.cobol.copybook.layouts import Dialect, Field, Layout
+from trailgate.cobol.copybook.names import ColumnNames
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
+from trailgate.cobol.records.decoding import (
+    ERRORS_COLUMN,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+    Short,
+    Surplus,
+)
+from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
+from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.indicators import BITS
+from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.nested_kinds import Children, NestedDecoder, Orphans
+from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
+from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.values.codec import ValueOptions
+from trailgate.cobol.values.text import has_own_code_pages
+from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
+from trailgate.mainframe.files.record_files import (
+    SPLIT_BYTES,
+    WHOLE_FILE,
+    RecordSplit,
+    Search,
+    find_record_files,
+    plan_record_splits,
+    read_record_split,
+)
+from trailgate.mainframe.framing import check_formats, framing_of, without_ends
+from trailgate.mainframe.jobs.option_texts import known_kinds
+from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
+from trailgate.options import list_names
+from trailgate.storage.files.found_files import (
+    Addresses,
+    check_folder,
+    copy_members,
+    folder_of,
+    read_source,
+)
+
+_ADDED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "file_column": FILE_COLUMN,
+        "number_column": NUMBER_COLUMN,
+        "offset_column": OFFSET_COLUMN,
+    }
+)
+_DIALECT: Final = (
+    "source_format",
+    "code_page",
+    "binary",
+    "native",
+    "binary_sizes",
+    "floats",
+    "signs",
+    "decimal_comma",
+    "constants",
+)
+
+
+# Line delimiters that imply ASCII text, unless a code page is given.
+_ASCII_ENDS: Final = (None, b"\n", b"\r\n")
+
+
+Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
+
+
+@dataclass(frozen=True, slots=True)
+class CopybookOptions:
+    """The layouts of a copybook, and all options. It is pickled, so Spark's workers read no copybook."""
+
+    layouts: tuple[Layout, ...]
+    record: str | None
+    kinds: RecordKinds | None
+    records: RecordOptions
+    framing: Framing
+    split_bytes: int = SPLIT_BYTES
+    segment: str | None = None
+    search: Search = Search.WORDS
+    partitions: tuple[str, ...] = ()
+    children: Children = Children.IDS
+    orphans: Orphans = Orphans.ERROR
+
+    def check_names(self) -> None:
+        """Raise OptionError if a partition's name is also a column, or is not valid Unicode."""
+        for name in self.partitions:
+            if any("\ud800" <= character <= "\udfff" for character in name):
+                raise OptionError(f"partitions: the name {name!r} is not Unicode")
+        names = self.decoder().schema.names if self.partitions else []
+        for name in self.partitions:
+            if names.count(name) > 1:
+                raise OptionError(f"partitions: another column is called {name} too")
+
+    @classmethod
+    def of(
+        cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE, base: str | None = None
+    ) -> Self:
+        """Parse options. Relative paths are relative to ``base``, or to the working directory.
+
+        Raises OptionError, DefinitionError or StorageError.
+        """
+        return cls.of_values(with_base(OPTIONS, OPTIONS.read(named), base), shape=shape)
+
+    @classmethod
+    def of_column(cls, named: Mapping[str, Any]) -> Self:
+        """Parse the options for a column of records. Raises the same errors as ``of``.
+
+        Options that only apply to files are errors.
+        """
+        values = {"surplus": Surplus.ERROR, **named}
+        return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(values)})
+
+    @classmethod
+    def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
+        """Build the options from parsed values. Raises the same errors as ``of``."""
+        given = {**given, "kinds": known_kinds(given["kinds"])}
+        dialect = _dialect(given)
+        names = ColumnNames(
+            given["names"], given["filler"], given["rename"], given["element_names"]
+        )
+        layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
+        elements = names.elements(layouts)
+        if elements and (given["shape"] or shape) is Shape.TREE:
+            problem = f"rename: {next(iter(elements))} is a column only with shape=flat"
+            raise OptionError(problem)
+        if given["element_names"] and (given["shape"] or shape) is Shape.TREE:
+            raise OptionError("elementNames: elements are columns only with shape=flat")
+        layouts, given = names.layouts(layouts), _rename_items(given, names)
+        values = ValueOptions(
+            dialect,
+            trim=given["trim"],
+            blank=given["blank"],
+            low_values=given["low_values"],
+            padding=given["padding"],
+            integers=given["integers"],
+            numbers=given["numbers"],
+            national=given["national"],
+        )
+        # The length of fixed records includes trailing bytes, so these are dropped by default. Lines are
+        # usually written without trailing blanks, so short ones are padded by default.
+        fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))
+        # Defaults depend on the record format, so they are chosen here and not in the option table.
+        records = RecordOptions(
+            values,
+            shape=given["shape"] or shape,
+            depending=given["depending"],
+            columns=given["columns"],
+            errors=given["errors"],
+            raw=given["raw"],
+            surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+            short=given["short"] or (Short.PAD if line else Short.ERROR),
+            indicators=_known_indicators(given["indicators"], layouts),
+            added=(
+                *(column for name, column in _ADDED.items() if given[name]),
+                *given["partitions"],
+            ),
+            renamed=elements,
+            counts=_known_counts(given["count_map"], names, layouts),
+        )
+        given, layouts = without_ends(given, layouts)
+        kinds, record = given["kinds"], given["record"]
+        if kinds is not None and record is not None:
+            raise OptionError("record and kinds cannot be combined", hint="Omit one of them")
+        split_bytes = given["split_bytes"]
+        for name in ("segment", "parents"):
+            if kinds is None and given[name] is not None:
+                raise OptionError(
+                    f"{name} is an option of files of several kinds", hint="Add kinds"
+                )
+        nested = given["children"] is Children.NESTED
+        if nested and not given["parents"]:
+            raise OptionError("children=nested needs parents", hint="Add parents: CHILD=PARENT")
+        if given["orphans"] is not Orphans.ERROR and not nested:
+            problem = "orphans is an option of children=nested: with children=ids they are rows"
+            raise OptionError(problem, hint="Omit it")
+        if given["parents"]:
+            # A record's parent precedes it in the file, so one task must read the complete file.
+            kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
+        check_formats(given, OPTIONS)
+        # The header and trailer records are already removed from ``layouts``.
+        framing = framing_of(given, layouts, values)
+        chosen = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
+        chosen = replace(chosen, search=given["split_search"], partitions=given["partitions"])
+        chosen = replace(chosen, children=given["children"], orphans=given["orphans"])
+        chosen.check_names()
+        return chosen
+
+    def only(self, names: Sequence[str]) -> Self:
+        """Return the options for reading only some columns of the schema, so that others are not decoded.
+
+        With several kinds of records all columns are decoded, unless a single segment without
+        children is read.
+        """
+        added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
+        columns = tuple(name for name in names if name not in added and not is_level_column(name))
+        trees = self.segment is None or self.children is Children.NESTED
+        if (self.kinds is not None and trees) or not columns:
+            return self
+        kept = tuple(name for name in self.records.added if name in names)
+        chosen = replace(self, records=replace(self.records, columns=columns, added=kept))
+        # A name such as NAME_2 depends on the other columns, so it may not exist in the reduced schema.
+        return chosen if set(columns) <= set(chosen.decoder().schema.names) else self
+
+    def splits(self, path: Addresses, split_bytes: int | None = None) -> list[RecordSplit]:
+        """Plan splits that together contain every record once. Raises StorageError or DecodeError."""
+        files = find_record_files(path, self.partitions)
+        numbered = NUMBER_COLUMN in self.records.added
+        size = split_bytes or self.split_bytes
+        return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
+
+    def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
+        """Return the decoder of the records.
+
+        It adds the number of values that options decided on to ``tally``.
+        """
+        if self.kinds is None:
+            return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
+        arguments = self.layouts, self.kinds, self.records, tally
+        kinds = KindsDecoder(*arguments)
+        if self.children is Children.NESTED:
+            kinds = NestedDecoder(*arguments, orphans=self.orphans)
+        return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def _dialect(given: Mapping[str, Any]) -> Dialect:
+    """Return the dialect: the stated options, and the compiler's defaults for the others."""
+    stated = {name: given[name] for name in _DIALECT if given[name] is not None}
+    if given["record_format"] is FrameKind.LINE and given["delimiter"] in _ASCII_ENDS:
+        # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
+        stated = {"code_page": "ascii", **stated}
+    return Dialect(**{**(given["compiler"] or {}), **stated})
+
+
+def _rename_items(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
+    """Replace item names in the options by the new names. Options may use either name."""
+    values = dict(given)
+    for name in ("record", "segment"):
+        values[name] = None if given[name] is None else names.name(given[name])
+    if given["columns"] is not None:
+        values["columns"] = tuple(map(names.name, given["columns"]))
+    if given["kinds"] is not None:
+        values["kinds"] = given["kinds"].renamed(names.name)
+    if given["parents"]:
+        above = given["parents"].items()
+        values["parents"] = {names.name(child): names.name(parent) for child, parent in above}
+    return values
+
+
+def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
+    """Parse the copybooks. Raises OptionError if two of them have a record of the same name."""
+    paths, text = given["copybook"], given["copybook_text"]
+    if (not paths) == (text is None):
+        raise OptionError("one of the options copybook and copybookText is required")
+    sources = [(path, str(read_source(path))) for path in paths or ()] or [("copybook", text)]
+    for folder in given["copy_path"]:
+        check_folder(folder, "copyPath")
+    folders = [*given["copy_path"], *map(folder_of, paths or ())]
+    layouts: list[Layout] = []
+    for source, content in sources:
+        parsed = read_copybook(
+            content, source=source, dialect=dialect, member=copy_members(folders)
+        )
+        for layout in parsed:
+            if any(layout.name.upper() == other.name.upper() for other in layouts):
+                problem = f"another copybook has a record {layout.name} too"
+                raise OptionError(problem, where=Where(source=source))
+        layouts += parsed
+    return layouts
+
+
+def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[Layout, ...]:
+    """Return the layouts with the code pages of single items (option ``codePages``)."""
+    known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
+    for name in pages:
+        if name not in known:
+            problem = f"codePages: no item {name} in the copybook"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return tuple(Layout(_with_code_page(layout.root, pages, None)) for layout in layouts)
+
+
+def _known_indicators(
+    indicators: Mapping[str, str] | None, layouts: Sequence[Layout]
+) -> dict[str, str]:
+    """Return the items and their indicators. Raises OptionError if an item is not in any layout."""
+    known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
+    for name in (one for pair in (indicators or {}).items() for one in pair):
+        if name != BITS and name.upper() not in known:
+            problem = f"indicators: no item {name} in the copybook"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return dict(indicators or {})
+
+
+def _known_counts(
+    counts: Mapping[str, Mapping[str, int]], names: ColumnNames, layouts: Sequence[Layout]
+) -> dict[str, Mapping[str, int]]:
+    """Return the counts by counter, in capitals. Raises OptionError if an item is not a counter."""
+    known = {key[0] for layout in layouts for key in counter_keys(layout)}
+    counts_by_name = {names.name(item).upper(): own for item, own in counts.items()}
+    for name in counts_by_name:
+        if name not in known:
+            problem = f"countMap: no OCCURS depends on an item {name}"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return counts_by_name
+
+
+def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
+    """Return a field with its code page, which also applies to the items in it."""
+    page = pages.get(field.name.upper())
+    if page is None and around is not None and not has_own_code_pages(field, around):
+        page = around
+    children = tuple(_with_code_page(child, pages, page) for child in field.children)
+    return replace(field, children=children, code_page=page)
+
+
+@list_names(RecordKeywords, OPTIONS)
+def read_records(
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    counts: PolicyCounts | None = None,
+    **options: Unpack[RecordKeywords],
+) -> pa.RecordBatchReader:
+    """Read records of a file, folder, pattern, or several of these, as Arrow batches.
+
+    The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError,
+    DefinitionError and StorageError at once. While reading, a field that is not a value raises
+    DecodeError with file, record, byte offset, field and raw bytes.
+
+    ``counts`` is a ``collections.Counter``. While records are read, it counts the values that
+    options decided on, by option, record and field: ``("padding=left", "ACCOUNT", "AMOUNT")``.
+    """
+    if counts is not None and not isinstance(counts, Counter):
+        raise OptionError(f"counts must be a collections.Counter, not {type(counts).__name__}")
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
+    return read_all_records(path, chosen, tally=counts)
+
+
+def read_all_records(
+    path: Addresses, options: CopybookOptions, first: int = 0, tally: PolicyCounts | None = None
+) -> pa.RecordBatchReader:
+    """Read the records of files, one file after the other.
+
+    At least ``first`` rows are yielded before later records are decoded, so that an error after
+    them does not hide them. ``tally`` counts values that options decided on.
+    """
+    decoder = options.decoder(tally)
+    # Each file is one split, so no record boundary needs to be searched, and errors can state record
+    # numbers.
+    batches = read_splits(options.splits(path, WHOLE_FILE), options, decoder, first)
+    return pa.RecordBatchReader.from_batches(decoder.schema, batches)
+
+
+def read_splits(
+    splits: Iterable[RecordSplit], options: CopybookOptions, decoder: Decoder, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of splits, one split after the other."""
+    for split in splits:
+        for batch in read_copybook_split(split, options, decoder, first):
+            first = max(0, first - batch.num_rows)
+            yield batch
+
+
+def read_copybook_split(
+    split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of one split as batches."""
+    decoder = decoder.of_file(split.file.path)
+    try:
+        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
+            for batch in _batches(decoder, records, first):
+                first = max(0, first - batch.num_rows)
+                yield batch
+    except TrailgateError as error:
+        raise error.with_place(source=split.file.path) from None
+
+
+def read_tables(
+    split: RecordSplit, options: CopybookOptions, decoder: Decoder
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the records of one split as batches, each with the name of its table.
+
+    Each kind of record has a table; otherwise the name is "".
+    """
+    if not isinstance(decoder, KindsDecoder):
+        yield from (("", batch) for batch in read_copybook_split(split, options, decoder))
+        return
+    decoder = decoder.of_file(split.file.path)
+    try:
+        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
+            yield from decoder.tables(records)
+    except TrailgateError as error:
+        raise error.with_place(source=split.file.path) from None
+
+
+def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
+    """Return the schemas of the tables that ``read_tables`` yields, by name."""
+    if not isinstance(decoder, KindsDecoder):
+        return {"": decoder.schema}
+    return {name: decoder.table_schema(name) for name in decoder.names}
+
+
+def record_schemas(named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> dict[str, pa.Schema]:
+    """Return the schemas of the tables that the records form, by name.
+
+    There is one for each kind, or for each record of the copybook if no option chooses one. Raises
+    the same errors as ``CopybookOptions.of``.
+    """
+    given = OPTIONS.read(named)
+    layouts = without_ends(given, tuple(_layouts(given, _dialect(given))))[1]
+    chosen = len(layouts) == 1 or given["record"] is not None or given["kinds"] is not None
+    schemas = {}
+    for choice_of in [{}] if chosen else [{"record": layout.name} for layout in layouts]:
+        options = CopybookOptions.of({**named, **choice_of}, shape=shape)
+        for name, schema in table_schemas(options.decoder()).items():
+            table = name or options.segment or layout_named(options.layouts, options.record).name
+            schemas[table] = schema
+    return schemas
+
+
+# Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
+# have few rows but many columns, so that the cost of a value would grow with the record's length.
+# Batches of long records are therefore larger.
+_ROWS_OF_BATCH: Final = 512
+_MOST_CHUNK: Final = 32 << 20
+
+
+def _chunk_bytes(length: int) -> int:
+    """Return how many bytes to decode at once: ``CHUNK``, or more for records of some thousand bytes."""
+    return max(CHUNK, min(_ROWS_OF_BATCH * length, _MOST_CHUNK))
+
+
+def records_of_split(
+    split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
+) -> Iterator[RecordBytes]:
+    """Yield the undecoded records of one split. ``tally`` counts records skipped for their length."""
+    framing = options.framing
+    texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
+    for chunk in read_record_split(split, framing, _chunk_bytes(framing.length)):
+        records = records_at(
+            chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base
+        )
+        records = replace(records, texts=texts, places=chunk.places)
+        others = framing.others(records.starts, records.ends) if framing.skips else None
+        if others is not None and others.any():
+            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(others))
+            records = records.without(others)
+        yield records
+
+
+def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches of records, so that the ``first`` rows come before later records are decoded.
+
+    Pieces start with ``first`` records and double while they contain no rows. If a larger piece has
+    an error, it is decoded again in smaller ones.
+    """
+    at, step, some = 0, first, bool(first)
+    while first and at < len(records):
+        before = decoder.tally.copy()
+        end = decoder.piece_end(records, at + step)
+        try:
+            batches = list(decoder.batches(records.part(at, end)))
+        except TrailgateError:
+            if step == first:
+                raise
+            decoder.tally.clear()  # the piece is decoded again, so nothing must be counted twice
+            decoder.tally.update(before)
+            step = first  # a smaller piece: the error may come after the first rows
+            continue
+        rows = sum(batch.num_rows for batch in batches)
+        yield from batches
+        at, first = end, max(0, first - rows)
+        step = first if rows else 2 * step  # no rows: all its records were of skipped kinds
+    if some and at < len(records):
+        end = decoder.piece_end(records, at + 1)
+        yield from decoder.batches(records.part(at, end))
+        at = end
+    if at < len(records) or not len(records):
+        yield from decoder.batches(records.part(at, len(records)))

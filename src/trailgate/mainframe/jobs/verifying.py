@@ -1,0 +1,315 @@
+"""Verify files of records: decode every field, and count bad ones by field and reason.
+
+Nothing is written. ``prepare_verify`` plans splits, ``verify_splits`` verifies them in any process,
+and ``join_findings`` combines the results in file order. If the rest of a file cannot be cut into
+records, the error is reported and the next file is read. Memory is limited to one chunk, and a few
+examples per field and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from dataclasses import field as member
+from typing import Final, Unpack
+
+import numpy as np
+
+from trailgate.arrays import Longs
+from trailgate.cobol.copybook.items import UNPLACED
+from trailgate.cobol.records.decoding import OnError
+from trailgate.cobol.records.fields import Fault, FaultyRecords, RecordBytes, Tally
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.values.codec import Why
+from trailgate.columnar.rows import windows
+from trailgate.errors import TrailgateError, mask_logins
+from trailgate.mainframe.files.record_files import (
+    WHOLE_FILE,
+    RecordFile,
+    RecordSplit,
+    find_record_files,
+    plan_record_splits,
+)
+from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
+from trailgate.mainframe.jobs.reading import CopybookOptions, Decoder, records_of_split
+from trailgate.options import list_names
+from trailgate.storage.files.found_files import Addresses
+
+SHOWN: Final = 3  # examples per field and reason
+Progress = Callable[[int, int], None]
+_WHY: Final = tuple(Why)
+
+
+@dataclass(frozen=True, slots=True)
+class BadPlace:
+    """An occurrence of a bad field, and its bytes. ``record`` and ``offset`` are None if unknown."""
+
+    file: str
+    record: int | None
+    offset: int | None
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BadField:
+    """How often a field is bad for one reason, with the first occurrences and an explanation.
+
+    ``record`` is the layout's name, or "" for records of unknown kind.
+    """
+
+    record: str
+    field: str
+    reason: str
+    count: int
+    problem: str
+    places: tuple[BadPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsReport:
+    """The result of verifying files of records.
+
+    ``unread`` are the errors of files that could not be read to the end. ``counts`` has the values
+    that options decided on, by option, record and field.
+    """
+
+    files: int
+    records: int
+    bad_records: int
+    fields: tuple[BadField, ...]
+    unread: tuple[str, ...]
+    counts: Mapping[tuple[str, str, str], int]
+
+    @property
+    def is_good(self) -> bool:
+        """True if all files were read completely, and all fields are values."""
+        return not (self.fields or self.unread)
+
+
+@dataclass(slots=True)
+class Findings:
+    """The problems found so far, in one split or in all.
+
+    ``end`` is the number of the last record; in a split whose record numbers are unknown, it counts
+    from the split's first record. ``error`` is the error that ended a split early.
+    """
+
+    shown: int
+    records: int = 0
+    bad_records: int = 0
+    fields: dict[tuple[str, str, str], BadField] = member(default_factory=dict)
+    tally: Tally = member(default_factory=Tally)
+    end: int = 0
+    error: TrailgateError | None = None
+
+    def add(self, part: FaultyRecords) -> None:
+        """Add the problems of some records."""
+        bad = np.zeros(len(part.records), bool)
+        for fault in part.faults:
+            bad |= fault.rows
+            rows = np.flatnonzero(fault.rows)
+            reasons = _reasons(part.records, fault, rows)
+            # ``rows`` are the records in which the field is bad, ``reasons`` their reasons, in the
+            # same order.
+            for number in np.unique(reasons).tolist():
+                rows_of_reason = rows[reasons == number]
+                self._count(part, fault, _WHY[number].value, rows_of_reason)
+        self.bad_records += int(np.count_nonzero(bad))
+
+    def _count(self, part: FaultyRecords, fault: Fault, reason: str, rows: Longs) -> None:
+        key = part.record, fault.field, reason
+        field = self.fields.get(key)
+        places = () if field is None else field.places
+        new = tuple(_place(part, fault, int(row)) for row in rows[: self.shown - len(places)])
+        if field is None:
+            raw = new[0].raw if new else fault.raw(part.records, int(rows[0]))
+            problem = ". ".join(filter(None, fault.explain(raw)))
+            field = BadField(*key, 0, problem, ())
+        self.fields[key] = replace(field, count=field.count + len(rows), places=places + new)
+
+    def join(self, other: Findings, file: str, before: int) -> None:
+        """Add the findings of a split. Its record numbers are increased by ``before``."""
+        self.records += other.records
+        self.bad_records += other.bad_records
+        self.tally.update(other.tally)
+        for key, bad in other.fields.items():
+            field = self.fields.get(key, replace(bad, count=0, places=()))
+            places = tuple(
+                replace(one, file=file, record=None if one.record is None else one.record + before)
+                for one in bad.places[: self.shown - len(field.places)]
+            )
+            count = field.count + bad.count
+            self.fields[key] = replace(field, count=count, places=field.places + places)
+
+
+def _reasons(records: RecordBytes, fault: Fault, rows: Longs) -> Longs:
+    """Return the number of the reason for each row in which a field is bad."""
+    if isinstance(fault.why, Why):
+        return np.full(len(rows), _WHY.index(fault.why))
+    starts = records.starts[rows] + fault.offsets(rows)
+    raws = windows(records.data, fault.size)[starts].view(np.uint8).reshape(len(rows), fault.size)
+    return fault.why(raws).astype(np.int64)
+
+
+def _place(part: FaultyRecords, fault: Fault, row: int) -> BadPlace:
+    records, at = part.records, fault.offset(row)
+    number = records.number(row) if part.numbers is None else int(part.numbers[row])
+    offset = None if at == UNPLACED else int(records.offsets[row]) + at
+    return BadPlace("", number, offset, fault.raw(records, row))
+
+
+@dataclass(frozen=True, slots=True)
+class FileWork:
+    """The splits of a file to verify, and the error of the file itself, if any."""
+
+    path: str
+    size: int
+    splits: tuple[RecordSplit, ...]
+    error: TrailgateError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyJob:
+    """What a worker needs to verify any split. Without ``files`` it is cheap to pickle."""
+
+    options: CopybookOptions
+    places: int
+    files: tuple[FileWork, ...] = ()
+
+    @property
+    def splits(self) -> list[RecordSplit]:
+        """The splits of all files, in order."""
+        return [split for file in self.files for split in file.splits]
+
+
+@list_names(RecordKeywords, OPTIONS)
+def verify_records(
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    places: int = SHOWN,
+    progress: Progress | None = None,
+    **options: Unpack[RecordKeywords],
+) -> RecordsReport:
+    """Verify files of records, and return a report with the first ``places`` of each field and reason.
+
+    The options are those of ``read_records``, where ``errors`` has no effect. ``progress`` is
+    called with the number of bytes read and the total. Raises OptionError, DefinitionError or
+    StorageError.
+    """
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
+    return verify_files(path, chosen, places=places, progress=progress)
+
+
+def verify_files(
+    path: Addresses, options: CopybookOptions, *, places: int, progress: Progress | None = None
+) -> RecordsReport:
+    """Verify files in this process, each as one split, as ``verify_records`` does."""
+    job = prepare_verify(path, options, places, WHOLE_FILE)
+    return join_findings(job, verify_splits(job, job.splits, progress))
+
+
+def prepare_verify(
+    path: Addresses, options: CopybookOptions, places: int, split_bytes: int | None = None
+) -> VerifyJob:
+    """Plan the verification of files in splits of ``split_bytes`` (None: the option's)."""
+    options = replace(options, records=replace(options.records, errors=OnError.COLUMN))
+    options.decoder()  # only to raise errors early
+    size = split_bytes or options.split_bytes
+    files = find_record_files(path, options.partitions)
+    return VerifyJob(options, places, tuple(_work(file, options, size) for file in files))
+
+
+def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:
+    """Plan the splits of a file.
+
+    If a file of fixed-length records ends inside a record, the complete records are planned, and
+    the error is kept.
+    """
+    framing, readable = options.framing, file
+    if framing.kind is FrameKind.FIXED and file.codec is None:
+        left = (file.size - framing.header_bytes - framing.trailer_bytes) % framing.length
+        readable = replace(file, size=file.size - left)
+    splits_found: tuple[RecordSplit, ...] = ()
+    try:
+        # If records are skipped, numbers do not follow from offsets, so splits must know them.
+        planned = plan_record_splits(
+            (readable,), framing, split_bytes, options.search, numbered=framing.skips
+        )
+        splits_found = tuple(planned)
+        if readable != file:
+            plan_record_splits((file,), framing, WHOLE_FILE)  # raises the error to report
+    except TrailgateError as error:
+        return FileWork(file.path, file.size, splits_found, error.with_place(source=file.path))
+    return FileWork(file.path, file.size, splits_found)
+
+
+def verify_splits(
+    job: VerifyJob, splits: Iterable[RecordSplit], progress: Progress | None = None
+) -> Iterator[Findings]:
+    """Verify splits, and yield the findings of each."""
+    tally = Tally()
+    decoder = job.options.decoder(tally)
+    done, total = 0, sum(file.size for file in job.files)
+    for split in splits:
+        tally.clear()
+        findings = Findings(job.places)
+        # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
+        known = replace(split, first=split.first or 0)
+        try:
+            for records in decoder.whole(records_of_split(known, job.options, tally)):
+                _verify(findings, decoder, records)
+                if progress is not None and split.file.codec is None and len(records):
+                    progress(done + int(records.offsets[-1]), total)
+        except TrailgateError as error:
+            findings.error = error
+        findings.tally = Tally(tally)
+        done += split.file.size
+        if progress is not None:
+            progress(done, total)
+        yield findings
+
+
+def _verify(findings: Findings, decoder: Decoder, records: RecordBytes) -> None:
+    findings.records += len(records)
+    if len(records):
+        findings.end = records.number(len(records) - 1) or 0
+    for one in decoder.faults(records):
+        findings.add(one)
+
+
+def join_findings(job: VerifyJob, findings: Iterable[Findings]) -> RecordsReport:
+    """Combine the findings of all splits, in order, into a report.
+
+    After the first error in a file its later splits are ignored, as if the file had been read in
+    one piece.
+    """
+    total, unread, rest = Findings(job.places), list[str](), iter(findings)
+    for file in job.files:
+        name, end = mask_logins(file.path), 0
+        broken: TrailgateError | None = None
+        for split in file.splits:
+            one = next(rest)
+            if broken is not None:
+                continue
+            # Numbers of such a split count from its own first record.
+            is_own = split.first is None and split.start > split.file.begin
+            relative = is_own and job.options.framing.kind is not FrameKind.FIXED
+            before = end if relative else 0
+            total.join(one, name, before)
+            end, broken = before + one.end, one.error
+        broken = broken or file.error
+        if broken is not None:
+            broken.where = replace(broken.where, source=file.path)
+            unread.append(str(broken))
+    fields = sorted(
+        total.fields.values(), key=lambda one: (-one.count, one.record, one.field, one.reason)
+    )
+    return RecordsReport(
+        len(job.files),
+        total.records,
+        total.bad_records,
+        tuple(fields),
+        tuple(unread),
+        total.tally,
+    )

@@ -1,0 +1,368 @@
+"""Write columns as files of copybook records (docs/copybook.md, "Write files of records").
+
+A single file is written under a temporary name, and renamed when it is complete. A folder of
+several parts is written by tasks, and published at once (``mainframe/jobs/part_folder.py``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import IO, Any, Final, Protocol, Self, Unpack
+
+import pyarrow as pa
+from pyarrow import fs
+
+from trailgate.cobol.copybook.layouts import Usage
+from trailgate.cobol.records.encoding import (
+    FILLED,
+    ONE_A_BLOCK,
+    Blocks,
+    RecordEncoder,
+    frame,
+    whole_blocks,
+)
+from trailgate.cobol.records.fields import RecordBytes, records_of_length
+from trailgate.cobol.records.framing import FrameKind, header_of
+from trailgate.cobol.records.kinds_encoding import KindsEncoder
+from trailgate.cobol.records.nested_encoding import NestedEncoder
+from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
+from trailgate.cobol.records.nulls import NullAs, null_policies
+from trailgate.cobol.records.record_kinds import KindsDecoder
+from trailgate.cobol.records.segments import SegmentLength, layout_named, written_layout
+from trailgate.columnar.gather import gather_objects
+from trailgate.errors import (
+    EncodeError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+    mask_logins,
+)
+from trailgate.mainframe.files.row_files import find_row_files, read_rows
+from trailgate.mainframe.framing import check_formats
+from trailgate.mainframe.jobs.option_texts import read_pairs
+from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
+from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
+from trailgate.mainframe.jobs.reading import CopybookOptions
+from trailgate.options import COUNT, Kind, Option, Options, instance, list_names
+from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.files.opened_file import codec_of
+
+
+class WritingKeywords(RecordKeywords, total=False):
+    """The options of writing records."""
+
+    nulls: str | Mapping[str, str] | None
+    block_length: int | None
+    block_records: int | None
+
+
+def _nulls(text: str) -> dict[Usage, NullAs]:
+    """Parse ``TYPE=VALUE, TYPE=VALUE``. A value alone applies to all types."""
+    return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
+
+
+NULLS: Final = Kind(
+    "types and what NULL is written as",
+    _nulls,
+    lambda given: null_policies(instance(Mapping)(given)),
+)
+# Options that exist only for writing.
+OWN: Final = (
+    Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
+    Option(
+        "block_length",
+        COUNT,
+        "the most bytes of a block, with its word; else 32760, or of one longer record",
+    ),
+    Option("block_records", COUNT, "the most records of a block; else as many as fit"),
+)
+WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
+NO_RECORDS: Final = records_of_length(b"", 1)
+_READING: Final = (
+    "columns",
+    "orphans",
+    "other_lengths",
+    "skip_first",
+    "skip_last",
+    "header_bytes",
+    "trailer_bytes",
+    "header",
+    "trailer",
+    "indicators",
+    "partitions",
+)
+
+
+class BatchEncoder(Protocol):
+    """Encodes columns as records."""
+
+    def encode(self, columns: pa.RecordBatch) -> RecordBytes:
+        """Encode a batch. Raises EncodeError with record and field."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """How to encode records and frame them. It can be pickled."""
+
+    records: CopybookOptions
+    nulls: Mapping[Usage, NullAs]
+    own_lengths: bool = True
+    blocks: Blocks = ONE_A_BLOCK
+
+    @classmethod
+    def of(
+        cls, named: Mapping[str, Any], base: str | None = None, *, in_place: bool = False
+    ) -> Self:
+        """Parse options. Relative paths are relative to ``base``.
+
+        Raises OptionError, DefinitionError or StorageError. With ``in_place``, existing files are
+        rewritten, which keep their headers and trailers.
+        """
+        return cls.of_values(with_base(WRITING, WRITING.read(named), base), in_place=in_place)
+
+    @classmethod
+    def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
+        """Build the options from parsed values. Raises the same errors as ``of``."""
+        reading = ("children", *_READING[:3]) if in_place else _READING
+        for row in OPTIONS:
+            if row.name in reading and given[row.name] != row.default:
+                raise OptionError(f"{row.spelling} is an option for reading, not for writing")
+        length, records = given["block_length"], given["block_records"]
+        if in_place and (length or records):
+            raise OptionError("blocks cannot be changed when fields are set")
+        check_formats(given, WRITING)
+        blocks = FILLED if length is None and records is None else Blocks(records, length)
+        chosen = CopybookOptions.of_values(given)
+        own_lengths = given["segment_length"] is SegmentLength.OWN
+        return cls(chosen, given["nulls"] or {}, own_lengths, blocks)
+
+    def encoder(self) -> BatchEncoder:
+        """Return the encoder of the records."""
+        chosen = self.records
+        if chosen.kinds is None:
+            return self._encoder_of(chosen.record)
+        encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
+        kind_options = chosen.layouts, chosen.kinds, chosen.records
+        encoder_options = chosen.kinds, encoders, chosen.segment
+        if chosen.children is Children.NESTED:
+            return NestedEncoder(NestedDecoder(*kind_options), *encoder_options)
+        return KindsEncoder(KindsDecoder(*kind_options), *encoder_options)
+
+    def _encoder_of(self, name: str | None) -> RecordEncoder:
+        """Return the encoder of a record or segment. Fixed-length records all have the same length."""
+        framing, layouts = self.records.framing, self.records.layouts
+        fixed = framing.kind is FrameKind.FIXED
+        full_length = fixed or not self.own_lengths
+        layout = layout_named(layouts, name) if full_length else written_layout(layouts, name)
+        length = max(framing.length, layout.size) if fixed else layout.size
+        return RecordEncoder(layout, self.records.records, self.nulls, length)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise EncodeError if a schema cannot be written, whatever the values."""
+        self.encoder().encode(_no_rows(schema))
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def write_to(
+    batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
+) -> int:
+    """Write batches as records into a file. Returns the number of records.
+
+    An error names ``source`` and the record's number in it. Records of the last block are kept
+    back, as later records may still fit it.
+    """
+    encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
+    written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
+    file.write(header_of(framing))
+    # None at the end flushes the last block.
+    for batch in chain(gather_objects(batches), [None]):
+        at = written
+        try:
+            if batch is not None:
+                at = written + len(pending)
+                pending = pending.followed_by(encoder.encode(batch))
+            at = written
+            complete = len(pending) if batch is None else whole_blocks(pending, framing, blocks)
+            if complete:
+                file.write(frame(pending.part(0, complete), framing, blocks).tobytes())
+        except EncodeError as error:
+            record = error.where.record
+            where = Where(
+                source=source,
+                record=None if record is None else at + record,
+                table=error.where.table,
+                field=error.where.field,
+            )
+            raise EncodeError(error.problem, where=where, hint=error.hint) from None
+        except TrailgateError as error:
+            raise error.with_place(source=source) from None
+        written, pending = written + complete, pending.part(complete, len(pending))
+    return written
+
+
+_UNFINISHED: Final = ".unfinished"
+
+
+@contextmanager
+def new_file(path: Address) -> Iterator[IO[bytes]]:
+    """Open a new file, which gets its name when the block ends without an error.
+
+    If the block raises, no file remains. Raises StorageError if the file exists, and OptionError if
+    the path is not suitable.
+    """
+    if codec_of(str(path)) is not None:
+        raise OptionError(
+            f"cannot write a compressed file: {path}", hint="Use a name without the suffix"
+        )
+    store, path_in_store = locate(path)
+    if not path_in_store.strip("./"):
+        raise OptionError(f"{os.fspath(path)!r} is not the name of a file")
+    with _storage_errors(path):
+        if store.get_file_info(path_in_store).type != fs.FileType.NotFound:
+            raise StorageError("the file already exists", where=Where(source=str(path)))
+        stream = store.open_output_stream(path_in_store + _UNFINISHED)
+    try:
+        # The file gets its real name only after the caller's block has succeeded.
+        with stream as file:
+            yield file
+        with _storage_errors(path):
+            store.move(path_in_store + _UNFINISHED, path_in_store)
+    except BaseException:
+        with suppress(OSError):
+            store.delete_file(path_in_store + _UNFINISHED)
+        raise
+
+
+@contextmanager
+def _storage_errors(path: Address) -> Iterator[None]:
+    """Convert errors of the store to StorageError."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(mask_logins(str(error)), where=Where(source=str(path))) from None
+
+
+@list_names(WritingKeywords, WRITING)
+def write_records(
+    batches: Iterable[pa.RecordBatch] | pa.Table | pa.RecordBatch,
+    path: Address,
+    copybook: Addresses | None = None,
+    **options: Unpack[WritingKeywords],
+) -> int:
+    """Write columns as a new file of records. Returns the number of records.
+
+    ``batches`` is a table, a batch, a reader, an iterable of batches, or a data frame of another
+    library that exports Arrow streams. Columns are flat, or structs and lists. ``options`` are
+    those of ``read_records``, which reads the file again with the same options, and ``nulls``.
+    Raises EncodeError with file, record, field and value if a value does not fit; no file remains
+    then.
+    """
+    chosen = WritingOptions.of({"copybook": copybook, **options})
+    return write_file(batches_of(batches), path, chosen)
+
+
+_ROWS_HINT: Final = "Convert rows with pa.Table.from_pylist(rows, schema=...); read_records(...).schema is the schema of a file"
+
+
+def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
+    """Return the batches of a table, batch, reader, Arrow stream, or iterable of batches.
+
+    Raises OptionError for anything else.
+    """
+    if isinstance(given, pa.RecordBatch):
+        return iter([given])
+    if isinstance(given, pa.Table):
+        return iter(given.to_batches())
+    if hasattr(given, "__arrow_c_stream__") and not isinstance(given, type):
+        try:
+            return iter(pa.RecordBatchReader.from_stream(given))
+        except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+            raise OptionError(f"batches is not a stream of record batches: {error}") from None
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        problem = f"batches must be Arrow record batches or a table, not {type(given).__name__}"
+        raise OptionError(problem, hint=_ROWS_HINT)
+    return _checked_batches(given)
+
+
+def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    # Elements are checked one by one, since the iterable may be a generator.
+    for number, batch in enumerate(given, 1):
+        if isinstance(batch, pa.Table):
+            yield from batch.to_batches()
+        elif isinstance(batch, pa.RecordBatch):
+            yield batch
+        else:
+            problem = (
+                f"item {number} of batches is a {type(batch).__name__}, not an Arrow record batch"
+            )
+            raise OptionError(problem, hint=_ROWS_HINT)
+
+
+def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
+    """Write columns as a new file, as ``write_records`` does."""
+    options.encoder()  # only to raise errors before the file is created
+    with new_file(path) as file:
+        return write_to(batches, file, options, str(path))
+
+
+def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
+    """Read rows from Parquet files or JSON lines. In JSON, bytes are hex digits and missing values NULL."""
+    schema = pa.schema(map(_in_json, options.records.decoder().schema))
+    for file, form in find_row_files(path):
+        yield from read_rows(file, form, schema)
+
+
+def _in_json(field: pa.Field) -> pa.Field:
+    """Return a field with strings in place of bytes, since JSON has no bytes."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct(list(map(_in_json, kind))))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_in_json(kind.value_field)))
+    return field.with_type(pa.string()) if pa.types.is_binary(kind) else field
+
+
+@dataclass(frozen=True, slots=True)
+class WritingJob:
+    """What a task needs to write one part of a new folder. It can be pickled."""
+
+    options: WritingOptions
+    folder: PartFolder
+
+    def write_part(
+        self, batches: Iterator[pa.RecordBatch], number: int, attempt: str
+    ) -> WrittenPart:
+        """Write a part under a temporary name. A part without records gets no file."""
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return WrittenPart(0, ())
+
+        def all_batches() -> Iterator[pa.RecordBatch]:
+            yield first
+            yield from filled
+
+        with self.folder.part(number, attempt=attempt) as (file, files):
+            rows = write_to(all_batches(), file, self.options, self.folder.part_name(number))
+        return WrittenPart(rows, tuple(files))
+
+
+def prepare_writing(target: str, options: WritingOptions, schema: pa.Schema) -> WritingJob:
+    """Return a job that writes records into a new folder.
+
+    Raises StorageError if the folder is not empty, OptionError if the store cannot be written, and
+    EncodeError if the schema cannot be written.
+    """
+    options.check(schema)
+    folder = part_folder(target, "a file of records", ending="")
+    folder.check_new()
+    return WritingJob(options, folder)

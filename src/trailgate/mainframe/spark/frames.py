@@ -1,0 +1,124 @@
+"""Read files of records as DataFrames, and decode binary columns by a copybook.
+
+The options are those of the format ``copybook``. Only the DataFrame API is used, except by
+``record_counts``, so it also works over Spark Connect.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+from pyspark import Accumulator
+from pyspark.accumulators import AccumulatorParam
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import arrow_udf, col
+
+from trailgate.cobol.records.fields import Tally, records_at
+from trailgate.errors import OptionError
+from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
+from trailgate.mainframe.jobs.reading import CopybookOptions
+from trailgate.options import check_arguments, list_names
+from trailgate.spark.errors import arrow_schema, brief_errors
+from trailgate.spark.frames import frame_of
+from trailgate.spark.options import checked_session
+from trailgate.spark.sources import spark_schema
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.found_files import Addresses
+
+
+@check_arguments
+@list_names(RecordKeywords, OPTIONS)
+def read_records(
+    spark: SparkSession,
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    base: Address | None = None,
+    counts: Accumulator[Tally] | None = None,
+    **options: Unpack[RecordKeywords],
+) -> DataFrame:
+    """Return the records of files. The options are those of the format ``copybook``.
+
+    ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, the values that options
+    changed or accepted are counted there.
+    """
+    from trailgate.mainframe.spark.reader import CopybookSource  # noqa: PLC0415
+
+    named = {"copybook": copybook, "base": base, **options}
+    return frame_of(spark, CopybookSource, path, named, counts)
+
+
+class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
+    """Adds up the counts of tasks."""
+
+    def zero(self, value: Tally) -> Tally:
+        """Return the value with which tasks start."""
+        del value
+        return Tally()
+
+    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
+        """Add the second counts to the first, and return these."""
+        value1.update(value2)
+        return value1
+
+
+@check_arguments
+def record_counts(spark: SparkSession) -> Accumulator[Tally]:
+    """Return an accumulator for ``read_records``: counts by option, record and field.
+
+    A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
+    it counts what tasks read, so values are counted again if a DataFrame is read again or a task is
+    repeated. Raises OptionError over Spark Connect, which has no accumulators.
+    """
+    try:
+        context = checked_session(spark).sparkContext
+    except PySparkException as error:
+        problem = "Spark Connect has no accumulators"
+        hint = "Observe the column _errors, or let trailgate.verify_records count"
+        raise OptionError(problem, hint=hint) from error
+    return context.accumulator(Tally(), _Sums())
+
+
+@check_arguments
+@list_names(CopybookKeywords, OPTIONS)
+def decode_copybook(
+    column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
+) -> Column:
+    """Return a struct column with the record in each row of a binary column.
+
+    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A
+    null row becomes a null struct.
+    """
+    chosen = CopybookOptions.of_column({"copybook": copybook, **options})
+    schema = spark_schema(chosen.decoder().schema)
+    exact = arrow_schema(schema)
+
+    @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
+    def decode(values: pa.Array) -> pa.Array:
+        with brief_errors():
+            return _decode(values, chosen, exact)
+
+    return decode(col(column) if isinstance(column, str) else column)
+
+
+def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
+    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    bodies = values.take(pa.array(rows)).cast(pa.large_binary())
+    _, offsets, data = bodies.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
+    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:], first=None)
+    table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)
+    batch = table.cast(schema).combine_chunks().to_batches(max_chunksize=None)
+    columns = batch[0].columns if batch else [pa.nulls(0, field.type) for field in schema]
+    struct = pa.StructArray.from_arrays(columns, fields=list(schema))
+    if len(rows) == len(values):
+        return struct
+    # Spread the decoded records over all rows: row i gets record slots[i], and null rows are masked
+    slots = np.zeros(len(values), np.int64)
+    slots[rows] = np.arange(len(rows))
+    mask = np.ones(len(values), bool)
+    mask[rows] = False
+    return struct.take(pa.array(slots, mask=mask))

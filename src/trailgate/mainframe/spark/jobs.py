@@ -1,0 +1,87 @@
+"""Convert files of records to Parquet, or verify them, with tasks of Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Unpack
+
+from pyspark.sql import SparkSession
+
+from trailgate.cobol.records.fields import Tally
+from trailgate.errors import TrailgateError
+from trailgate.mainframe.files.record_files import RecordSplit
+from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
+from trailgate.mainframe.jobs.parquet import ParquetJob, count_records, write_part
+from trailgate.mainframe.jobs.part_folder import WrittenPart, publishing
+from trailgate.mainframe.jobs.verifying import (
+    SHOWN,
+    Findings,
+    RecordsReport,
+    VerifyJob,
+    join_findings,
+    prepare_verify,
+    verify_splits,
+)
+from trailgate.mainframe.spark.reader import FileOptions, pack_splits
+from trailgate.options import check_arguments, list_names
+from trailgate.spark.jobs import on_session, run_numbered
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.found_files import Addresses, addresses_of
+
+
+def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
+    """Run a job on a session or master, and return the number of records.
+
+    Policy counts are added to ``tally``. Raises the error of the earliest part that failed; then
+    nothing is published.
+    """
+    job = job.anywhere()
+    with publishing(job.folder) as parts, on_session(spark) as running:
+        for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
+            if isinstance(report, TrailgateError):
+                raise report
+            parts.append(report)
+    return count_records(parts, tally)
+
+
+def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:
+    try:
+        return write_part(job, number, part)
+    except TrailgateError as error:
+        return error
+
+
+@check_arguments
+@list_names(RecordKeywords, OPTIONS)
+def verify_records(
+    spark: SparkSession | str,
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    places: int = SHOWN,
+    base: Address | None = None,
+    **options: Unpack[RecordKeywords],
+) -> RecordsReport:
+    """Verify files of records like ``trailgate.verify_records``, with tasks that read the files.
+
+    ``spark`` is a session, or a master for which one is created. Relative paths start at ``base``,
+    or at the working folder. Raises OptionError, DefinitionError and StorageError.
+    """
+    given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
+    files = FileOptions.of(given)
+    return run_verify(spark, prepare_verify(files.paths, files.records, places))
+
+
+def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
+    """Run a job on a session or master, and return its report."""
+    splits = (split.anywhere() for split in job.splits)
+    parts = list(pack_splits(splits, job.options.split_bytes))
+    with on_session(spark) as running:
+        findings = run_numbered(running, parts, partial(_findings, replace(job, files=())))
+    return join_findings(job, chain.from_iterable(findings))
+
+
+def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[Findings]:
+    return list(verify_splits(job, splits))

@@ -1,0 +1,1 @@
+"""Publish the operations of a trail as messages."""

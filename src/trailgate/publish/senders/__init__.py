@@ -1,0 +1,1 @@
+"""Where published messages go: one module for each destination."""

@@ -1,0 +1,317 @@
+"""Publish messages as files of a folder, one message per line. A file appears completely or not at all.
+
+The folder's state file describes what its files contain, so that a later run can continue. Files
+end at transaction ends. A file and the new state are published together
+(``storage.publish.protocol``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from trailgate.errors import EncodeError, StorageError, Where
+from trailgate.messages.publishing import Messages
+from trailgate.storage.files.addresses import Address, is_stored, locate
+from trailgate.storage.files.durable import writing
+from trailgate.storage.files.quarantine import message_line
+from trailgate.storage.publish.local_disk import LocalDisk
+from trailgate.storage.publish.protocol import (
+    Backend,
+    Commit,
+    IsPublished,
+    StagedFile,
+    overtaken_error,
+)
+from trailgate.storage.publish.store_folder import STAGED, STATE, StoreFolder
+from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.writing.table_writing import Counts
+
+MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names of files
+LOCAL_STAGING: Final = STAGED.removeprefix(".")
+RUN_FIELDS: Final = ("edition", "run")  # fields of the state that only object stores need
+
+VERSION: Final = 1
+HINT: Final = "Publish into an empty folder"
+NEWLINE: Final = b"\n"
+
+
+def message_folder(address: Address) -> MessageFolder:
+    """Return the folder at an address. Raises OptionError if the store cannot be written."""
+    if not is_stored(address):
+        return MessageFolder(LocalDisk(str(Path(locate(address)[1])), STATE, is_folder=True))
+    store, key = writable_store(str(address), "a folder of messages")
+    return MessageFolder(StoreFolder.of_folder(store, key))
+
+
+class MessageFolder:
+    """A folder of message files, and the fields of its state."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._fields: dict[str, Any] = {}
+        self._filling = ExitStack()
+        self._staging = Path()
+
+    @property
+    def name(self) -> str:
+        """The folder's name in messages, without credentials."""
+        return self._backend.name
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder for one run, if the storage supports locks."""
+        with self._backend.held(), self._filling:
+            yield
+
+    def state(self) -> dict[str, Any] | None:
+        """Complete an interrupted publication, and return the fields of the state (None if there is none)."""
+        self._backend, data, _ = self._backend.recover()
+        if data is None:
+            return None
+        fields = json.loads(data)
+        self._fields = {name: fields[name] for name in fields if name not in RUN_FIELDS}
+        return dict(self._fields)
+
+    def other(self) -> str | None:
+        """Return the name of a file that is not hidden, or None.
+
+        If another run has published it since the state was read, raises OvertakenError.
+        """
+        name = next((name for name in self._backend.names() if name[0] != "."), None)
+        if name is not None:
+            self._backend.state()
+        return name
+
+    def begin(self, fields: dict[str, Any]) -> None:
+        """Delete remains of killed runs, and write a state.
+
+        Raises StorageError if the store cannot decide between two runs.
+        """
+        self._backend.check()
+        if self._backend.appends:
+            folder = Path(self.name)
+            self._backend.make(folder)
+            for left in folder.glob(".messages-*.new"):  # staged by earlier versions
+                left.unlink()
+            self._backend.discard(self._backend.staging(LOCAL_STAGING))
+        self.write_state(fields)
+
+    def path(self, name: str) -> Path:
+        """Return the local path at which to write a file before it is published."""
+        folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
+        self._staging = self._backend.staging(folder_name)
+        self._backend.make(self._staging)
+        return self._filling.enter_context(self._backend.filling(self._staging)) / name
+
+    def discard(self) -> None:
+        """Delete the staging folder of a file that is not published."""
+        self._filling.close()
+        if self._backend.appends:
+            self._backend.discard(self._staging)
+
+    def write_state(self, fields: dict[str, Any]) -> None:
+        """Replace the state if it changed. Raises OvertakenError if another run has replaced it."""
+        if fields != self._fields:
+            self._backend = self._backend.replace_state(_state(fields))
+            self._fields = fields
+        self._backend.sweep(_is_published(fields))
+
+    def publish(self, path: Path, fields: dict[str, Any]) -> None:
+        """Give a file its name and replace the state: both or neither, even after a crash.
+
+        Raises OvertakenError if another run has published.
+        """
+        state, before = _state(fields), self._fields
+
+        def deciding(generation: int, record: str) -> bytes:
+            decided = {"edition": generation, "decided": {"record": record}}
+            return json.dumps({**before, **decided}).encode()
+
+        file = StagedFile(path.name, path.name, path.stat().st_size)
+        try:
+            self._filling.close()
+            commit = Commit((file,), state, deciding, _is_published(fields))
+            self._backend.commit(commit, self._staging)
+        except BaseException:
+            with suppress(StorageError):  # the next run deletes what is left
+                self._backend.discard(self._staging)
+            raise
+        self._backend, data, _ = self._backend.recover()
+        # Another run has replaced the state in the meantime.
+        if data != state(self._backend.generation):
+            raise overtaken_error(f"{self.name}/{STATE}")
+        self._fields = fields
+
+
+def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
+    """Return a function that encodes the state of a generation.
+
+    In a store it includes a random run id. No other run writes the same bytes, so the object's tag
+    is always new.
+    """
+    run = uuid.uuid4().hex
+
+    def state(generation: int) -> bytes:
+        if not generation:
+            return json.dumps(fields, indent=1).encode() + NEWLINE
+        return json.dumps({**fields, "edition": generation, "run": run}).encode()
+
+    return state
+
+
+def _is_published(fields: Mapping[str, Any]) -> IsPublished:
+    """Return a function that recognizes the state and published files, whose uploads no run completes."""
+
+    def is_published(name: str) -> bool:
+        named = MESSAGES.fullmatch(name)
+        return name == STATE or (named is not None and int(named[1]) <= int(fields["files"]))
+
+    return is_published
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a folder contains: from which source, with which options, up to which position.
+
+    The counts are sums over all runs.
+    """
+
+    source: str
+    form: Mapping[str, str] = field(default_factory=dict)
+    position: str = ""
+    files: int = 0
+    messages: int = 0
+    operations: int = 0
+    transactions: int = 0
+    counts: Counts = field(default_factory=dict)
+
+
+def read_published(folder: MessageFolder) -> Published | None:
+    """Return what a folder contains, or None if nothing was published into it. Raises StorageError."""
+    where = Where(source=f"{folder.name}/{STATE}")
+    try:
+        fields = folder.state()
+        if fields is None:
+            return None
+        version = fields.pop("version")
+        if version != VERSION:
+            raise StorageError(f"the checkpoint has version {version}, not {VERSION}", where=where)
+        return Published(**fields)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        problem = f"the checkpoint cannot be understood: {error!r}"
+        raise StorageError(problem, where=where, hint=HINT) from error
+
+
+def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> Published:
+    """Return what a folder contains, with zero counts if it is new or empty.
+
+    Raises StorageError if it was published from a different source, or with different options.
+    """
+    known = read_published(folder)
+    # Files that no state mentions belong to something else.
+    other = None if known is not None and known.files else folder.other()
+    where = Where(source=folder.name)
+    if known is None or not (known.files or other):  # a run that failed before its first file
+        if other:
+            problem = f"the folder is not empty, but nothing was published into it: {other}"
+            raise StorageError(problem, where=where, hint=HINT)
+        return Published(source, form)
+    expected, stored = {"trail": source, **form}, {"trail": known.source, **known.form}
+    for name in sorted(expected.keys() | stored.keys()):
+        wanted, before = expected.get(name), stored.get(name)
+        if wanted != before:
+            problem = f"the folder's messages were published with {name} {before}, not {wanted}"
+            raise StorageError(problem, where=where, hint=HINT)
+    return known
+
+
+class MessageFileWriter:
+    """Writes messages into files of about ``file_bytes``. Uncommitted messages are lost in a crash."""
+
+    def __init__(
+        self, folder: MessageFolder, known: Published, *, bare: bool, file_bytes: int
+    ) -> None:
+        self._folder, self._bare, self._file_bytes = folder, bare, file_bytes
+        self.published = known
+        self._file: BinaryIO | None = None
+        self._safe = self._size = 0
+        self.names: list[str] = []
+        folder.begin(self._fields(known))
+
+    def append(self, messages: Messages, begin: int = 0, stop: int | None = None) -> None:
+        """Write the messages [begin, stop)."""
+        count = len(messages) if stop is None else stop
+        if begin == count:
+            return
+        with writing(self._folder.name):
+            file = self._open()
+            for line in _lines(messages, begin, count, bare=self._bare):
+                file.write(line)
+                self._size += len(line)
+
+    def commit(self, state: Published) -> None:
+        """Mark everything written so far as belonging to ``state``. If the file is large, it ends here."""
+        self.published = replace(state, files=self.published.files)
+        self._safe = self._size
+        if self._size >= self._file_bytes:
+            self.close()
+
+    def close(self) -> None:
+        """Cut the open file at the last commit, and publish it with the state."""
+        if self._file is None or not self._safe:
+            self.discard()
+            self._folder.write_state(self._fields(self.published))
+            return
+        path = Path(self._file.name)
+        with writing(path):
+            self._file.truncate(self._safe)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        self._file = None
+        self._safe = self._size = 0
+        done = replace(self.published, files=self.published.files + 1)
+        self._folder.publish(path, self._fields(done))
+        self.published = done
+        self.names.append(path.name)
+
+    def _fields(self, published: Published) -> dict[str, Any]:
+        return json.loads(json.dumps({"version": VERSION, **asdict(published)}))  # type: ignore[no-any-return]
+
+    def discard(self) -> None:
+        """Delete the open file."""
+        if self._file is not None:
+            self._file.close()
+            Path(self._file.name).unlink(missing_ok=True)
+            self._file = None
+            self._safe = self._size = 0
+            self._folder.discard()
+
+    def _name(self) -> str:
+        return f"messages-{self.published.files + 1:09}.{'txt' if self._bare else 'jsonl'}"
+
+    def _open(self) -> BinaryIO:
+        if self._file is None:
+            self._file = self._folder.path(self._name()).open("wb")
+        return self._file
+
+
+def _lines(messages: Messages, begin: int, stop: int, *, bare: bool) -> Iterator[bytes]:
+    headers = {name: values.to_pylist() for name, values in messages.headers.items()}
+    for at, body in enumerate(messages.bodies.slice(begin, stop - begin).to_pylist(), begin):
+        if bare:
+            if NEWLINE in body.rstrip(NEWLINE):
+                problem = "a message contains a line feed, but each line must be one message"
+                raise EncodeError(problem, where=Where(raw=body), hint="Write JSON lines")
+            yield body.rstrip(NEWLINE) + NEWLINE
+        else:
+            own = {name: values[at] for name, values in headers.items() if values[at] is not None}
+            yield message_line(body, own)
