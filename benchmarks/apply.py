@@ -19,11 +19,11 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target, fastest
 
 from trailgate import TrailAppender, apply_trail
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.nets import net_effects
-from trailgate.apply.effects.operations import Operations, operations_on
-from trailgate.apply.effects.replay import Replay
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.nets import compute_net_changes
+from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.replay import OperationReplay
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
@@ -47,7 +47,7 @@ TABLE: Final = Table(
     "SHOP.ORDERS",
     (Column("ID", 134, 8, key=True), *(Column(f"C{at}", 64, 40) for at in range(1, COLUMNS))),
 )
-TARGET: Final = target_table(TABLE)
+TARGET: Final = make_target_table(TABLE)
 EMPTY: Final = TARGET.schema.empty_table()
 
 
@@ -83,20 +83,21 @@ def block_of_kind(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeB
     )
 
 
-def _operations(kind: int, keys: npt.NDArray[np.int64], begin: int = 0) -> Operations:
-    return operations_on(TARGET, [block_of_kind(kind, keys, begin)], [np.arange(len(keys))])
+def _operations(kind: int, keys: npt.NDArray[np.int64], begin: int = 0) -> TargetOperations:
+    return convert_blocks(TARGET, [block_of_kind(kind, keys, begin)], [np.arange(len(keys))])
 
 
 def _net_effects(rows: int) -> Figure:
     drawn = np.random.default_rng(1)
     operations = _operations(UPDATE, drawn.integers(0, rows // 4, rows))
-    own = fastest(lambda: net_effects(operations), 3)
+    own = fastest(lambda: compute_net_changes(operations), 3)
     some = operations.take(np.arange(REPLAYED))
     there = pa.table({name: pa.nulls(rows // 4, kind) for name, kind in _types()})
     there = there.set_column(0, "id", pa.array(np.arange(rows // 4)))
 
     beside = min(
-        _seconds_of(partial(Replay(TARGET, there, Collisions.STOP).run, some)) for _ in range(2)
+        _seconds_of(partial(OperationReplay(TARGET, there, CollisionPolicy.STOP).run, some))
+        for _ in range(2)
     )
     return Figure(
         f"net effects, {COLUMNS} columns",

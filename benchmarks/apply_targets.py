@@ -26,9 +26,9 @@ from deltalake import DeltaTable, write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from apply import postgresql_server
-from trailgate.apply.effects.batch import effects_of
-from trailgate.apply.effects.operations import Operations, operations_on
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.batch import compute_changes
+from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets.target import Position, open_target
 from trailgate.apply.targets.target import Target as ApplyTarget
 from trailgate.columnar.digits import format_positions
@@ -43,7 +43,7 @@ NAMES: Final = tuple(f"c{at}" for at in range(1, TEXTS + 1))
 TABLE: Final = Table(
     "SHOP.ORDERS", (Column("ID", 134, 8, key=True), *(Column(n.upper(), 64, 40) for n in NAMES))
 )
-TARGET: Final = target_table(TABLE)
+TARGET: Final = make_target_table(TABLE)
 WORDS: Final = pa.array([f"value {number}" for number in range(100_000)])
 SET: Final = ", ".join(f"{n} = CASE WHEN s.m{n} THEN t.{n} ELSE s.{n} END" for n in NAMES)
 ALL: Final = ", ".join(("id", *NAMES))
@@ -58,7 +58,7 @@ BY_HAND: Final = (
 class Changes:
     """Changes of a table of some rows: as operations, and as one row a key for a MERGE by hand."""
 
-    operations: Operations
+    operations: TargetOperations
     rows: pa.Table
 
 
@@ -136,10 +136,10 @@ def _changes(rows: int) -> Changes:
     letters = pa.array([chr(kind) for kind in kinds.tolist()])
     plain = {"op": letters, "id": pa.array(keys), **values}
     plain |= {f"m{name}": pa.array(missing[name]) for name in NAMES}
-    return Changes(operations_on(TARGET, [block], [np.arange(CHANGES)]), pa.table(plain))
+    return Changes(convert_blocks(TARGET, [block], [np.arange(CHANGES)]), pa.table(plain))
 
 
-def _apply(target: ApplyTarget, operations: Operations) -> None:
+def _apply(target: ApplyTarget, operations: TargetOperations) -> None:
     at = Position("bench", f"{1:020d}")
     held = target.held(TARGET)
     assert held is not None
@@ -147,7 +147,7 @@ def _apply(target: ApplyTarget, operations: Operations) -> None:
     def fetch(keys: pa.Table, keys_alone: bool) -> Any:
         return target.rows(held, keys, keys_alone=keys_alone)
 
-    target.write(effects_of(operations.on(held), fetch), at)
+    target.write(compute_changes(operations.on(held), fetch), at)
     target.commit(at)
 
 

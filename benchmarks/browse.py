@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.server import application
-from trailgate.browse.workbench import Sheet, Workbench, examine
+from trailgate.browse.workbench import Sheet, Workbench, examine_sheet
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.checking import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
@@ -109,8 +109,8 @@ def _keystroke() -> Figure:
     times = []
     for text in (line * (MESSAGE // len(line)), line):
         own = replace(sheet, message=text)
-        assert not examine(Workbench(), own).faults
-        times.append(1000 * fastest(lambda own=own: examine(Workbench(), own), 5))
+        assert not examine_sheet(Workbench(), own).faults
+        times.append(1000 * fastest(lambda own=own: examine_sheet(Workbench(), own), 5))
     target = Target(100, "figure", at_most=True)
     return Figure("the workbench, a message of 10 KB", times[0], "ms", "one line", times[1], target)
 

@@ -18,7 +18,7 @@ from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession, functions
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.spark import session
 from trailgate.spark.jobs import run_capture
@@ -48,7 +48,7 @@ def capture_job_of(messages: Path, properties: Path) -> CaptureJob:
     """Return the job that captures line messages into a trail beside them."""
     target = messages.parent / "trail" / "ot"
     options = CaptureOptions(message_per_line=True)
-    return prepare(load_capture(properties), messages, target, options)
+    return plan_capture(load_capture(properties), messages, target, options)
 
 
 def run(*, quick: bool) -> list[Figure]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
 from trailgate.columnar.numbers import parse_integers
-from trailgate.expressions.evaluation import no_rows, select_rows
+from trailgate.expressions.evaluation import make_empty_block, select_rows
 from trailgate.expressions.parser import parse_condition
 from trailgate.model.changes import INSERT, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
@@ -43,7 +43,7 @@ def block() -> ChangeBlock:
     at = pc.strftime(seconds.cast(pa.timestamp("s")), format="%Y-%m-%d %H:%M:%S")
     columns = tuple(StateColumn(values) for values in (ids, state, amount, at))
     return replace(
-        no_rows(TABLE),
+        make_empty_block(TABLE),
         order=np.arange(ROWS),
         op_type=np.full(ROWS, INSERT, np.uint8),
         after=columns,

@@ -18,7 +18,7 @@ from pyarrow import csv
 
 from trailgate.arrays import CHUNK
 from trailgate.capture.capture import Capture
-from trailgate.columnar.delimited import Dialect, find_all, index_fields
+from trailgate.columnar.delimited import DelimitedDialect, find_token_offsets, index_fields
 from trailgate.columnar.rows import octets
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.formats.delimited.reader import FieldValues
@@ -266,7 +266,9 @@ def _chunk_columns(
     messages: MessageBatch, options: DelimitedOptions, columns: int
 ) -> list[pa.Array]:
     data = octets(messages.data)
-    dialect = Dialect(options.fielddelim, options.linedelim, options.quote, options.quote_escaped)
+    dialect = DelimitedDialect(
+        options.fielddelim, options.linedelim, options.quote, options.quote_escaped
+    )
     fields = index_fields(data, messages.starts, messages.ends, dialect)
     values = FieldValues(data, fields, options)
     values.check_text(messages)
@@ -288,7 +290,7 @@ def parsed(data: bytes, capture: Capture, line: bytes = b"\n") -> int:
 
 
 def _lines(buffer: pa.Buffer, line: bytes = b"\n") -> MessageBatch:
-    ends = find_all(octets(buffer), line)
+    ends = find_token_offsets(octets(buffer), line)
     starts = np.concatenate([[0], ends[:-1] + len(line)])
     return MessageBatch(buffer, starts, ends, np.zeros(len(ends), np.int64), starts)
 

@@ -19,13 +19,13 @@ from benchmarks.report import Figure, Target, fastest, table
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from oracles import cobol_naive as naive
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.encoding import RecordEncoder, frame
+from trailgate.cobol.records.encoding import RecordEncoder, frame_records
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
-from trailgate.mainframe.files.record_files import RecordSplit, Search
+from trailgate.mainframe.files.record_files import RecordSplit, SplitSearch
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_copybook_split
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
@@ -66,7 +66,7 @@ def strings() -> str:
     return "\n".join(["01 TEXTS.", *lines])
 
 
-def column(field: Field, rows: int, draw: np.random.Generator) -> pa.Array:
+def column(field: CopybookField, rows: int, draw: np.random.Generator) -> pa.Array:
     """Return values for a field: words, or numbers of up to its digits."""
     if field.usage is Usage.TEXT:
         lengths = draw.integers(0, field.size + 1, rows)
@@ -81,7 +81,7 @@ def column(field: Field, rows: int, draw: np.random.Generator) -> pa.Array:
     return pa.array([naive.scaled(u, number) for u in units.to_pylist()], kind)
 
 
-def sample(layout: Layout, rows: int) -> RecordBytes:
+def sample(layout: CopybookLayout, rows: int) -> RecordBytes:
     """Return records with values in all fields."""
     draw = np.random.default_rng(11)
     fields = [f for f in layout.root.children if not f.filler]
@@ -118,9 +118,9 @@ def framing(total: int) -> list[Figure]:
     (layout,) = read_copybook(SALES)
     few = sample(layout, SAMPLE_ROWS)
     how = Framing(FrameKind.RDW)
-    data = np.tile(frame(few, how), max(1, total // len(few.data)))
+    data = np.tile(frame_records(few, how), max(1, total // len(few.data)))
     finding = fastest(lambda: find_frames(data, how, finish=True), 3)
-    writing = fastest(lambda: frame(few, how), 3)
+    writing = fastest(lambda: frame_records(few, how), 3)
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [
         Figure("RDW found", len(data) / finding / 1e6, "MB/s", "memory copy", copied),
@@ -131,7 +131,7 @@ def framing(total: int) -> list[Figure]:
 def tasks(total: int) -> list[Figure]:
     """Return how fast a file of records with RDW is read in two processes, beside one, and how long its splits take to find."""
     (layout,) = read_copybook(mixed())
-    few = frame(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
+    few = frame_records(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
     context = get_context("spawn")
     with TemporaryDirectory() as folder, ProcessPoolExecutor(2, context) as processes:
         path = Path(folder) / "data"
@@ -148,7 +148,7 @@ def tasks(total: int) -> list[Figure]:
         assert read(one) == read(two)  # and compiled in both processes
         alone, together = fastest(lambda: read(one), 3), fastest(lambda: read(two), 3)
         by_words = fastest(lambda: two.splits(str(path)), 3)
-        index = replace(two, search=Search.INDEX)
+        index = replace(two, search=SplitSearch.INDEX)
         by_index = fastest(lambda: index.splits(str(path)), 3)
     rate = size / 1e6
     return [
@@ -171,13 +171,13 @@ def many_fields() -> list[Figure]:
     return [Figure("10,000 named fields", seconds[1], "s", "10 x 1,000", beside, LINEAR)]
 
 
-def _wide(fields: int) -> Layout:
+def _wide(fields: int) -> CopybookLayout:
     lines = [f"   05 F-{i} PIC 9(5)." for i in range(fields)]
     (layout,) = read_copybook("\n".join(["01 R.", *lines]))
     return layout
 
 
-def _decode_few(layout: Layout) -> object:
+def _decode_few(layout: CopybookLayout) -> object:
     data = np.full(3 * layout.size, 0xF1, np.uint8)
     return RecordDecoder(layout).decode(records_of_length(data, layout.size))
 

@@ -16,7 +16,7 @@ from trailgate.capture.capture import Capture
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
 from trailgate.formats.debezium.writer import DebeziumWriter
-from trailgate.formats.json.documents import Scanner
+from trailgate.formats.json.documents import JsonScanner
 from trailgate.formats.json.options import JsonPublishOptions, json_options
 from trailgate.formats.json.writer import JsonWriter
 from trailgate.messages.messages import MessageBatch
@@ -124,7 +124,7 @@ def _measured(
 ) -> list[Figure]:
     batch, size = batch_of(bodies), sum(map(len, bodies)) / 1e6
     documents = [orjson.loads(body) for body in bodies]
-    scanner = Scanner(3, "schema")
+    scanner = JsonScanner(3, "schema")
     loads = _seconds(lambda: [orjson.loads(body) for body in bodies], times)
     places = _seconds(lambda: scanner.scan(batch), times)
     columns = _seconds(lambda: parsed(capture, batch), times)

@@ -12,8 +12,8 @@ from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import sample
 
 from trailgate.logdump.commands.table import COMMANDS
-from trailgate.logdump.results import Counts, Failure
-from trailgate.logdump.session import Session
+from trailgate.logdump.results import CountResult, FailureResult
+from trailgate.logdump.session import LogdumpSession
 from trailgate.trail.format.file_header import FileHeader, encode_header
 from trailgate.trail.writing.writer import encode
 
@@ -69,11 +69,11 @@ def _figure(
 
 
 def _spoken(path: Path, commands: tuple[str, ...], records: int) -> None:
-    session = Session(COMMANDS, lambda: datetime.now(UTC))
+    session = LogdumpSession(COMMANDS, lambda: datetime.now(UTC))
     for line in (f"OPEN {path}", *commands):
         for result in session.run(line):
-            assert not isinstance(result, Failure), result.error
-            if isinstance(result, Counts):
+            assert not isinstance(result, FailureResult), result.error
+            if isinstance(result, CountResult):
                 assert result.total.records + result.suppressed == records
     session.close()
 

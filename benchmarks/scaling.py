@@ -21,7 +21,7 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, publish
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, publish_capture
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.reading.message_files import SPLIT_BYTES
@@ -54,7 +54,9 @@ def simulated(folder: Path, tasks: int) -> Driver:
     job, planning = _timed(lambda: _planned(folder, tasks))
     sent = len(pickle.dumps(replace(job.anywhere(), ranges=())))
     packed = [pickle.dumps(_stand_in(job, number)) for number in range(tasks)]
-    summary, publishing = _timed(lambda: publish(job, [pickle.loads(one) for one in packed]))
+    summary, publishing = _timed(
+        lambda: publish_capture(job, [pickle.loads(one) for one in packed])
+    )
     assert len(summary.files) == summary.messages == tasks, "each task has a file"
     return Driver(planning, publishing, peak(), sent)
 
@@ -62,7 +64,9 @@ def simulated(folder: Path, tasks: int) -> Driver:
 def _planned(folder: Path, tasks: int) -> CaptureJob:
     properties = folder / "bench.properties"
     options = CaptureOptions(message_per_line=True)
-    job = prepare(load_capture(properties), folder / "messages", folder / "trail" / "ot", options)
+    job = plan_capture(
+        load_capture(properties), folder / "messages", folder / "trail" / "ot", options
+    )
     assert len(job.ranges) == tasks
     return job
 

@@ -21,7 +21,7 @@ from benchmarks.delimited import PLAIN
 from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
-from trailgate.jobs.capture.job import CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.storage.stores.s3 import S3Store
 
@@ -109,7 +109,7 @@ def main(messages: str, properties: str, target: str) -> None:
         Path(target).parent.mkdir()
     options = CaptureOptions(message_per_line=True, max_bytes=FILE_BYTES)
     started = time.process_time()
-    done = run_local(prepare(load_capture(properties), messages, target, options))
+    done = run_local(plan_capture(load_capture(properties), messages, target, options))
     seconds = time.process_time() - started
     size = Path(messages).stat().st_size / 1e6
     print(seconds, peak(), len(sent), len(done.files), size)

@@ -28,7 +28,7 @@ from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import find_records
-from trailgate.trail.records.metadata import METADATA_LEVEL, GrowingMap, TrailTable, TrailTables
+from trailgate.trail.records.metadata import METADATA_LEVEL, PersistentMap, TrailTable, TrailTables
 from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 
@@ -103,7 +103,7 @@ def rows() -> list[dict[str, Any]]:
 
     newer = encode(batch, NEWER, DEFINITIONS).body
     told = ReaderState(
-        order=NEWER.order, tables=TrailTables(GrowingMap({1: TrailTable(1, TABLE.name, TABLE)}))
+        order=NEWER.order, tables=TrailTables(PersistentMap({1: TrailTable(1, TABLE.name, TABLE)}))
     )
 
     def read_newer() -> object:

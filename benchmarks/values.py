@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
 from trailgate.columnar.digits import format_positions
-from trailgate.columnar.maps import columns_from_map, state_map
+from trailgate.columnar.maps import columns_to_maps, maps_to_columns
 from trailgate.columnar.numbers import format_integers, parse_integers
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_datetimes, parse_timestamps
 
@@ -101,18 +101,18 @@ def maps(draw: np.random.Generator) -> list[Row]:
     gone = draw.random(ROWS) < 0.2
     partly = [*columns[:3], pc.if_else(pa.array(gone), None, columns[3])]
     memory = np.concatenate([np.frombuffer(c.buffers()[2], np.uint8) for c in columns])
-    whole = state_map(names, columns, [None] * 4, ROWS)
+    whole = columns_to_maps(names, columns, [None] * 4, ROWS)
 
     def copy() -> object:
         return memory.copy()
 
     works: list[tuple[str, Callable[[], object]]] = [
-        ("maps, 4 columns", lambda: state_map(names, columns, [None] * 4, ROWS)),
+        ("maps, 4 columns", lambda: columns_to_maps(names, columns, [None] * 4, ROWS)),
         (
             "maps, 4 columns, some missing",
-            lambda: state_map(names, partly, [None, None, None, gone], ROWS),
+            lambda: columns_to_maps(names, partly, [None, None, None, gone], ROWS),
         ),
-        ("columns from maps", lambda: columns_from_map(whole, names)),
+        ("columns from maps", lambda: maps_to_columns(whole, names)),
         ("positions", lambda: format_positions(3, np.arange(ROWS))),
     ]
     return [compared(name, work, "copying the values' bytes", copy) for name, work in works]

@@ -16,7 +16,7 @@ from benchmarks.report import Figure, Target
 from benchmarks.xml_messages import DEFINITIONS, DYNAMIC_RULES, dynamic
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 
 SIZES: Final = (200, 1000)  # MB
@@ -74,7 +74,7 @@ def _captured(megabytes: int) -> None:
         rules = DYNAMIC_RULES.replace("/transaction", "/feed/transaction")
         (place / "p.properties").write_text(f"{rules}xml.sourcedefs={place}/a.def\n")
         capture = load_capture(place / "p.properties")
-        job = prepare(capture, place / "feed.xml", place / "aa", CaptureOptions(dry_run=True))
+        job = plan_capture(capture, place / "feed.xml", place / "aa", CaptureOptions(dry_run=True))
         job = replace(job, source=replace(job.source, cut_from=1 << 20))
         begin = time.process_time()
         summary = run_local(job)

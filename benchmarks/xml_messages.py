@@ -20,7 +20,7 @@ from trailgate.capture.capture import Capture
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.xml.automaton import compile_rules
 from trailgate.formats.xml.options import XmlOptions, xml_options
-from trailgate.formats.xml.scanner import Scanner
+from trailgate.formats.xml.scanner import XmlScanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
@@ -252,7 +252,7 @@ def _one_message(kind: Kind, times: int) -> list[Figure]:
     alone = 1e6 * fastest(lambda: etree.fromstring(bodies[0]), times)
     options = capture.options
     assert isinstance(options, XmlOptions)
-    scanner = Scanner(compile_rules(options.rules, options.namespaces), options.limits)
+    scanner = XmlScanner(compile_rules(options.rules, options.namespaces), options.limits)
     scanned = 1e6 * fastest(lambda: scanner.scan(one[0]), times)
     name, target = f"one message of {len(bodies[0]) / 1000:.1f} KB", Target(200, "figure", True)
     return [

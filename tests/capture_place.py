@@ -8,7 +8,7 @@ from trailgate.jobs.capture.job import (
     CaptureJob,
     CaptureOptions,
     CaptureSummary,
-    prepare,
+    plan_capture,
     run_local,
 )
 from trailgate.jobs.capture.loading import load_capture
@@ -59,7 +59,7 @@ class Place:
     def job(
         self, target: str, options: CaptureOptions | None = None, source: Path | None = None
     ) -> CaptureJob:
-        return prepare(self.capture, source or self.messages, self.folder / target, options)
+        return plan_capture(self.capture, source or self.messages, self.folder / target, options)
 
     def run(
         self, target: str, options: CaptureOptions | None = None, source: Path | None = None

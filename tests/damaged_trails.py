@@ -10,8 +10,8 @@ from sample_trail import DEFINITIONS, NOTES, START
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import table_data
-from trailgate.trail.records.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.metadata import encode_table_definition
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 
 FIRST, MIDDLE, LAST, ONLY = range(4)
 
@@ -28,9 +28,9 @@ def row(order: ByteOrder, key: int, text: str = "text") -> bytes:
     return value(order, 0, key.to_bytes(8, "big")) + value(order, 1, counted)
 
 
-def ids(number: int) -> tuple[Token, ...]:
+def ids(number: int) -> tuple[RecordToken, ...]:
     """Return the tokens of a transaction's first record."""
-    return (Token(ord("L"), b"%d" % (1000 + number)), Token(ord("6"), b"tx%d" % number))
+    return (RecordToken(ord("L"), b"%d" % (1000 + number)), RecordToken(ord("6"), b"tx%d" % number))
 
 
 def change(
@@ -71,7 +71,7 @@ def metadata(index: int, order: ByteOrder = ByteOrder.BIG, *, of: int | None = N
     return TrailRecord(
         170,
         NOTES.name,
-        table_data(NOTES, order) if of is None else None,
+        encode_table_definition(NOTES, order) if of is None else None,
         node=2 if of is None else 3,
         audit_rba=order.number(first + second),
         order=order,

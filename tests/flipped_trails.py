@@ -12,7 +12,7 @@ from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.file_header import FileHeader, TrailInfo
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.writing.file_headers import file_begin
+from trailgate.trail.writing.file_headers import encode_file_start
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 
@@ -80,7 +80,7 @@ def _written(folder: Path, form: TrailFormat) -> Path:
         for i, (table, kind, ind, before, after) in enumerate(OPERATIONS)
     ]
     encoded = encode(batch_of(DEFINITIONS, rows), form, DEFINITIONS)
-    header = file_begin(FileHeader(TrailInfo()), form, DEFINITIONS)
+    header = encode_file_start(FileHeader(TrailInfo()), form, DEFINITIONS)
     path = folder / "ot000000000"
     path.write_bytes(header + encoded.body.to_pybytes())
     (folder / "ot.def").write_bytes(write_sourcedefs(DEFINITIONS))

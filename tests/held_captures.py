@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
-from trailgate.cobol.copybook.layouts import Dialect, Layout
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.expressions.selection import CaptureRules
@@ -40,7 +40,7 @@ class HeldFiles:
         held = self.held[path]
         return read_sourcedefs(held.encode(), path) if isinstance(held, str) else held
 
-    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
+    def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         texts = {name: text for name, text in self.held.items() if isinstance(text, str)}
         return read_copybook(texts[path], source=path, dialect=dialect, member=texts.get)
 

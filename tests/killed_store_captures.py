@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from capture_place import QUARANTINE, Place, row
 from laws import chance
-from trailgate.jobs.capture.job import prepare, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores.kinds import writable_store
 
@@ -75,7 +75,7 @@ class Runs:
         if after is not None:
             signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
             signal.setitimer(signal.ITIMER_REAL, after)
-        run_local(prepare(self.place.capture, self.place.messages, self.target, QUARANTINE))
+        run_local(plan_capture(self.place.capture, self.place.messages, self.target, QUARANTINE))
 
     def check(self) -> None:
         rows = [one for batch in read_trail(self.target) for one in batch["after"].to_pylist()]

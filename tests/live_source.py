@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from sample_trail import DEFINITIONS, NOTES, Op, Transaction, changes
-from trailgate.definitions.defgen import complete
+from trailgate.definitions.defgen import complete_table
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
@@ -92,9 +92,9 @@ def kept(prefix: Path) -> list[bytes]:
 
 def expected(source: Sequence[Transaction], options: AppendOptions) -> list[bytes]:
     """Return the records of a run without a crash."""
-    tables = Definitions(tuple(map(complete, DEFINITIONS)))
+    tables = Definitions(tuple(map(complete_table, DEFINITIONS)))
     batch = changes(source)
-    blocks = [replace(block, table=complete(block.table)) for block in batch.blocks]
+    blocks = [replace(block, table=complete_table(block.table)) for block in batch.blocks]
     encoded = encode(ChangeBatch(blocks, batch.rows), options.trail_format, tables)
     return list(records(bytes(encoded.body)))
 

@@ -12,7 +12,7 @@ import numpy as np
 from held_captures import held_setup
 from message_cases import Case, rows_of
 from trailgate.capture.capture import Capture
-from trailgate.definitions.defgen import complete
+from trailgate.definitions.defgen import complete_table
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.messages.bounds import TransactionState
@@ -23,7 +23,7 @@ EVERYTHING: Final = CaptureRules(
     update_befores=True, compress_updates=False, compress_deletes=False
 )
 BINARY: Final = 4  # the sub type of binary text
-TABLE: Final = complete(
+TABLE: Final = complete_table(
     Table(
         "USER1.T1",
         (

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from trailgate.live.brokers.receiver import Window
-from trailgate.live.jobs.feed import Link, Part
+from trailgate.live.brokers.receiver import MessageWindow
+from trailgate.live.jobs.feed import ConnectionState, FeedPart
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 
 NOW = 1_767_225_600_000_000  # 2026-01-01 UTC
@@ -39,7 +39,7 @@ class ListFeed:
 
     name = "list"
     is_connected = True
-    link = Link(is_made=True, made=1)
+    link = ConnectionState(is_made=True, made=1)
     is_replayed = False  # nobody knows what was received before
 
     def __init__(
@@ -61,7 +61,7 @@ class ListFeed:
     def open(self, number: int | None) -> None:
         self._at = number or 0
 
-    def receive(self, seconds: float) -> Part | None:
+    def receive(self, seconds: float) -> FeedPart | None:
         size = self._sizes.pop(0) if self._sizes else 1000
         end = min(self._at + size, len(self._bodies))
         if end == self._at:
@@ -70,12 +70,12 @@ class ListFeed:
         part, self._at = self._part(self._at, end), end
         return part
 
-    def _part(self, begin: int, end: int) -> Part:
+    def _part(self, begin: int, end: int) -> FeedPart:
         bodies, numbers = self._bodies[begin:end], np.arange(begin, end)
         faults = [None if body else "no body" for body in bodies]
         rows = received(bodies, headers=self._headers[begin:end], faults=faults)
         messages, problems = as_messages(rows, (0, numbers * 1000), "list")
-        return Part(messages, problems, numbers, end)
+        return FeedPart(messages, problems, numbers, end)
 
     def lag(self, number: int) -> int:
         return len(self._bodies) - number
@@ -98,14 +98,14 @@ class ListReceiver:
         self.acknowledged: list[int] = []
         self.closed = False
 
-    def receive(self, seconds: float) -> Window | None:
+    def receive(self, seconds: float) -> MessageWindow | None:
         found = next(self._windows, None)
         if found is None:
             time.sleep(min(seconds, 0.01))
             return None
-        return Window(found)
+        return MessageWindow(found)
 
-    def acknowledge(self, window: Window) -> None:
+    def acknowledge(self, window: MessageWindow) -> None:
         self.acknowledged.append(len(window.messages))
 
     def settle(self, seconds: float) -> bool:  # noqa: ARG002  nothing is under way

@@ -12,7 +12,7 @@ import pytest
 from capture_place import Place
 from store_servers.bucket import SENDERS, Bucket
 from trailgate.errors import StorageError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores import object_store as parted_upload
 from trailgate.storage.stores import s3
@@ -34,7 +34,7 @@ class StoredPlace(Place):
     def job(
         self, target: str, options: CaptureOptions | None = None, source: Path | None = None
     ) -> CaptureJob:
-        return prepare(self.capture, source or self.messages, self.url(target), options)
+        return plan_capture(self.capture, source or self.messages, self.url(target), options)
 
     def names(self, target: str) -> list[str]:
         rows = [row for batch in read_trail(self.url(target)) for row in batch["after"].to_pylist()]

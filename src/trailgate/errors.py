@@ -281,11 +281,11 @@ def install_command(extra: str) -> str:
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return a hint with the nearest known name, ignoring case, or "" if no name is near."""
-    near = nearest(name, known, cutoff=cutoff)
+    near = nearest_name(name, known, cutoff=cutoff)
     return f"Did you mean {near}?" if near else ""
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def nearest_name(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return the known name most similar to a name, ignoring case, or "" if none is near."""
     folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)

@@ -3,7 +3,7 @@
 Names are compared without case, underscores and hyphens: Spark's ``fromPosition``, Python's
 ``from_position`` and the command line's ``--from-position`` are one option.
 
-An ``Option`` has a name, a ``Kind`` (which parses and checks values), a meaning and a default. Most
+An ``Option`` has a name, a ``OptionType`` (which parses and checks values), a meaning and a default. Most
 are declared as the fields of a dataclass and read by ``field_options``::
 
     limit: Annotated[int | None, COUNT, "The maximum number of rows."] = None
@@ -58,7 +58,7 @@ def instance(*types: type) -> Callable[[Any], Any]:
     return check_value
 
 
-class Kind(NamedTuple):
+class OptionType(NamedTuple):
     """The type of an option's value: its description, a parser for text, and a check for other values.
 
     ``words`` completes "must be ...", for example "a number above 0". ``read`` parses text,
@@ -88,7 +88,7 @@ class Option(NamedTuple):
     """One option, named as in Python. ``default`` is its value if the user does not set it."""
 
     name: str
-    kind: Kind
+    kind: OptionType
     meaning: str
     default: Any = None
 
@@ -112,7 +112,7 @@ class Option(NamedTuple):
             raise OptionError(problem) from None
 
 
-class Field(Option):
+class FieldOption(Option):
     """An option that is declared by a field of a dataclass, and spelled like the field."""
 
     @property
@@ -297,7 +297,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def names_in(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
     """Split a comma-separated list into names."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -314,7 +314,7 @@ def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return _listed(names_in(text))
+    return _listed(split_names(text))
 
 
 def _passed_count(value: Any) -> int:
@@ -334,15 +334,15 @@ def _path(value: Any) -> str:
     return path
 
 
-TEXT: Final = Kind("a text", _text)
-PATH: Final = Kind("a path", _text, _path)
-WHOLE: Final = Kind("a whole number", _whole_number, instance(int))
-COUNT: Final = Kind("a number above 0", _count, _passed_count)
-NAMES: Final = Kind("a list of names", _names, _passed_names)
-PATHS: Final = Kind("a list of paths", _names, _passed_names)
+TEXT: Final = OptionType("a text", _text)
+PATH: Final = OptionType("a path", _text, _path)
+WHOLE: Final = OptionType("a whole number", _whole_number, instance(int))
+COUNT: Final = OptionType("a number above 0", _count, _passed_count)
+NAMES: Final = OptionType("a list of names", _names, _passed_names)
+PATHS: Final = OptionType("a list of paths", _names, _passed_names)
 
 
-def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
+def choice(values: Mapping[str, Any] | type[Enum]) -> OptionType:
     """Return the kind whose values are these, written as their keys in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
     # An empty key is accepted but not listed in the error.
@@ -359,34 +359,34 @@ def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
             raise ValueError
         return value
 
-    return Kind(f"{', '.join(most)} or {last}" if most else last, read, check_value)
+    return OptionType(f"{', '.join(most)} or {last}" if most else last, read, check_value)
 
 
 FLAG: Final = choice({"true": True, "false": False})
-KINDS: Final[Mapping[Any, Kind]] = {bool: FLAG, int: WHOLE, str: Kind("a text", str)}
+KINDS: Final[Mapping[Any, OptionType]] = {bool: FLAG, int: WHOLE, str: OptionType("a text", str)}
 
 
 def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
     """Read the options that the fields of a dataclass declare.
 
     For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. The kind follows from the
-    type if the annotation has no ``Kind``; a Literal becomes a choice of its values. Fields without
+    type if the annotation has no ``OptionType``; a Literal becomes a choice of its values. Fields without
     ``Annotated`` are not options.
     """
     hints = get_type_hints(options, include_extras=True)
     return tuple(
-        row_of(field.name, hints[field.name], field.default, kind_of_row)
+        option_from_annotation(field.name, hints[field.name], field.default, kind_of_row)
         for field in fields(options)
         if get_origin(hints[field.name]) is Annotated
     )
 
 
-def row_of(
+def option_from_annotation(
     name: str, annotation: Any, default: Any = None, kind_of_row: type[Option] = Option
 ) -> Option:
     """Build an option from its name and an annotation with a type, an optional kind, and a meaning."""
     hint, *given, meaning = get_args(annotation)
-    kinds = [one for one in given if isinstance(one, Kind)]
+    kinds = [one for one in given if isinstance(one, OptionType)]
     if kinds:
         kind = kinds[0]
     elif get_origin(hint) is Literal:

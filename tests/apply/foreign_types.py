@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 COLUMN_TYPES: Final[Mapping[str, Sequence[str]]] = {
     "duckdb": (
@@ -47,14 +47,14 @@ PREPARED: Final = (
     "CREATE DOMAIN hr.day AS timestamp(0)",
 )
 # Families and types that hold all their values: a check that refuses everything would satisfy the law.
-ENTIRE: Final[Mapping[Family, frozenset[str]]] = {
-    Family.TEXT: frozenset({"VARCHAR", "VARCHAR(3)", "VARCHAR COLLATE NOCASE", "varchar"}),
-    Family.NUMBER_TEXT: frozenset({"VARCHAR", "numeric"}),
-    Family.INTEGER: frozenset({"VARCHAR", "text", "numeric"}),
-    Family.UNSIGNED: frozenset({"VARCHAR", "text", "numeric"}),
-    Family.DATETIME: frozenset({"VARCHAR", "text"}),
-    Family.BYTES: frozenset({"BLOB", "bytea"}),
-    Family.FLOAT: frozenset({"DOUBLE", "VARCHAR", "double precision", "text", "numeric"}),
+ENTIRE: Final[Mapping[TypeFamily, frozenset[str]]] = {
+    TypeFamily.TEXT: frozenset({"VARCHAR", "VARCHAR(3)", "VARCHAR COLLATE NOCASE", "varchar"}),
+    TypeFamily.NUMBER_TEXT: frozenset({"VARCHAR", "numeric"}),
+    TypeFamily.INTEGER: frozenset({"VARCHAR", "text", "numeric"}),
+    TypeFamily.UNSIGNED: frozenset({"VARCHAR", "text", "numeric"}),
+    TypeFamily.DATETIME: frozenset({"VARCHAR", "text"}),
+    TypeFamily.BYTES: frozenset({"BLOB", "bytea"}),
+    TypeFamily.FLOAT: frozenset({"DOUBLE", "VARCHAR", "double precision", "text", "numeric"}),
 }
 PADDED: Final = ("char(", "bpchar")
 FLOATS: Final = ("real", "REAL")
@@ -64,7 +64,7 @@ def is_same(column: Column, value: Any, kind: str, stored: Any) -> bool:
     """Return whether a database's value, as its driver gives it, is the trail's."""
     if value is None or stored is None:
         return value is None and stored is None
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return _is_bytes(bytes.fromhex(value), stored)
     if kind == "jsonb":
         return _is_json(str(value), stored)
@@ -85,7 +85,11 @@ def is_same(column: Column, value: Any, kind: str, stored: Any) -> bool:
 
 def _digits(column: Column, value: Any) -> Any:
     """Return the shortest digits of a float of four bytes; other values as they are."""
-    if column.family is not Family.FLOAT or column.type_row.width != 4 or not math.isfinite(value):
+    if (
+        column.family is not TypeFamily.FLOAT
+        or column.type_row.width != 4
+        or not math.isfinite(value)
+    ):
         return value
     return _shortest_of_four_bytes(value)
 
@@ -175,8 +179,8 @@ def _is_text(column: Column, value: Any, kind: str, text: str) -> bool:
     if isinstance(value, float):
         own = float(text)
         return _rounded(column, own) == value or (math.isnan(value) and math.isnan(own))
-    if isinstance(value, int | Decimal) or column.family is Family.NUMBER_TEXT:
+    if isinstance(value, int | Decimal) or column.family is TypeFamily.NUMBER_TEXT:
         return _number(text) == _number(value)
-    if column.family is not Family.DATETIME:
+    if column.family is not TypeFamily.DATETIME:
         return False
     return _is_time(str(value), datetime.fromisoformat(text[:26])) and not text[26:].strip("0")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Effects
-from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.target import Position, TablePosition, Target
 
@@ -107,7 +107,7 @@ class MemoryTarget:
         """Return a reader of all rows."""
         raise NotImplementedError
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write effects; each has to fit the rows that are there."""
         nets, table = effects.nets, effects.nets.table
         rows = [] if effects.emptied else list(self._open.rows[table.name])
@@ -138,13 +138,16 @@ class MemoryTarget:
                 rows.append(tuple(own))
                 continue
             there = key in by_key
-            assert there == (effect in (Effect.PATCH, Effect.DELETE)) or effect == Effect.REPLACE
-            if effect == Effect.REPLACE and not effects.emptied:
+            assert (
+                there == (effect in (RowEffect.PATCH, RowEffect.DELETE))
+                or effect == RowEffect.REPLACE
+            )
+            if effect == RowEffect.REPLACE and not effects.emptied:
                 assert there == nets.expected[slot], (key, there)
-            if effect == Effect.DELETE:
+            if effect == RowEffect.DELETE:
                 del by_key[key]
                 continue
-            if effect == Effect.PATCH:
+            if effect == RowEffect.PATCH:
                 own = [
                     by_key[key][at] if missing[at][slot] and at not in table.key else value
                     for at, value in enumerate(own)
@@ -200,7 +203,7 @@ class KilledTarget:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write effects, or be killed before."""
         self._step()
         self._target.write(effects, at)

@@ -10,12 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate.apply.effects.batch import Effects, effects_of
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect
-from trailgate.apply.effects.operations import Operations, operations_on
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.batch import TableChanges, compute_changes
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
@@ -37,7 +37,7 @@ TABLE = Table(
         *(Column(name.upper(), BIN64, 8) for name in COLUMNS),
     ),
 )
-TARGET = target_table(TABLE)
+TARGET = make_target_table(TABLE)
 
 
 def block_of(log: Sequence[Operation], first: int = 0) -> ChangeBlock:
@@ -83,11 +83,11 @@ def transaction_indicators(log: Sequence[Operation]) -> NDArray[np.uint8]:
     return kinds[: len(log)].astype(np.uint8)
 
 
-def operations_of(log: Sequence[Operation]) -> Operations:
+def operations_of(log: Sequence[Operation]) -> TargetOperations:
     """Return operations of the naive table in columns; a transaction is what follows one another with its number."""
     numbers = np.array([one.transaction for one in log])
     runs = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
-    return operations_on(TARGET, [block_of(log)], [runs])
+    return convert_blocks(TARGET, [block_of(log)], [runs])
 
 
 class Memory:
@@ -105,32 +105,32 @@ class Memory:
         return pa.table({"id": found, **columns}, schema=schema)
 
     def apply(
-        self, log: Sequence[Operation], policy: str = "stop", faults: Faults | None = None
-    ) -> Effects:
+        self, log: Sequence[Operation], policy: str = "stop", faults: OperationErrors | None = None
+    ) -> TableChanges:
         """Apply a batch; raises ApplyError where no faults are taken."""
-        effects = effects_of(operations_of(log), self.fetch, Collisions(policy), faults)
+        effects = compute_changes(operations_of(log), self.fetch, CollisionPolicy(policy), faults)
         self.write(effects)
         return effects
 
-    def write(self, effects: Effects) -> None:
+    def write(self, effects: TableChanges) -> None:
         """Carry out effects, each of which has to fit."""
         if effects.emptied:
             self.rows = {}
         nets = effects.nets
         keys = nets.key[0].to_pylist()
         for at, (effect, key) in enumerate(zip(nets.effect.tolist(), keys, strict=True)):
-            if effect == Effect.DELETE:
+            if effect == RowEffect.DELETE:
                 del self.rows[key]
                 continue
             logged = {
                 name: None if one.values is None else one.values[at].as_py()
                 for name, one in zip(COLUMNS, nets.values[1:], strict=True)
-                if effect != Effect.PATCH or not one.is_missing(len(nets))[at]
+                if effect != RowEffect.PATCH or not one.is_missing(len(nets))[at]
             }
-            if effect == Effect.PATCH:
+            if effect == RowEffect.PATCH:
                 self.rows[key] |= logged
             else:
-                assert effect == Effect.REPLACE or key not in self.rows
+                assert effect == RowEffect.REPLACE or key not in self.rows
                 self.rows[key] = logged
 
 

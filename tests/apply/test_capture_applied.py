@@ -117,7 +117,7 @@ class Capturing:
         with (
             TrailAppender(self.prefix, tables, LIVE.append) as appender,
             closing(ListFeed(bodies, sizes)) as feed,
-            beside_capture.applied_beside(self.prefix, self.to, output) as beside,
+            beside_capture.apply_beside(self.prefix, self.to, output) as beside,
         ):
             live = LiveCapture(self.capture, feed, appender, self.prefix, LIVE)
             print_live(live, output, beside)

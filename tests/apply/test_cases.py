@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from trailgate import ApplyError, TrailAppender, apply_trail
-from trailgate.apply.effects.batch import Effects, effects_of
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.nets import Effect
-from trailgate.apply.effects.operations import Operations, operations_on
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.batch import TableChanges, compute_changes
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.arrays import Longs
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
@@ -35,7 +35,7 @@ from trailgate.model.tables import Column, Definitions, Table
 FILE = tomllib.loads((Path(__file__).parent / "cases.toml").read_text())
 CASES, MODES = FILE["case"], FILE["mode"]
 TABLE = Table("T", (Column("id", 134, 8, key=True), Column("a", 64, 9), Column("b", 134, 8)))
-TARGET = target_table(TABLE)
+TARGET = make_target_table(TABLE)
 OPERATION = re.compile(r"([IUDKT])(?: (\d+)(?:>(\d+))?)?((?: [ab]=\S+)*)")
 Rows = dict[int, list[Any]]
 
@@ -49,9 +49,9 @@ def rows_of(text: str) -> Rows:
     return {int(key): [value("a", a), value("b", b)] for key, a, b in rows}
 
 
-def operations_of(text: str) -> Operations:
+def operations_of(text: str) -> TargetOperations:
     block, transactions = block_of(text)
-    return operations_on(TARGET, [block], [transactions])
+    return convert_blocks(TARGET, [block], [transactions])
 
 
 def block_of(text: str) -> tuple[ChangeBlock, Longs]:
@@ -93,7 +93,7 @@ def block_of(text: str) -> tuple[ChangeBlock, Longs]:
     return block, np.array(transactions)
 
 
-def run(case: dict[str, Any], policy: str) -> tuple[Rows, Effects]:
+def run(case: dict[str, Any], policy: str) -> tuple[Rows, TableChanges]:
     rows = rows_of(case.get("before", ""))
 
     def fetch(keys: pa.Table, keys_alone: bool) -> pa.Table:
@@ -105,20 +105,20 @@ def run(case: dict[str, Any], policy: str) -> tuple[Rows, Effects]:
         }
         return pa.table(columns).select(["id"] if keys_alone else ["id", "a", "b"])
 
-    effects = effects_of(operations_of(case["operations"]), fetch, Collisions(policy))
+    effects = compute_changes(operations_of(case["operations"]), fetch, CollisionPolicy(policy))
     after = {} if effects.emptied else rows
     nets = effects.nets
     for at, effect in enumerate(nets.effect.tolist()):
         key = nets.key[0][at].as_py()
         own = [
             after.get(key, [None, None])[place]
-            if effect == Effect.PATCH and one.is_missing(len(nets))[at]
+            if effect == RowEffect.PATCH and one.is_missing(len(nets))[at]
             else None
             if one.values is None
             else one.values[at].as_py()
             for place, one in enumerate(nets.values[1:])
         ]
-        if effect == Effect.DELETE:
+        if effect == RowEffect.DELETE:
             del after[key]
         else:
             after[key] = own

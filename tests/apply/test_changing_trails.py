@@ -664,7 +664,7 @@ def test_bytes_that_wait_are_named_once_while_a_trail_is_followed(
     prefix = write_trail(tmp_path / "ot", [[*THREE[1], *transaction(21)[:1]]], 1)
     with ApplyRun(prefix, to, ApplyOptions()) as applied:
         list(applied.batches())
-        watch = apply_follow.RestWatch(applied)
+        watch = apply_follow.UnappliedWatch(applied)
         first, waits = watch.due()
         assert "begins at file number 1" in first
         assert "their transaction has not ended" in waits

@@ -11,7 +11,7 @@ from apply.sources import TARGETS, write_log
 from apply.test_soft_delete import READ
 from oracles.apply_naive import Operation
 from trailgate import DecodeError, OptionError, apply_trail
-from trailgate.apply.effects.column_types import ColumnTypes
+from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.jobs.options import split_types
 
@@ -52,12 +52,12 @@ def test_a_value_that_it_does_not_hold_is_an_error(tmp_path: Path) -> None:
 )
 def test_what_is_no_type_is_refused(text: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem):
-        ColumnTypes.read([text])
+        ChosenColumnTypes.read([text])
 
 
 def test_lists_of_types_have_commas_in_parentheses() -> None:
     assert split_types("A.B=decimal(18,2), A.C=text") == ("A.B=decimal(18,2)", "A.C=text")
     table = TargetTable(("a",), (TargetColumn("b", pa.string(), number=True),), (0,))
-    assert ColumnTypes.read(split_types("A.B=decimal(18, 2)")).of(table).columns == (
+    assert ChosenColumnTypes.read(split_types("A.B=decimal(18, 2)")).of(table).columns == (
         TargetColumn("b", pa.decimal128(18, 2)),
     )

@@ -25,7 +25,7 @@ from apply.value_table import TARGETS, VALUES, Values
 from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
-from trailgate.apply.effects.tables import held_type, target_table
+from trailgate.apply.effects.tables import created_type, make_target_table
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics, statistics_settings
 from trailgate.apply.targets.target import table_rows
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE, UPDATE, ChangeBatch
@@ -123,7 +123,7 @@ def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
         paths = [folder / "lake" / "hr" / f"t{at}" for at in range(tables)]
         for path, history in zip(paths, histories, strict=True):
             path.mkdir(parents=True)
-            CREATED[created](path, target_table(history.table).schema)
+            CREATED[created](path, make_target_table(history.table).schema)
 
         def between(_: str, paths: list[Path] = paths) -> None:
             for path in paths:
@@ -136,7 +136,8 @@ def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
 UNSAFE: Final = [
     one
     for one in VALUES
-    if has_rounded_statistics(held_type(one.column)) or pa.types.is_floating(held_type(one.column))
+    if has_rounded_statistics(created_type(one.column))
+    or pa.types.is_floating(created_type(one.column))
 ]
 
 
@@ -146,14 +147,14 @@ def test_keys_are_found_though_statistics_leave_them_out(one: Values, tmp_path: 
     table = Table("HR.T", (one.as_column("ID", key=True), Column("V", 134, 8)))
     path = tmp_path / "lake/hr/t"
     path.mkdir(parents=True)
-    DeltaTable.create(path, target_table(table).schema)
+    DeltaTable.create(path, make_target_table(table).schema)
     keys = list(
         {TARGETS["delta"].stored(one.column, value): value for value in one.values}.values()
     )
     write(tmp_path / "ot", *((INSERT, None, {"ID": key, "V": 1}) for key in keys), table=table)
     to = f"delta:{tmp_path}/lake"
     apply_trail(tmp_path / "ot", to)
-    is_float = pa.types.is_floating(held_type(one.column))
+    is_float = pa.types.is_floating(created_type(one.column))
     write_statistics(
         str(path), 3 if is_float else 1
     )  # the bounds of NaN and others are those of the others
@@ -176,7 +177,7 @@ def test_a_table_of_others_gets_no_rounded_statistics(tmp_path: Path) -> None:
     amount = Decimal("90071992547409.93")
     for path in ("others", "ours"):
         if path == "others":
-            schema = target_table(NUMBERS).schema
+            schema = make_target_table(NUMBERS).schema
             DeltaTable.create(tmp_path / path / "hr/n", schema)
         write(tmp_path / path / "ot", (INSERT, None, {"K": 2**64 - 1, "A": amount}), table=NUMBERS)
         apply_trail(tmp_path / path / "ot", f"delta:{tmp_path / path}")
@@ -224,7 +225,7 @@ def test_a_store_of_the_protocol_of_s3_may_have_an_http_address(
 def test_such_a_table_gets_columns(created: str, tmp_path: Path) -> None:
     path = tmp_path / "lake/hr/t"
     path.mkdir(parents=True)
-    CREATED[created](path, target_table(T).schema)
+    CREATED[created](path, make_target_table(T).schema)
     write(tmp_path / "ot", ROW)
     apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
     if created == "deletion vectors":

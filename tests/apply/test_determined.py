@@ -15,12 +15,17 @@ from apply.test_net_effects import cut
 from laws import chance, examples
 from oracles.apply_naive import CollisionError, Operation, Source, replayed
 from trailgate import ApplyError
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.determined import THERE, Determined, determined_table, known_name
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.folding import fold
-from trailgate.apply.effects.nets import Effect
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.determined import (
+    EXISTS_FLAG,
+    LoadedTableChanges,
+    add_known_flags,
+    known_flag_name,
+)
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.operations import TargetOperations
 
 Rows = dict[int, dict[str, Any]]
 KEYS, COLUMNS, VALUES = range(3), ("a", "b"), (0, 1)
@@ -36,33 +41,33 @@ class KnownRows:
     """The table of known keys, in memory."""
 
     def __init__(self) -> None:
-        self.table = determined_table(TARGET)
+        self.table = add_known_flags(TARGET)
         self.rows: dict[int, dict[str, Any]] = {}
         self.is_whole = False
 
     def fetch(self, keys: pa.Table, keys_alone: bool) -> pa.Table:
         """Return the rows of keys; of all columns, or of the key and whether it is there."""
-        names = ["id", THERE] if keys_alone else self.table.schema.names
+        names = ["id", EXISTS_FLAG] if keys_alone else self.table.schema.names
         found = [self.rows[key] for key in keys["id"].to_pylist() if key in self.rows]
         schema = pa.schema([self.table.schema.field(name) for name in names])
         return pa.Table.from_pylist([{name: row[name] for name in names} for row in found], schema)
 
-    def apply(self, operations: Operations, policy: Collisions) -> None:
+    def apply(self, operations: TargetOperations, policy: CollisionPolicy) -> None:
         """Apply a batch, whose effects have to fit."""
-        own = Determined(lambda _: self.is_whole)
-        (effects,) = own.effects(operations, self.fetch, policy, Faults())
+        own = LoadedTableChanges(lambda _: self.is_whole)
+        (effects,) = own.effects(operations, self.fetch, policy, OperationErrors())
         nets = effects.nets
         if effects.emptied:
             self.rows, self.is_whole = {}, True
         for at, key in enumerate(nets.key[0].to_pylist()):
             assert nets.expected[at] == (key in self.rows) or effects.emptied
-            if nets.effect[at] == Effect.DELETE:
+            if nets.effect[at] == RowEffect.DELETE:
                 del self.rows[key]
                 continue
             row = self.rows.setdefault(key, {})
             for column, one in zip(self.table.columns, nets.values, strict=True):
                 missing = bool(one.is_missing(len(nets))[at])
-                if nets.effect[at] == Effect.REPLACE or not missing:
+                if nets.effect[at] == RowEffect.REPLACE or not missing:
                     row[column.name] = None if one.values is None else one.values[at].as_py()
             row["id"] = key
 
@@ -70,8 +75,8 @@ class KnownRows:
         """Return the known columns of each known key; None for one without a row."""
         found: dict[int, dict[str, Any] | None] = dict.fromkeys(KEYS) if self.is_whole else {}
         for key, row in self.rows.items():
-            names = [name for name in COLUMNS if row[known_name(name)]]
-            found[key] = {name: row[name] for name in names} if row[THERE] else None
+            names = [name for name in COLUMNS if row[known_flag_name(name)]]
+            found[key] = {name: row[name] for name in names} if row[EXISTS_FLAG] else None
         return found
 
 
@@ -134,8 +139,10 @@ def random_log(own: random.Random) -> list[Operation]:
 
 
 @pytest.mark.parametrize("folded", [False, True])
-@pytest.mark.parametrize("policy", Collisions)
-def test_what_is_determined_is_what_all_tables_agree_on(policy: Collisions, folded: bool) -> None:
+@pytest.mark.parametrize("policy", CollisionPolicy)
+def test_what_is_determined_is_what_all_tables_agree_on(
+    policy: CollisionPolicy, folded: bool
+) -> None:
     """All 125 tables of three keys are tried, and the log is applied to each that it fits, row by row."""
     known_rows = 0
     for number in range(examples(40)):
@@ -143,7 +150,7 @@ def test_what_is_determined_is_what_all_tables_agree_on(policy: Collisions, fold
         log, target = random_log(own), KnownRows()
         for batch in cut(own, log):
             operations = operations_of(batch)
-            target.apply(fold(operations) if folded else operations, policy)
+            target.apply(fold_operations(operations) if folded else operations, policy)
         wanted, found = agreed(ends_of(log)), target.known()
         for key, row in found.items():
             assert key in wanted, (log, key)
@@ -175,7 +182,7 @@ def test_tables_loaded_while_the_source_changed_have_what_is_determined() -> Non
         try:
             for batch in cut(own, source.log):
                 loaded.apply(batch, "overlay")
-                known.apply(operations_of(batch), Collisions.OVERLAY)
+                known.apply(operations_of(batch), CollisionPolicy.OVERLAY)
         except ApplyError:  # a row moved that was not loaded
             continue
         if loaded.rows != source.rows:  # some moves without all columns cannot be overlaid

@@ -22,7 +22,7 @@ from trailgate import (
     apply_repaired,
     apply_trail,
 )
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.jobs.options import OnError
 from trailgate.apply.targets.duckdb import TableTarget
 from trailgate.apply.targets.target import Position
@@ -344,7 +344,7 @@ def test_all_values_of_a_batch_that_a_type_refuses_are_found_at_once(
     written = []
     write_rows = TableTarget.write
 
-    def noted(target: TableTarget, effects: Effects, at: Position) -> None:
+    def noted(target: TableTarget, effects: TableChanges, at: Position) -> None:
         written.append(at)
         write_rows(target, effects, at)
 

@@ -14,22 +14,22 @@ from apply.naive_batches import Memory, operations_of
 from apply.test_net_effects import cut, history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, damaged, replayed
-from trailgate.apply.effects.batch import effects_of
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.folding import fold
-from trailgate.apply.effects.operations import Operations, join_operations
+from trailgate.apply.effects.batch import compute_changes
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.operations import TargetOperations, join_operations
 from trailgate.errors import ApplyError
 
 HISTORIES = 120
 
 
-def folded(own: Random, log: Sequence[Operation]) -> Operations:
+def folded(own: Random, log: Sequence[Operation]) -> TargetOperations:
     """Return a log folded in chunks, and some of these together once more."""
     whole = operations_of(log)
     cuts = sorted({0, len(log), *(own.randrange(len(log) + 1) for _ in range(3))})
-    chunks = [fold(whole.take(np.arange(start, end))) for start, end in pairwise(cuts)]
+    chunks = [fold_operations(whole.take(np.arange(start, end))) for start, end in pairwise(cuts)]
     if own.random() < 0.5:
-        return fold(join_operations(chunks))
+        return fold_operations(join_operations(chunks))
     return join_operations(chunks)
 
 
@@ -55,9 +55,9 @@ def test_folded_operations_give_what_the_replay_gives(policy: str) -> None:
                 rows = replayed(rows, batch, policy)[0]
             except CollisionError:
                 with pytest.raises(ApplyError):
-                    effects_of(operations, target.fetch, Collisions(policy))
+                    compute_changes(operations, target.fetch, CollisionPolicy(policy))
                 break
-            target.write(effects_of(operations, target.fetch, Collisions(policy)))
+            target.write(compute_changes(operations, target.fetch, CollisionPolicy(policy)))
             assert target.rows == rows, (start, batch)
     assert fewer
 
@@ -65,9 +65,9 @@ def test_folded_operations_give_what_the_replay_gives(policy: str) -> None:
 def test_a_key_has_at_most_three_operations() -> None:
     log: list[Any] = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 0)]
     log += [Operation("U", 1, 1, {"a": number}, number) for number in range(1, 50)]
-    (only,) = [fold(operations_of(log))]
+    (only,) = [fold_operations(operations_of(log))]
     assert (only.op_type.tolist(), only.weight.tolist()) == ([ord("I")], [50])
     log += [Operation("D", 1, 1, {}, 50), Operation("I", 1, 1, {"a": 7}, 51)]
-    again = fold(operations_of(log[1:]))
+    again = fold_operations(operations_of(log[1:]))
     assert bytes(again.op_type.tolist()) == b"UDI"
     assert again.weight.tolist() == [1, 49, 1]

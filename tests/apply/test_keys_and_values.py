@@ -17,7 +17,7 @@ from laws import LONG, chance, examples, histories
 from trailgate import TrailAppender, apply_trail
 from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import INTERVAL_TYPES, TYPES, Family
+from trailgate.model.types import INTERVAL_TYPES, TYPES, TypeFamily
 
 TABLES = 6  # of a trail
 HISTORIES = 12
@@ -26,7 +26,7 @@ Run = Callable[[str, str], None]
 
 
 def test_every_type_has_values() -> None:
-    readable = {code for code, row in TYPES.items() if row.family is not Family.UNSUPPORTED}
+    readable = {code for code, row in TYPES.items() if row.family is not TypeFamily.UNSUPPORTED}
     known = {one.column.data_type for one in VALUES}
     assert readable - known < INTERVAL_TYPES
 

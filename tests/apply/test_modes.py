@@ -23,7 +23,7 @@ from laws import LONG, WHOLE, chance, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
 from trailgate import ApplyError
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
@@ -249,7 +249,7 @@ def check(
     if not fits:  # each table has what was applied before the operation
         done = target.position(None)
         for name, shape in made.shapes.items():
-            alone = target.position(target_table(shape.table(name)))
+            alone = target.position(make_target_table(shape.table(name)))
             at = max("" if one is None else one.position for one in (done, alone))
             end = (numbers[at] or 0) + 1 if at else 0
             tables[name] = kept(made.log[:end], make)[0][name]

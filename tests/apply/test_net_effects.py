@@ -11,7 +11,7 @@ import pytest
 from apply.naive_batches import Memory
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, Source, damaged, replayed
-from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.faults import OperationErrors
 from trailgate.errors import ApplyError
 
 HISTORIES = 120
@@ -103,7 +103,7 @@ def test_what_is_left_out_is_as_if_it_was_never_logged(policy: str) -> None:
         log = damaged(own, history(own).log)
         target, other = Memory(), Memory()
         for batch in cut(own, log):
-            faults = Faults(stop=False)
+            faults = OperationErrors(stop=False)
             target.apply(batch, policy, faults)
             left_out += len(faults.errors)
             rest = [one for at, one in enumerate(batch) if at not in faults.errors]

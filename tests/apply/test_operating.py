@@ -26,7 +26,7 @@ from trailgate import (
     apply_trail,
     find_trail,
 )
-from trailgate.apply.commands.follow import labels_of
+from trailgate.apply.commands.follow import metric_labels
 from trailgate.apply.jobs.metrics import ApplyStatistics, as_text, bytes_after, place_after
 from trailgate.apply.jobs.retries import LOG, Retries, retried
 from trailgate.apply.jobs.tables import ApplyReport, TableReport
@@ -34,11 +34,11 @@ from trailgate.apply.targets.delta_errors import SIGNS as OF_DELTA
 from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
 from trailgate.apply.targets.faults import SQLSTATES, fault_of, fault_of_state
 from trailgate.apply.targets.target import Position
-from trailgate.cli.applied_beside import AppliedBeside
+from trailgate.cli.applied_beside import CompanionApply
 from trailgate.cli.main import run
 from trailgate.live.commands.output import LiveOutput
 from trailgate.live.jobs.metrics import ReportOptions
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 
 STATUS = {
     "delta": ("delta:lake", "current"),
@@ -136,7 +136,7 @@ def test_bytes_behind_a_position_are_those_of_the_transactions_after_it(folder: 
         sizes.append(find_trail("ot", DEFINITIONS).end)
     trail = find_trail("ot", DEFINITIONS)
     for end in sizes:
-        place = TrailPlace(*end)
+        place = TrailPosition(*end)
         if place == trail.end:
             assert bytes_after(trail, place) == 0
         between = sum(file.size for file in trail.files if file.number > place.number)
@@ -316,9 +316,9 @@ def test_errors_of_libraries_are_known_by_their_signs(
     assert fault_of(error, signs) is fault
 
 
-def beside(folder: Path) -> AppliedBeside:
+def beside(folder: Path) -> CompanionApply:
     output = LiveOutput("stomp://b/q", "ot", ReportOptions(), metrics="x.prom", as_json=True)
-    return AppliedBeside(str(folder / "ot"), f"duckdb:{folder}/hr.duckdb", output)
+    return CompanionApply(str(folder / "ot"), f"duckdb:{folder}/hr.duckdb", output)
 
 
 def test_a_live_capture_goes_on_while_its_tables_are_locked(
@@ -356,7 +356,7 @@ def test_metrics_have_their_labels_and_the_login_is_masked() -> None:
     position = Position("ot", "0" * 20, op_ts=int((time.time() - 60) * 1e6))
     report = ApplyReport({'hr."t': TableReport(operations=5, inserted=4, discarded=1)}, 1, position)
     statistics = ApplyStatistics().with_batch(report).with_lag(100, position)
-    text = as_text(statistics, labels_of("ot", "postgresql://me:secret@db/x", "g"))
+    text = as_text(statistics, metric_labels("ot", "postgresql://me:secret@db/x", "g"))
     found = {
         (one.name, one.labels.get("table"), one.labels.get("change")): one
         for family in parser.text_string_to_metric_families(text)

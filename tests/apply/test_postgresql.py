@@ -30,7 +30,7 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets.postgresql import TableTarget
 from trailgate.apply.targets.target import Position, open_target
@@ -275,7 +275,7 @@ def test_all_values_that_a_type_refuses_are_found_at_once(
     written: list[int] = []
     write = TableTarget.write
 
-    def counted(self: TableTarget, effects: Effects, at: Position) -> None:
+    def counted(self: TableTarget, effects: TableChanges, at: Position) -> None:
         written.append(len(effects.nets))
         write(self, effects, at)
 

@@ -23,7 +23,7 @@ from trailgate import (
     verify_tables,
 )
 from trailgate.apply.effects.redefinition import check_redefinition
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.jobs.frames import FrameOperations
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.model.tables import Column, Table
@@ -401,4 +401,4 @@ def test_what_was_loaded_already_is_not_compared(tmp_path: Path) -> None:
 def test_equal_definitions_follow_each_other() -> None:
     for name in STOPPED | EVOLVED:
         for one in ((STOPPED | EVOLVED)[name][0][0], (STOPPED | EVOLVED)[name][1][0]):
-            check_redefinition(one, one, target_table(one), (), strict=True)
+            check_redefinition(one, one, make_target_table(one), (), strict=True)

@@ -23,7 +23,7 @@ from trailgate import (
     verify_tables,
 )
 from trailgate.apply.jobs import parameters as apply_parameters
-from trailgate.apply.replicat.mapping import Mapping
+from trailgate.apply.replicat.mapping import ReplicatMapping
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.cli.main import run
 
@@ -239,7 +239,7 @@ def test_any_text_gives_parameters_or_our_error() -> None:
     for _ in range(2000):
         text = " ".join(own.choice(words) for _ in range(own.randrange(30)))
         try:
-            Mapping(parse_replicat(text))
+            ReplicatMapping(parse_replicat(text))
         except TrailgateError:
             continue
 

@@ -14,7 +14,7 @@ from trail.building import DDL_RECORD, record
 from trailgate import OptionError, apply_trail, verify_tables
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.parameter_includes import reader_of
+from trailgate.jobs.parameter_includes import include_reader
 
 FOLDER = Path(__file__).parent / "replicat_files"
 CASES = sorted(FOLDER.glob("*.toml"))
@@ -60,7 +60,7 @@ def test_a_file_is_taken_or_refused_as_it_says(case: Path, tmp_path: Path) -> No
         assert rows(tmp_path / "x.duckdb", table) == table["rows"], table["name"]
     own = parse_replicat(
         stated["file"],
-        read=reader_of(str(params)),
+        read=include_reader(str(params)),
         ignore_unsupported=options.get("ignore_unsupported", False),
     )
     told = [*(one.text for one in own.unused), *report.notices]

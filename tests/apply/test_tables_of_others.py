@@ -141,7 +141,9 @@ def test_columns_of_a_trail_whose_names_differ_in_case_alone_are_refused(
     table = table_of(K, Column("Abc", NUMBER, 8), Column("ABC", NUMBER, 8))
     ot = append(tmp_path / "ot", table, (INSERT, None, {"K": 1, "Abc": 2, "ABC": 3}))
     mode: Any = "append" if name == "parquet" else "current"
-    with pytest.raises(DefinitionError, match=r"Abc and ABC, whose names differ only in case.*HR\.T"):
+    with pytest.raises(
+        DefinitionError, match=r"Abc and ABC, whose names differ only in case.*HR\.T"
+    ):
         apply_trail(ot, address, mode=mode)
 
 

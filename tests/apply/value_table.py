@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from trailgate.apply.effects.tables import held_type
+from trailgate.apply.effects.tables import created_type
 from trailgate.model.tables import Column
-from trailgate.model.types import NUMBER_SUB_TYPES, TYPES, Family
+from trailgate.model.types import NUMBER_SUB_TYPES, TYPES, TypeFamily
 
 FLOAT4: Final = 700  # PostgreSQL's number of real
 Value = Any
@@ -143,7 +143,7 @@ def _float(kind: pa.DataType, chance: random.Random) -> float:
 def _integers(code: int, scale: int = 0) -> Values:
     """Return integers of a type, or with a scale decimals whose units they are."""
     row = TYPES[code]
-    bits, signed = 8 * (row.width or 8), row.family is Family.INTEGER
+    bits, signed = 8 * (row.width or 8), row.family is TypeFamily.INTEGER
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     # 2^53 is the first integer that a float does not tell from the next one.
     near = (2**53, 2**53 + 1, 2**53 + 2, 2**63 - 1, 2**63, 9007199254740993, 123456789012345678)
@@ -256,11 +256,11 @@ class Held(NamedTuple):
         """Return what the target keeps of a column's value; equal values are one key."""
         if value is None:
             return None
-        if column.family is Family.BYTES:
+        if column.family is TypeFamily.BYTES:
             return bytes.fromhex(value)
-        if column.family is Family.NUMBER_TEXT and self.numeric:
+        if column.family is TypeFamily.NUMBER_TEXT and self.numeric:
             return Decimal(value.strip())
-        kind = held_type(column)
+        kind = created_type(column)
         if pa.types.is_timestamp(kind):
             return datetime.fromisoformat(value[:26])
         if pa.types.is_date(kind):
@@ -321,7 +321,7 @@ def session_rows(address: str, table: str) -> list[Row]:
 
 def _has_nul(column: Column, value: Value) -> bool:
     """Return whether PostgreSQL has no text for a value: one with U+0000."""
-    return isinstance(value, str) and column.family is not Family.BYTES and "\0" in value
+    return isinstance(value, str) and column.family is not TypeFamily.BYTES and "\0" in value
 
 
 TARGETS: Final[Mapping[str, Held]] = {

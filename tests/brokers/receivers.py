@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from trailgate.live.brokers.address import parse_address
-from trailgate.live.brokers.receiver import Receiver, Window
-from trailgate.live.jobs.feed import receiver_of
+from trailgate.live.brokers.receiver import MessageWindow, Receiver
+from trailgate.live.jobs.feed import make_receiver
 
 PATIENCE = 240.0  # seconds that a busy machine may take
 
@@ -20,7 +20,7 @@ PATIENCE = 240.0  # seconds that a busy machine may take
 @contextmanager
 def opened(address: str) -> Iterator[Receiver]:
     """Yield the receiver of an address, by STOMP or AMQP."""
-    receiver = receiver_of(parse_address(address))
+    receiver = make_receiver(parse_address(address))
     try:
         yield receiver
     finally:
@@ -33,7 +33,7 @@ def received(receiver: Receiver, count: int, seconds: float = PATIENCE) -> list[
     until = time.monotonic() + seconds
     while len(found) < count:
         assert time.monotonic() < until, found
-        window: Window | None = receiver.receive(0.5)
+        window: MessageWindow | None = receiver.receive(0.5)
         if window is not None:
             found += window.messages.to_pylist()
             receiver.acknowledge(window)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 proton = pytest.importorskip("proton", reason="AMQP needs the extra amqp")
 
-from trailgate.live.brokers.amqp.receiver import Delivered, Deliveries  # noqa: E402  it needs the extra
+from trailgate.live.brokers.amqp.receiver import EncodedWindow, LinkDeliveries  # noqa: E402  it needs the extra
 
 AHEAD = 10
 
@@ -31,14 +31,14 @@ class Pair:
         session.open()
         self.link = session.receiver("link")
         self.link.open()
-        self.found: Deliveries | None = None
+        self.found: LinkDeliveries | None = None
         self.move()
         server = self._ends[0][1]
         server.session_head(proton.Endpoint.LOCAL_UNINIT).open()
         self.sender = server.link_head(proton.Endpoint.LOCAL_UNINIT)
         self.sender.open()
         self.move()
-        self.found = Deliveries(self.link, AHEAD)
+        self.found = LinkDeliveries(self.link, AHEAD)
         self.found.ask()
         self.move()
 
@@ -64,7 +64,7 @@ class Pair:
         return delivery
 
 
-def window(found: Deliveries | None, limit: int = 100) -> tuple[Delivered, list[bytes]]:
+def window(found: LinkDeliveries | None, limit: int = 100) -> tuple[EncodedWindow, list[bytes]]:
     """Return the messages that wait, and their bytes."""
     assert found is not None
     delivered = found.window(limit)

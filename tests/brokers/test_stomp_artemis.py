@@ -10,7 +10,7 @@ from brokers.artemis import LOGIN, Artemis
 from brokers.receivers import PATIENCE, check_second_consumer_is_noted, opened
 from brokers.stomp_sender import Sender
 from trailgate.errors import BrokerRefusedError, OptionError
-from trailgate.live.brokers.receiver import Receiver, Window
+from trailgate.live.brokers.receiver import MessageWindow, Receiver
 
 QUEUE = {"destination-type": "ANYCAST"}
 # Whoever comes within some milliseconds after another consumer gets later messages first (seen; docs/brokers.md).
@@ -24,9 +24,9 @@ def sent(broker: Artemis, queue: str, bodies: list[str | bytes], **headers: str)
     sender.close()
 
 
-def received(receiver: Receiver, count: int, seconds: float = PATIENCE) -> list[Window]:
+def received(receiver: Receiver, count: int, seconds: float = PATIENCE) -> list[MessageWindow]:
     """Return windows until so many messages have come."""
-    windows: list[Window] = []
+    windows: list[MessageWindow] = []
     until = time.monotonic() + seconds
     while sum(len(window.messages) for window in windows) < count:
         assert time.monotonic() < until, f"{windows} of {count} messages"
@@ -36,11 +36,11 @@ def received(receiver: Receiver, count: int, seconds: float = PATIENCE) -> list[
     return windows
 
 
-def bodies(windows: list[Window]) -> list[str]:
+def bodies(windows: list[MessageWindow]) -> list[str]:
     return [body.decode() for window in windows for body in window.messages["body"].to_pylist()]
 
 
-def ids(windows: list[Window]) -> list[str]:
+def ids(windows: list[MessageWindow]) -> list[str]:
     return [one for window in windows for one in window.messages["id"].to_pylist()]
 
 

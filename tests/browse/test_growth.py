@@ -14,14 +14,14 @@ from browse.trails import plain_trail
 from sample_trail import Op, write_trail
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import Filters, Search
+from trailgate.browse.operations import OperationFilters, OperationSearch
 
 
 def known(index: TrailIndex) -> dict[str, Any]:
     """Return what an index knows, as values that compare."""
     return {
         "operations": index.operations,
-        "rows": Search(index, Filters(), rows=1000).run().rows,
+        "rows": OperationSearch(index, OperationFilters(), rows=1000).run().rows,
         "tables": {
             name: (one.kinds.tolist(), one.bytes, len(one.versions))
             for name, one in index.tables.items()

@@ -16,13 +16,13 @@ from browse.trails import hostile_trail, plain_trail
 from raw_trail import inserts, write_files
 from sample_trail import ORDERS, Op, write_trail
 from trailgate.browse.index import TableTotals, TrailIndex
-from trailgate.browse.operations import Filters, Operation, Search
-from trailgate.browse.spans import Unread
+from trailgate.browse.operations import OperationFilters, OperationSearch, ShownOperation
+from trailgate.browse.spans import UnreadOperations
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.trails import read_trail
 
 testing = pytest.importorskip("starlette.testclient")
@@ -61,20 +61,22 @@ def plain(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
-def places(index: TrailIndex, **filters: Any) -> list[TrailPlace]:
-    return [row.place for row in Search(index, Filters(**filters)).run().rows]
+def places(index: TrailIndex, **filters: Any) -> list[TrailPosition]:
+    return [row.place for row in OperationSearch(index, OperationFilters(**filters)).run().rows]
 
 
 def test_all_operations_are_shown_in_their_order(index: TrailIndex, ask: Ask) -> None:
     expected = read_trail(index.found.prefix).read_all().to_pylist()
 
-    shown = Search(index, Filters()).run().rows
+    shown = OperationSearch(index, OperationFilters()).run().rows
 
     assert [f"{row.place.number:010}{row.place.offset:010}" for row in shown] == [
         row["position"] for row in expected
     ]
     assert [
-        (row.kind, row.table, row.tx_id, row.csn) for row in shown if isinstance(row, Operation)
+        (row.kind, row.table, row.tx_id, row.csn)
+        for row in shown
+        if isinstance(row, ShownOperation)
     ] == [(row["op_type"], row["table"], row["tx_id"], row["csn"]) for row in expected]
     assert all(f"at={row.place.number}%3A{row.place.offset}" in ask("operations") for row in shown)
 
@@ -282,21 +284,23 @@ def test_pages_lead_through_damage_both_ways(tmp_path: Path) -> None:
     """However few rows a page has, each operation and each run of lost bytes is on one page."""
     found, _, fourth = damaged_index(tmp_path)
     with found:
-        place: TrailPlace | None = None
+        place: TrailPosition | None = None
         forwards = []
         while True:
-            page = Search(found, Filters(), place, rows=2, damage=True).run()
+            page = OperationSearch(found, OperationFilters(), place, rows=2, damage=True).run()
             forwards += [row.place for row in page.rows]
             if page.after is None:
                 break
             place = page.after
         assert len(forwards) == 8  # seven operations, and the place of what was the fourth
         assert forwards == sorted(set(forwards))
-        assert TrailPlace(0, fourth) in forwards
+        assert TrailPosition(0, fourth) in forwards
         place = None
-        backwards: list[TrailPlace] = []
+        backwards: list[TrailPosition] = []
         while True:
-            page = Search(found, Filters(), place, back=True, rows=2, damage=True).run()
+            page = OperationSearch(
+                found, OperationFilters(), place, back=True, rows=2, damage=True
+            ).run()
             backwards = [*(row.place for row in page.rows), *backwards]
             if page.before is None:
                 break
@@ -326,23 +330,26 @@ def test_pages_lead_through_all_rows_both_ways(tmp_path: Path) -> None:
         index.build()
         forward: list[Any] = []
         backward: list[Any] = []
-        place: TrailPlace | None = None
+        place: TrailPosition | None = None
         while True:
-            found = Search(index, Filters(), place, rows=30).run()
+            found = OperationSearch(index, OperationFilters(), place, rows=30).run()
             forward += found.rows
             place = found.after
             if place is None:
                 break
         place = index.spans[-1].stop
         while place is not None:
-            found = Search(index, Filters(), place, back=True, rows=30).run()
+            found = OperationSearch(index, OperationFilters(), place, back=True, rows=30).run()
             backward = [*found.rows, *backward]
             place = found.before
 
         assert (
             [row.place for row in forward]
             == [row.place for row in backward]
-            == [row.place for row in Search(index, Filters(), rows=1000).run().rows]
+            == [
+                row.place
+                for row in OperationSearch(index, OperationFilters(), rows=1000).run().rows
+            ]
         )
         ask = asking(index)
         assert 'rel="next"' in ask("operations")
@@ -363,8 +370,8 @@ def test_any_bytes_have_a_page_or_our_error(index: TrailIndex, data: st.DataObje
     (folder / "aa000000000").write_bytes(changed)
     with TrailIndex(str(folder / "aa")) as found:
         found.build()
-        for row in Search(found, Filters()).run().rows:
-            assert isinstance(row, Operation | Unread)
+        for row in OperationSearch(found, OperationFilters()).run().rows:
+            assert isinstance(row, ShownOperation | UnreadOperations)
         ask = asking(found)
         place = data.draw(st.integers(0, len(source) - 1))
         try:
@@ -377,8 +384,8 @@ def test_any_bytes_have_a_page_or_our_error(index: TrailIndex, data: st.DataObje
 def test_a_filter_reads_only_what_may_pass(index: TrailIndex) -> None:
     span = index.spans[0]
 
-    assert not Filters(kinds="T").may_be_in(span, None)
-    assert Filters(kinds="I").may_be_in(span, None)
-    assert not Filters(from_csn="2000").may_be_in(span, None)
-    assert not Filters(to_csn="1").may_be_in(span, None)
-    assert not Filters(tables=TablePatterns(("A",))).may_be_in(span, 0)
+    assert not OperationFilters(kinds="T").may_be_in(span, None)
+    assert OperationFilters(kinds="I").may_be_in(span, None)
+    assert not OperationFilters(from_csn="2000").may_be_in(span, None)
+    assert not OperationFilters(to_csn="1").may_be_in(span, None)
+    assert not OperationFilters(tables=TablePatterns(("A",))).may_be_in(span, 0)

@@ -21,7 +21,7 @@ from browse.test_operation_pages import plain
 from browse.trails import plain_trail
 from trailgate.browse.index import TrailIndex
 from trailgate.errors import OptionError
-from trailgate.sql.job import Cancellation
+from trailgate.sql.job import QueryCancellation
 
 pytest.importorskip("uvicorn")
 import uvicorn
@@ -41,7 +41,7 @@ class Served:
     """A server in a thread, at a port of its own."""
 
     def __init__(self, index: TrailIndex) -> None:
-        self.statements = statements.Statements()
+        self.statements = statements.StatementRunner()
         application = server.application(index, "t", statements=self.statements)
         self.server = uvicorn.Server(uvicorn.Config(application, log_level="error"))
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -165,12 +165,12 @@ def test_the_page_states_the_limits(served: Served) -> None:
 
 
 def test_a_closed_server_begins_no_statement() -> None:
-    closed = statements.Statements()
+    closed = statements.StatementRunner()
     closed.close()
 
     with (
         pytest.raises(OptionError, match="trailgate browse is ending"),
-        closed.run(SHORT, Cancellation(), 1),
+        closed.run(SHORT, QueryCancellation(), 1),
     ):
         pass
 

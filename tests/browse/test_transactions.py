@@ -13,9 +13,9 @@ from raw_trail import abend, inserts, restart_ok, write_files
 from sample_trail import NOTES, Op, Transaction, write_trail
 from trailgate.browse import transaction_extent
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, Filters, Search
+from trailgate.browse.operations import BEGINS, OperationFilters, OperationSearch
 from trailgate.browse.pages import place_text
-from trailgate.browse.transaction_extent import measure
+from trailgate.browse.transaction_extent import measure_transaction
 
 ONE: Transaction = [Op("I", 1, "alone")]
 KIND = {"I": "insert", "U": "update", "D": "delete"}
@@ -87,7 +87,12 @@ def test_a_page_in_the_middle_is_of_the_same_transaction(tmp_path: Path) -> None
     """Also if a search for its begin would take longer than a page may."""
     with TrailIndex(str(write_trail(tmp_path / "aa", [[mixed(24_000, 60), ONE]]))) as index:
         index.build()
-        middle = Search(index, Filters(), index.spans[-1].begin, rows=50).run().rows[-2].place
+        middle = (
+            OperationSearch(index, OperationFilters(), index.spans[-1].begin, rows=50)
+            .run()
+            .rows[-2]
+            .place
+        )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("trailgate.browse.operations.SECONDS", 0.0)
             page = plain(asking(index)(f"transaction?at={place_text(middle)}"))
@@ -101,8 +106,8 @@ def test_an_undone_transaction_ends_before_the_next_one(tmp_path: Path) -> None:
     prefix = write_files(tmp_path / "ot", [records])
     with TrailIndex(str(prefix)) as index:
         index.build()
-        begins = Search(index, Filters(indicators=BEGINS)).run().rows
-        found = [measure(index, row.place) for row in begins]
+        begins = OperationSearch(index, OperationFilters(indicators=BEGINS)).run().rows
+        found = [measure_transaction(index, row.place) for row in begins]
 
         assert [one.operations for one in found] == [3, 4]
         assert found[0].stop == begins[1].place
@@ -124,7 +129,7 @@ def test_a_transaction_whose_begin_was_purged_is_its_remaining_operations(tmp_pa
     Path(f"{prefix}000000000").unlink()
     with TrailIndex(str(prefix)) as index:
         index.build()
-        first = Search(index, Filters(), rows=2).run().rows[1].place
+        first = OperationSearch(index, OperationFilters(), rows=2).run().rows[1].place
         page = plain(asking(index)(f"transaction?at={place_text(first)}"))
 
     assert "operations 30 " in page

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from browse.test_operation_pages import asking, plain
 from sample_trail import NOTES, Op, write_trail
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import MISSING, Cell, Filters, Operation, Search
+from trailgate.browse.operations import (
+    MISSING,
+    OperationFilters,
+    OperationSearch,
+    ShownCell,
+    ShownOperation,
+)
 from trailgate.errors import DecodeError
 from trailgate.storage.reading.trails import read_trail
 
@@ -29,13 +35,13 @@ def damaged_trail(folder: Path, ops: list[Op]) -> str:
     return str(prefix)
 
 
-def operations(index: TrailIndex, **filters: Any) -> list[Operation]:
-    rows = Search(index, Filters(**filters), rows=1000).run().rows
-    assert all(isinstance(row, Operation) for row in rows), rows
-    return [row for row in rows if isinstance(row, Operation)]
+def operations(index: TrailIndex, **filters: Any) -> list[ShownOperation]:
+    rows = OperationSearch(index, OperationFilters(**filters), rows=1000).run().rows
+    assert all(isinstance(row, ShownOperation) for row in rows), rows
+    return [row for row in rows if isinstance(row, ShownOperation)]
 
 
-def texts(cell: Cell) -> list[str | None]:
+def texts(cell: ShownCell) -> list[str | None]:
     """Return the values of a cell, None for one that cannot be read."""
     sides = [side for side in (cell.before, cell.after) if side not in (None, MISSING)]
     return [None if side.state == "unread" else side.text for side in sides if side is not None]
@@ -99,7 +105,9 @@ def test_filters_work_beside_values_that_are_not_read(tmp_path: Path) -> None:
         assert [row.cells[0].after.text for row in operations(index, text="green")] == ["1", "2"]
         assert len(operations(index, text="green", column="ID")) == 0
         assert len(operations(index, kinds="D")) == 1
-        assert [len(Search(index, Filters(), rows=n).run().rows) for n in (1, 2, 3)] == [1, 2, 3]
+        assert [
+            len(OperationSearch(index, OperationFilters(), rows=n).run().rows) for n in (1, 2, 3)
+        ] == [1, 2, 3]
 
 
 def test_each_page_of_the_row_has_the_rest_of_it(tmp_path: Path) -> None:
@@ -107,7 +115,7 @@ def test_each_page_of_the_row_has_the_rest_of_it(tmp_path: Path) -> None:
     with TrailIndex(damaged_trail(tmp_path, ops)) as index:
         index.build()
         ask: Any = asking(index)
-        place = Search(index, Filters()).run().rows[1].place
+        place = OperationSearch(index, OperationFilters()).run().rows[1].place
         at = f"{place.number}:{place.offset}"
         for page in (f"bytes?at={at}", f"transaction?at={at}", "table?name=MY.ORDERS"):
             text = html.unescape(plain(ask(page)))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from laws import examples
 from oracles.delimited_naive import images, split
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.columnar.delimited import Dialect
+from trailgate.columnar.delimited import DelimitedDialect
 from trailgate.errors import TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableRule
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
@@ -158,7 +158,9 @@ def test_images_are_those_of_a_reading_value_by_value(
 ) -> None:
     message = st.lists(records(chosen), min_size=1, max_size=4)
     bodies = [chosen.linedelim.join(rows) for rows in data.draw(st.lists(message, max_size=3))]
-    dialect = Dialect(chosen.fielddelim, chosen.linedelim, chosen.quote, chosen.quote_escaped)
+    dialect = DelimitedDialect(
+        chosen.fielddelim, chosen.linedelim, chosen.quote, chosen.quote_escaped
+    )
     capture = Capture(chosen, DEFINITIONS, WHOLE_IMAGES)
 
     parsed = capture.parse(batch_of(bodies))

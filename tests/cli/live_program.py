@@ -10,7 +10,7 @@ from pathlib import Path
 from capture_place import Place
 from received_messages import ListFeed
 from trailgate.live.commands.output import LOG, LiveOutput, print_live
-from trailgate.live.jobs.feed import Part
+from trailgate.live.jobs.feed import FeedPart
 from trailgate.live.jobs.metrics import ReportOptions
 from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
@@ -23,7 +23,7 @@ MESSAGES = 40
 class SlowFeed(ListFeed):
     """Gives four messages at once, ten times a second, and loses its connection once."""
 
-    def receive(self, seconds: float) -> Part | None:
+    def receive(self, seconds: float) -> FeedPart | None:
         time.sleep(0.1)
         part = super().receive(seconds)
         if part is not None and part.end == MESSAGES // 2:

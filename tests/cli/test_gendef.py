@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trailgate.cli.main import run
-from trailgate.definitions.defgen import layout_fault, read_sourcedefs
+from trailgate.definitions.defgen import find_layout_fault, read_sourcedefs
 
 COPYBOOK = """
  01 HEADER.
@@ -77,7 +77,7 @@ def test_a_copybook_becomes_a_definitions_file(
         ("OPENED", 192, 10, 0, False),
         ("RATE", 64, 30, 8, False),
     ]
-    assert layout_fault(table) is None
+    assert find_layout_fault(table) is None
     said = capsys.readouterr().out
     assert "BANK.ACCOUNT: 5 columns" in said
     assert "key NUM" in said

@@ -21,7 +21,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from trailgate.logdump import command as logdump
-from trailgate.logdump.completion import completer
+from trailgate.logdump.completion import make_completer
 from trailgate.logdump.conversation import Conversation
 from trailgate.logdump.syntax import EPOCH
 
@@ -124,7 +124,7 @@ def test_a_terminal_has_numbered_prompts_and_editing(
 )
 def test_the_tab_key_offers_what_may_follow(typed: str, offered: list[str]) -> None:
     talk = Conversation(lambda: EPOCH)
-    found = completer(talk.session).get_completions(Document(typed), CompleteEvent())
+    found = make_completer(talk.session).get_completions(Document(typed), CompleteEvent())
 
     assert [completion.text for completion in found] == offered
 
@@ -143,7 +143,7 @@ def test_the_tab_key_offers_what_may_follow(typed: str, offered: list[str]) -> N
 def test_the_tab_key_offers_tables_and_types(file: str, typed: str, offered: list[str]) -> None:
     talk = Conversation(lambda: EPOCH)
     list(talk.answer(f"OPEN {file}"))
-    found = completer(talk.session).get_completions(Document(typed), CompleteEvent())
+    found = make_completer(talk.session).get_completions(Document(typed), CompleteEvent())
 
     assert [completion.text for completion in found] == offered
 
@@ -154,7 +154,8 @@ def test_the_tab_key_passes_over_damage(file: str) -> None:
     list(talk.answer(f"OPEN {file}"))
 
     assert (
-        list(completer(talk.session).get_completions(Document("SFT I, M"), CompleteEvent())) == []
+        list(make_completer(talk.session).get_completions(Document("SFT I, M"), CompleteEvent()))
+        == []
     )
 
 
@@ -162,7 +163,7 @@ def test_the_tab_key_offers_files(tmp_path: Path) -> None:
     (tmp_path / "ot000000000").touch()
     talk = Conversation(lambda: EPOCH)
     talk.session.folder = str(tmp_path)
-    found = completer(talk.session).get_completions(Document("OPEN ot"), CompleteEvent())
+    found = make_completer(talk.session).get_completions(Document("OPEN ot"), CompleteEvent())
 
     assert [completion.text for completion in found] == ["000000000"]
 

@@ -18,10 +18,10 @@ from rich.cells import cell_len
 from laws import examples
 from trailgate.cli import trail_output
 from trailgate.model.changes import OPERATIONS_SCHEMA
-from trailgate.terminal.columns import DOUBLE, NARROW, sizes_of
-from trailgate.terminal.options import Format
+from trailgate.terminal.columns import DOUBLE, NARROW, display_widths
+from trailgate.terminal.options import OutputFormat
 from trailgate.terminal.output import printable
-from trailgate.terminal.rows import RowForm, print_batches, rows
+from trailgate.terminal.rows import RowForm, print_batches, row_dictionaries
 
 LETTERS = "aB7 =\t\n\x00\x7fé\xad\u0301µЖλ漢カ한\uff21😀"
 PLAIN = st.text("aB7 =", max_size=9) | st.integers(0, 45).map("x".__mul__)
@@ -105,7 +105,7 @@ def test_characters_that_are_measured_by_their_range_are_printable_and_have_that
         bounds = [int(code, 16) for code in re.findall(r"[0-9A-F]{2,}", pattern)]
         for low, high in zip(bounds[::2], bounds[1::2], strict=True):
             strings = [chr(code) for code in range(low, high + 1)]
-            assert sizes_of(pa.array(strings)).tolist() == [width] * len(strings)
+            assert display_widths(pa.array(strings)).tolist() == [width] * len(strings)
             assert [
                 text for text in strings if cell_len(text) != width or printable(text) != text
             ] == []
@@ -114,7 +114,7 @@ def test_characters_that_are_measured_by_their_range_are_printable_and_have_that
 def test_a_value_that_becomes_empty_is_shown_so() -> None:
     row = {"before": {"NAME": "old"}, "after": {"NAME": ""}, "op_type": "U"}
 
-    (shown,) = rows(batch_of([{**dict.fromkeys(OPERATIONS_SCHEMA.names), **row}]))
+    (shown,) = row_dictionaries(batch_of([{**dict.fromkeys(OPERATIONS_SCHEMA.names), **row}]))
     parts = trail_output.OPERATIONS.parts(shown, lambda text, _: text).data
 
     assert [part.text for part in parts] == ["NAME=old -> "]
@@ -152,11 +152,11 @@ def test_lines_of_json_and_csv_in_columns_are_those_of_rows(data: st.DataObject)
     ]
     batch = pa.RecordBatch.from_arrays(arrays, names).slice(data.draw(st.integers(0, count)))
 
-    lines = printed([batch], trail_output.OPERATIONS, 140, format=Format.JSON, names=names)
-    cells = printed([batch], trail_output.OPERATIONS, 140, format=Format.CSV, names=names)
+    lines = printed([batch], trail_output.OPERATIONS, 140, format=OutputFormat.JSON, names=names)
+    cells = printed([batch], trail_output.OPERATIONS, 140, format=OutputFormat.CSV, names=names)
 
-    assert lines == "".join(f"{as_json(row)}\n" for row in rows(batch))
-    written = [names, *(row.values() for row in rows(batch))] if names else [[]]
+    assert lines == "".join(f"{as_json(row)}\n" for row in row_dictionaries(batch))
+    written = [names, *(row.values() for row in row_dictionaries(batch))] if names else [[]]
     assert cells == "".join(f"{','.join(map(cell, values))}\n" for values in written)
 
 

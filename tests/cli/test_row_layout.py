@@ -6,10 +6,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.columnar.kernels.strings import GAP as GAP_SIZE
-from trailgate.terminal.layout import GAP, Part, RowLayout, Shown, flow, width_of
+from trailgate.terminal.layout import (
+    GAP,
+    PaintedText,
+    RowLayout,
+    TableRow,
+    display_width,
+    flow_parts,
+)
 
 STRINGS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
-PARTS = st.lists(STRINGS, min_size=1, max_size=8).map(lambda strings: [Part(t, t) for t in strings])
+PARTS = st.lists(STRINGS, min_size=1, max_size=8).map(
+    lambda strings: [PaintedText(t, t) for t in strings]
+)
 
 
 def test_the_loop_that_lays_out_columns_has_the_same_gap() -> None:
@@ -21,12 +30,12 @@ def squeezed(lines: list[str]) -> str:
 
 
 @given(PARTS, st.integers(12, 100), st.sampled_from(["", "    "]))
-@example([Part(":" * 21, ":" * 21)], 12, "")
-def test_flowed_parts_keep_all_and_fit(parts: list[Part], width: int, indent: str) -> None:
-    lines = list(flow(parts, width, indent))
+@example([PaintedText(":" * 21, ":" * 21)], 12, "")
+def test_flowed_parts_keep_all_and_fit(parts: list[PaintedText], width: int, indent: str) -> None:
+    lines = list(flow_parts(parts, width, indent))
 
     assert squeezed(lines) == "".join(part.text for part in parts)
-    assert all(width_of(line) <= width for line in lines)
+    assert all(display_width(line) <= width for line in lines)
 
 
 @given(
@@ -39,7 +48,8 @@ def test_rows_keep_all_and_fit(
 ) -> None:
     """Also where the rows by which the widths are chosen are shorter than later ones."""
     shown = [
-        Shown([Part(a, a), Part(b, b)], [Part(text, text) for text in rest]) for a, b, rest in rows
+        TableRow([PaintedText(a, a), PaintedText(b, b)], [PaintedText(text, text) for text in rest])
+        for a, b, rest in rows
     ]
     layout = RowLayout(["one", "two"], "rest", width)
     heading = layout.begin(shown[:first])
@@ -49,27 +59,30 @@ def test_rows_keep_all_and_fit(
         if width is None:
             assert len(lines) == 1
         else:
-            assert all(width_of(line) <= width for line in [*lines, *heading])
+            assert all(display_width(line) <= width for line in [*lines, *heading])
 
 
 def test_columns_too_wide_for_a_line_are_shown_by_name() -> None:
-    cells = [Part("1" * 20, "1" * 20), Part("2", "2")]
+    cells = [PaintedText("1" * 20, "1" * 20), PaintedText("2", "2")]
     narrow, broad = RowLayout(["A", "B"], "", 20), RowLayout(["A", "B"], "", 40)
 
-    assert narrow.begin([Shown(cells)]) == []
-    assert list(narrow.lines(Shown(cells))) == ["A=" + "1" * 18, "    11  B=2"]
-    assert broad.begin([Shown(cells)]) == ["A                     B"]
-    assert list(broad.lines(Shown(cells))) == ["1" * 20 + "  2"]
+    assert narrow.begin([TableRow(cells)]) == []
+    assert list(narrow.lines(TableRow(cells))) == ["A=" + "1" * 18, "    11  B=2"]
+    assert broad.begin([TableRow(cells)]) == ["A                     B"]
+    assert list(broad.lines(TableRow(cells))) == ["1" * 20 + "  2"]
 
 
 def test_data_have_lines_of_their_own_where_the_head_leaves_no_room() -> None:
-    head, data = [Part("0:1", "0:1"), Part("I", "I")], [Part("A=1", "A=1"), Part("B=2", "B=2")]
+    head, data = (
+        [PaintedText("0:1", "0:1"), PaintedText("I", "I")],
+        [PaintedText("A=1", "A=1"), PaintedText("B=2", "B=2")],
+    )
     below, beside = (
         RowLayout(["position", "op"], "columns", 40),
         RowLayout(["position", "op"], "columns", 80),
     )
 
-    assert below.begin([Shown(head, data)]) == ["position  op"]
-    assert list(below.lines(Shown(head, data))) == ["0:1       I", "    A=1  B=2"]
-    assert beside.begin([Shown(head, data)]) == ["position  op  columns"]
-    assert list(beside.lines(Shown(head, data))) == ["0:1       I   A=1  B=2"]
+    assert below.begin([TableRow(head, data)]) == ["position  op"]
+    assert list(below.lines(TableRow(head, data))) == ["0:1       I", "    A=1  B=2"]
+    assert beside.begin([TableRow(head, data)]) == ["position  op  columns"]
+    assert list(beside.lines(TableRow(head, data))) == ["0:1       I   A=1  B=2"]

@@ -9,7 +9,7 @@ import pytest
 from capture_place import Place, row
 from sample_trail import Op, write_trail
 from trailgate.cli.main import run
-from trailgate.terminal.counts import age_text
+from trailgate.terminal.counts import format_age
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from trailgate.terminal.counts import age_text
     ],
 )
 def test_an_age_has_a_unit_that_fits_it(seconds: float, text: str) -> None:
-    assert age_text(seconds) == text
+    assert format_age(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -7,41 +7,41 @@ from typing import Any
 
 from trailgate.cobol.copybook.layouts import (
     BinarySizes,
-    Dialect,
+    CobolDialect,
+    CopybookField,
+    CopybookLayout,
     Endian,
-    Field,
     FloatFormat,
-    Layout,
-    Signs,
+    SignRules,
 )
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.values.codec import (
-    Blank,
-    Integers,
-    Numbers,
-    Padding,
-    RawForm,
-    Trim,
+    BlankPolicy,
+    IntegerRepresentation,
+    NumberRepresentation,
+    PaddingPolicy,
+    RawRepresentation,
+    TrimSide,
     ValueOptions,
 )
 
 KINDS = {
-    "signs": Signs,
+    "signs": SignRules,
     "floats": FloatFormat,
     "binary": Endian,
     "native": Endian,
     "national": Endian,
     "binary_sizes": BinarySizes,
-    "blank": Blank,
-    "low_values": Blank,
-    "padding": Padding,
-    "integers": Integers,
-    "numbers": Numbers,
-    "raw": RawForm,
+    "blank": BlankPolicy,
+    "low_values": BlankPolicy,
+    "padding": PaddingPolicy,
+    "integers": IntegerRepresentation,
+    "numbers": NumberRepresentation,
+    "raw": RawRepresentation,
 }
 
 
-TRIMS = {one.value: one for one in Trim}
+TRIMS = {one.value: one for one in TrimSide}
 
 
 def typed(words: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def typed(words: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(dialect: Mapping[str, Any], options: Mapping[str, Any]) -> ValueOptions:
-    return ValueOptions(dialect=Dialect(**typed(dialect)), **typed(options))
+    return ValueOptions(dialect=CobolDialect(**typed(dialect)), **typed(options))
 
 
-def layout_of(text: str, options: ValueOptions | None = None) -> Layout:
-    dialect = options.dialect if options else Dialect()
+def layout_of(text: str, options: ValueOptions | None = None) -> CopybookLayout:
+    dialect = options.dialect if options else CobolDialect()
     (layout,) = read_copybook(text, dialect=dialect)
     return layout
 
 
-def item(clauses: str, options: ValueOptions | None = None) -> Field:
+def item(clauses: str, options: ValueOptions | None = None) -> CopybookField:
     return layout_of(f"01 R.\n   05 X {clauses}.\n", options).root.children[0]

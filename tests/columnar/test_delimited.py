@@ -11,37 +11,44 @@ from hypothesis import strategies as st
 
 from laws import examples
 from oracles.delimited_naive import MalformedError, split
-from trailgate.columnar.delimited import BrokenQuotesError, Dialect, Fields, index_fields
+from trailgate.columnar.delimited import (
+    DelimitedDialect,
+    DelimitedFields,
+    UnbalancedQuotesError,
+    index_fields,
+)
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.errors import DecodeError
 
-COMMAS = Dialect(b",", b"\n", b'"')
-PIPES = Dialect(b"|", b"||", b"'")
+COMMAS = DelimitedDialect(b",", b"\n", b'"')
+PIPES = DelimitedDialect(b"|", b"||", b"'")
 DIALECTS = (
     COMMAS,
-    Dialect(b",", b"\n"),
-    Dialect(b",", b"\n", b'"', b'\\"'),
-    Dialect(b",", b"\n", b'"', b'"\'"'),
-    Dialect(b",", b"\r\n", b'"'),
-    Dialect(b",", b"\n", b'"', returns=True),
-    Dialect(b",", b"\n", returns=True),
-    Dialect(b"\xc7", b"\x0a", b"'", b"''"),
-    Dialect(b"||", b"\n", b'"'),
-    Dialect(b",,", b"\r\n", b"<>", b"^"),
-    Dialect(b"~!", b"#!", b"``", b"``^``"),
+    DelimitedDialect(b",", b"\n"),
+    DelimitedDialect(b",", b"\n", b'"', b'\\"'),
+    DelimitedDialect(b",", b"\n", b'"', b'"\'"'),
+    DelimitedDialect(b",", b"\r\n", b'"'),
+    DelimitedDialect(b",", b"\n", b'"', returns=True),
+    DelimitedDialect(b",", b"\n", returns=True),
+    DelimitedDialect(b"\xc7", b"\x0a", b"'", b"''"),
+    DelimitedDialect(b"||", b"\n", b'"'),
+    DelimitedDialect(b",,", b"\r\n", b"<>", b"^"),
+    DelimitedDialect(b"~!", b"#!", b"``", b"``^``"),
     PIPES,
 )
-CRLF = Dialect(b",", b"\r\n", b'"')
+CRLF = DelimitedDialect(b",", b"\r\n", b'"')
 # Known to be read otherwise than byte by byte, the smallest strings found.
 OTHERWISE = {
     "half a quote in front of an escaped one is data": (
-        Dialect(b"~!", b"#!", b"``", b"`^`"),
+        DelimitedDialect(b"~!", b"#!", b"``", b"`^`"),
         [b"```^```"],
     ),
 }
 
 
-def indexed(bodies: list[bytes], dialect: Dialect, gap: bytes = b"") -> list[list[list[bytes]]]:
+def indexed(
+    bodies: list[bytes], dialect: DelimitedDialect, gap: bytes = b""
+) -> list[list[list[bytes]]]:
     """Return each body's records, found in columns; ``gap`` lies between the bodies."""
     data = gap.join(bodies)
     lengths = np.array([len(body) for body in bodies], np.int64)
@@ -50,7 +57,7 @@ def indexed(bodies: list[bytes], dialect: Dialect, gap: bytes = b"") -> list[lis
     return _by_body(data, fields, len(bodies))
 
 
-def _by_body(data: bytes, fields: Fields, bodies: int) -> list[list[list[bytes]]]:
+def _by_body(data: bytes, fields: DelimitedFields, bodies: int) -> list[list[list[bytes]]]:
     found: list[list[list[bytes]]] = [[] for _ in range(bodies)]
     places = list(zip(fields.starts.tolist(), fields.ends.tolist(), strict=True))
     for first, count, body in zip(
@@ -61,7 +68,7 @@ def _by_body(data: bytes, fields: Fields, bodies: int) -> list[list[list[bytes]]
 
 
 @st.composite
-def bodies_of(draw: st.DrawFn, dialect: Dialect) -> list[bytes]:
+def bodies_of(draw: st.DrawFn, dialect: DelimitedDialect) -> list[bytes]:
     """Return bodies of the dialect's own tokens and some text, so that they meet often."""
     tokens = [dialect.field, dialect.line, b"a", b"bc"]
     if dialect.quote:
@@ -73,7 +80,7 @@ def bodies_of(draw: st.DrawFn, dialect: Dialect) -> list[bytes]:
 
 
 @st.composite
-def rows_of(draw: st.DrawFn, dialect: Dialect) -> list[list[list[bytes]]]:
+def rows_of(draw: st.DrawFn, dialect: DelimitedDialect) -> list[list[list[bytes]]]:
     """Return bodies of records of fields as a program writes them, quoted where needed."""
     plain = st.sampled_from([b"", b"x", b"12", "é".encode()])
     field = plain
@@ -92,7 +99,7 @@ def rows_of(draw: st.DrawFn, dialect: Dialect) -> list[list[list[bytes]]]:
 @settings(max_examples=examples(40))
 @given(data=st.data())
 def test_any_text_is_split_as_byte_by_byte(
-    dialect: Dialect, gap: bytes, data: st.DataObject
+    dialect: DelimitedDialect, gap: bytes, data: st.DataObject
 ) -> None:
     bodies = data.draw(bodies_of(dialect))
     try:
@@ -108,7 +115,9 @@ def test_any_text_is_split_as_byte_by_byte(
 @pytest.mark.parametrize("dialect", DIALECTS, ids=str)
 @settings(max_examples=examples(40))
 @given(data=st.data(), ended=st.booleans())
-def test_written_rows_come_back(dialect: Dialect, data: st.DataObject, ended: bool) -> None:
+def test_written_rows_come_back(
+    dialect: DelimitedDialect, data: st.DataObject, ended: bool
+) -> None:
     rows = data.draw(rows_of(dialect))
     strings = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
     if ended:
@@ -125,7 +134,7 @@ def test_a_return_before_a_line_feed_is_dropped_and_counted() -> None:
     every = np.array([0]), np.array([len(data)])
     octets = np.frombuffer(data, np.uint8)
 
-    fields = index_fields(octets, *every, Dialect(b",", b"\n", b'"', returns=True))
+    fields = index_fields(octets, *every, DelimitedDialect(b",", b"\n", b'"', returns=True))
 
     rows = [[b"a", b"b"], [b'"c\r\n"', b'"d"'], [b"e", b"f"], [b""], [b"g", b"h\r"]]
     assert _by_body(data, fields, 1) == [rows]
@@ -134,10 +143,10 @@ def test_a_return_before_a_line_feed_is_dropped_and_counted() -> None:
 
 ODD = {
     "a quote after the rest of a longer run of delimiter bytes is data": (
-        Dialect(b"||", b"\n", b'"'),
+        DelimitedDialect(b"||", b"\n", b'"'),
         [b'|||"'],
     ),
-    "the longer of two delimiters counts": (Dialect(b"||", b"|"), [b"a||b"]),
+    "the longer of two delimiters counts": (DelimitedDialect(b"||", b"|"), [b"a||b"]),
     "no delimiter begins in one body and ends behind it": (CRLF, [b"a\r", b"b"]),
 }
 
@@ -172,7 +181,7 @@ def test_any_bytes_are_split_or_refused(data: bytes, delimiters: list[bytes]) ->
             np.frombuffer(data, np.uint8),
             np.zeros(1 if data else 0, np.int64),
             np.full(1 if data else 0, len(data)),
-            Dialect(delimiters[0], delimiters[1], delimiters[2], *delimiters[3:]),  # type: ignore[arg-type]
+            DelimitedDialect(delimiters[0], delimiters[1], delimiters[2], *delimiters[3:]),  # type: ignore[arg-type]
         )
     except DecodeError:
         return
@@ -192,7 +201,7 @@ def test_the_place_of_a_broken_quote_is_told() -> None:
 def test_all_bodies_with_broken_quotes_are_told_at_once() -> None:
     bodies = [b'a,"b', b'a,"b"', b'"a"b,"c', b"d", b'"']
 
-    with pytest.raises(BrokenQuotesError) as caught:
+    with pytest.raises(UnbalancedQuotesError) as caught:
         indexed(bodies, COMMAS, b"\n")
 
     errors = caught.value.bodies
@@ -219,9 +228,11 @@ def test_many_rows_split_as_few_do() -> None:
     assert indexed([b"\n".join([row] * 3000)], COMMAS) == [few * 3000]
 
 
-@pytest.mark.parametrize("dialect", [COMMAS, Dialect(b"||", b"\n")], ids=str)
+@pytest.mark.parametrize("dialect", [COMMAS, DelimitedDialect(b"||", b"\n")], ids=str)
 @pytest.mark.parametrize("record", [b"", b",", b"ab"])
-def test_many_short_records_in_one_body_are_all_found(dialect: Dialect, record: bytes) -> None:
+def test_many_short_records_in_one_body_are_all_found(
+    dialect: DelimitedDialect, record: bytes
+) -> None:
     record = record.replace(b",", dialect.field)
     body = (record + dialect.line) * 20_000
 
@@ -250,10 +261,10 @@ def test_strings_of_a_field_are_numbered_in_the_order_they_occur(strings: list[b
 
 USUAL = (
     COMMAS,
-    Dialect(b",", b"\n"),
-    Dialect(b",", b"\n", b'"', b'\\"'),
+    DelimitedDialect(b",", b"\n"),
+    DelimitedDialect(b",", b"\n", b'"', b'\\"'),
     CRLF,
-    Dialect(b"|", b"\r\n", b"'", b"^'"),
+    DelimitedDialect(b"|", b"\r\n", b"'", b"^'"),
 )
 
 
@@ -261,7 +272,7 @@ USUAL = (
 @settings(max_examples=examples(60))
 @given(data=st.data(), shift=st.integers(0, 70))
 def test_text_longer_than_a_window_is_split_as_byte_by_byte(
-    dialect: Dialect, data: st.DataObject, shift: int
+    dialect: DelimitedDialect, data: st.DataObject, shift: int
 ) -> None:
     rows = data.draw(rows_of(dialect))
     odd = data.draw(bodies_of(dialect))
@@ -281,7 +292,7 @@ def test_text_longer_than_a_window_is_split_as_byte_by_byte(
 @settings(max_examples=examples(40))
 @given(data=st.data(), shift=st.integers(0, 70))
 def test_written_rows_need_no_scanner_of_odd_text(
-    dialect: Dialect, data: st.DataObject, shift: int
+    dialect: DelimitedDialect, data: st.DataObject, shift: int
 ) -> None:
     rows = data.draw(rows_of(dialect))
     strings = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]

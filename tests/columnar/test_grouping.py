@@ -7,16 +7,16 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.delimited import find_all
+from trailgate.columnar.delimited import find_token_offsets
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import FEW, group, octets
+from trailgate.columnar.rows import FEW, group_rows, octets
 
 
 @given(keys=st.lists(st.integers(-3, 2 * FEW), max_size=200))
 def test_groups_have_the_rows_of_each_key_in_order(keys: list[int]) -> None:
     expected = {key: [i for i, k in enumerate(keys) if k == key] for key in sorted(set(keys))}
 
-    found = [(key, rows.tolist()) for key, rows in group(np.array(keys, np.int64))]
+    found = [(key, rows.tolist()) for key, rows in group_rows(np.array(keys, np.int64))]
 
     assert found == list(expected.items())
 
@@ -45,4 +45,4 @@ def test_a_token_is_found_from_left_to_right(pieces: list[bytes], token: bytes) 
         expected.append(at)
         at += len(token)
 
-    assert find_all(octets(text), token).tolist() == expected
+    assert find_token_offsets(octets(text), token).tolist() == expected

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.maps import columns_from_map, joined_maps, state_map
+from trailgate.columnar.maps import columns_to_maps, maps_to_columns, merge_maps
 from trailgate.errors import DecodeError, EncodeError
 
 NAMES = ("ID", "NAME", "X")
@@ -27,13 +27,13 @@ def test_maps_equal_the_naive_ones_and_go_back(
     ]
     expected = [[(n, v) for n, v in zip(NAMES, row, strict=True) if v != "missing"] for row in rows]
 
-    maps = state_map(NAMES, values, masks, len(rows))
+    maps = columns_to_maps(NAMES, values, masks, len(rows))
 
     maps.validate(full=True)
     assert maps.type == MAP
     assert maps.to_pylist() == expected
     part = maps.slice(cut)
-    for i, (found, missing) in enumerate(columns_from_map(part, ["id", "Name", "x"])):
+    for i, (found, missing) in enumerate(maps_to_columns(part, ["id", "Name", "x"])):
         mask = missing if missing is not None else np.full(len(part), found is None)
         assert mask.tolist() == masks[i][cut:].tolist()
         if found is not None:
@@ -43,7 +43,7 @@ def test_maps_equal_the_naive_ones_and_go_back(
 def test_a_null_map_misses_every_column() -> None:
     maps = pa.array([None, [("ID", "1")]], MAP)
 
-    (values, missing), other, _ = columns_from_map(maps, NAMES)
+    (values, missing), other, _ = maps_to_columns(maps, NAMES)
 
     assert values is not None
     assert missing is not None
@@ -54,14 +54,14 @@ def test_a_null_map_misses_every_column() -> None:
 @pytest.mark.parametrize("bad", [[("WHO", "1")], [("ID", "1"), ("id", "2")]])
 def test_an_unknown_or_double_key_is_refused(bad: list[tuple[str, str]]) -> None:
     with pytest.raises(DecodeError) as caught:
-        columns_from_map(pa.array([[], None, bad], MAP), NAMES)
+        maps_to_columns(pa.array([[], None, bad], MAP), NAMES)
 
     assert caught.value.where.record == 2
 
 
 def test_a_missing_value_must_be_null() -> None:
     with pytest.raises(EncodeError):
-        state_map(["A"], [pa.array(["x"])], [np.array([True])], 1)
+        columns_to_maps(["A"], [pa.array(["x"])], [np.array([True])], 1)
 
 
 MAPS = st.lists(
@@ -76,7 +76,7 @@ def test_maps_are_joined_and_the_second_one_counts(
     second = data.draw(MAPS.map(lambda rows: (rows + [None] * len(first))[: len(first)]))
     one, two = (pa.array([m and list(m.items()) for m in maps], MAP) for maps in (first, second))
 
-    found = joined_maps(one, two)
+    found = merge_maps(one, two)
 
     found.validate(full=True)
     wanted = [(a or {}) | (b or {}) for a, b in zip(first, second, strict=True)]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from trailgate.columnar.numbers import (
     check_number_text,
-    exact_decimals,
     format_integers,
+    parse_decimals,
     parse_integers,
     words_from_decimal,
 )
@@ -137,8 +137,8 @@ def test_long_digits_are_exact_or_refused(kind: pa.DataType, ending: str, sign: 
         column = pa.array(["1", None, text])
         units = EXACT.scaleb(Decimal(text), kind.scale)
         if units == int(units) and units.copy_abs() < 10**kind.precision:
-            assert exact_decimals(column, kind).to_pylist() == [1, None, Decimal(text)]
+            assert parse_decimals(column, kind).to_pylist() == [1, None, Decimal(text)]
             continue
         with pytest.raises(DecodeError, match="a number with more than") as caught:
-            exact_decimals(column, kind)
+            parse_decimals(column, kind)
         assert caught.value.where.record == 2

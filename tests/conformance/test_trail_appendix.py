@@ -20,7 +20,7 @@ from trailgate.storage.files.manifest import read_checkpoint
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
 from trailgate.trail.records.record import encode_record
-from trailgate.trail.writing.file_headers import file_begin
+from trailgate.trail.writing.file_headers import encode_file_start
 from trailgate.trail.writing.trail_format import TrailFormat
 
 # Table H-2: the numbers, and the names that Logdump has for them.
@@ -229,7 +229,7 @@ def test_a_header_of_level_7_has_only_tokens_whose_ids_are_public() -> None:
     form = TrailFormat.named("19.1")
     info = TrailInfo(compatibility=form.level)
 
-    header, _ = decode_header(file_begin(FileHeader(trail=info), form, Definitions(())))
+    header, _ = decode_header(encode_file_start(FileHeader(trail=info), form, Definitions(())))
 
     assert header.trail.compatibility == 7
     assert header.unknown == ()

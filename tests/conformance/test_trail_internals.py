@@ -15,8 +15,8 @@ from trailgate.columnar.rows import octets
 from trailgate.jobs.checking import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
-from trailgate.trail.annotation.elements import lines
-from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.annotation.elements import format_listing
+from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.file_header import (
     DatabaseInfo,
     FileHeader,
@@ -25,8 +25,8 @@ from trailgate.trail.format.file_header import (
 )
 from trailgate.trail.format.record_layout import JULIAN_EPOCH
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
-from trailgate.trail.writing.file_headers import metadata_records
-from trailgate.trail.writing.trail_format import LEVEL_3, restart_record
+from trailgate.trail.writing.file_headers import make_metadata_records
+from trailgate.trail.writing.trail_format import LEVEL_3, encode_restart_record
 
 PRINTED: dict[str, dict[str, object]] = {
     "trail": {
@@ -164,9 +164,9 @@ def test_the_printed_banner_is_read() -> None:
 @pytest.mark.parametrize(("code", "name"), list(enumerate(DATABASES, 1)), ids=DATABASES)
 def test_a_database_is_named_by_its_number(code: int, name: str) -> None:
     data = encode_header(replace(FileHeader(), database=DatabaseInfo(vendor=code)))
-    (found,) = analyze(lambda place, size: octets(data)[place : place + size], len(data), 0)
+    (found,) = explain_trail(lambda place, size: octets(data)[place : place + size], len(data), 0)
 
-    (shown,) = [line.comment for line in lines(found) if "vendor" in line.comment]
+    (shown,) = [line.comment for line in format_listing(found) if "vendor" in line.comment]
 
     assert letters(shown) == letters(f"vendor {code} {name}")
 
@@ -193,11 +193,11 @@ def test_a_byte_of_the_printed_record_header_has_its_meaning(field: str) -> None
 
 def test_the_node_is_ff_in_records_of_data_alone() -> None:
     tables = Definitions((Table("US01.T8", (Column("ID", 64, 10, key=True),)),))
-    restart = decode_record(restart_record("ABC", 0, abandoned=False))
+    restart = decode_record(encode_restart_record("ABC", 0, abandoned=False))
 
     assert decode_record(encode_record(PRINTED_RECORD)).node == 0xFF
     assert restart.node == 0
-    assert [record.node for record in metadata_records(tables, LEVEL_3, 0)] == [1, 2]
+    assert [record.node for record in make_metadata_records(tables, LEVEL_3, 0)] == [1, 2]
 
 
 def test_the_time_of_the_last_record_is_zeros_until_the_file_is_closed() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trailgate.cobol.copybook.items import flat_columns
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.definitions.defgen import layout_fault, read_sourcedefs, write_sourcedefs
-from trailgate.definitions.gendef import table_of
+from trailgate.definitions.defgen import find_layout_fault, read_sourcedefs, write_sourcedefs
+from trailgate.definitions.gendef import table_of_layout
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import Definitions
 
@@ -28,7 +28,7 @@ TEXT = """
 """
 
 
-def layout_of(text: str) -> Layout:
+def layout_of(text: str) -> CopybookLayout:
     return read_copybook(text)[0]
 
 
@@ -48,7 +48,9 @@ def test_a_date_column_has_the_fraction_that_its_field_has_room_for(
 ) -> None:
     text = f"01 R.\n* DATEFORMAT {form}\n   05 D PIC {picture}."
 
-    assert [column.external_length for column in table_of(layout_of(text)).columns] == [length]
+    assert [column.external_length for column in table_of_layout(layout_of(text)).columns] == [
+        length
+    ]
 
 
 def test_names_are_qualified_where_they_occur_twice_and_elements_have_their_index() -> None:
@@ -100,7 +102,7 @@ def test_the_type_translation_of_the_manual() -> None:
 * DATEFORMAT YYYY-MM-DD-HH.MM.SS.FF
    05 K PIC X(22).
 """
-    table = table_of(layout_of(text), "S.T")
+    table = table_of_layout(layout_of(text), "S.T")
 
     found = [(c.name, c.data_type, c.external_length, c.scale, c.sub_type) for c in table.columns]
     assert found == [
@@ -120,9 +122,9 @@ def test_the_type_translation_of_the_manual() -> None:
 
 
 def test_a_generated_definition_obeys_the_formulas_and_is_read_back() -> None:
-    table = table_of(layout_of(TEXT), "S.REC")
+    table = table_of_layout(layout_of(TEXT), "S.REC")
 
     written = write_sourcedefs(Definitions((table,)))
 
-    assert layout_fault(table) is None
+    assert find_layout_fault(table) is None
     assert read_sourcedefs(written).table("S.REC") == table

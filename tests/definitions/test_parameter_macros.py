@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from laws import examples
 from trailgate.apply.replicat.replicat_files import parse_replicat
-from trailgate.definitions.parameter_files import statements
+from trailgate.definitions.parameter_files import read_statements
 from trailgate.errors import OptionError
 
 MACRO = "MACRO #two\nPARAMS (#one, #oneself)\nBEGIN\n#one AND #oneself -- both\nEND;\n"
@@ -24,7 +24,7 @@ def read_from(files: Mapping[str, str], text: str) -> list[tuple[str, int, str]]
             raise OptionError(f"there is no file {name}")
         return files[name]
 
-    return [(one.source, one.line, one.text) for one in statements(text, read)]
+    return [(one.source, one.line, one.text) for one in read_statements(text, read)]
 
 
 def texts(text: str, **files: str) -> list[str]:
@@ -141,7 +141,7 @@ def test_a_macro_of_macros_has_a_limit() -> None:
 
 def test_a_file_that_is_not_read_is_an_error() -> None:
     with pytest.raises(OptionError, match=r"more\.prm cannot be read here"):
-        list(statements("LIST\nOBEY more.prm"))
+        list(read_statements("LIST\nOBEY more.prm"))
 
 
 @given(

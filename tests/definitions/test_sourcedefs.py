@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.definitions.defgen import (
-    complete,
-    layout,
-    layout_fault,
+    complete_table,
+    find_layout_fault,
+    lay_out_columns,
     read_sourcedefs,
     write_sourcedefs,
 )
 from trailgate.errors import DefinitionError, EncodeError, TrailgateError
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES
 
 CASES = Path(__file__).parent / "cases"
@@ -84,7 +84,7 @@ def test_files_that_are_no_superset_of_ascii_are_read(codec: str) -> None:
     ["UTF-16", "UTF-16LE", "UTF-16BE", "windows-1252", "Cp1252", "ISO8859_1", "ibm-37", "GB18030"],
 )
 def test_any_encoding_that_is_written_is_read_again(encoding: str) -> None:
-    database = Database(version="2.0", encoding=encoding, locale="neutral")
+    database = DatabaseLines(version="2.0", encoding=encoding, locale="neutral")
     definitions = Definitions(read_sourcedefs(RIGHT).tables, database)
 
     assert read_sourcedefs(write_sourcedefs(definitions)) == definitions
@@ -134,7 +134,7 @@ def test_offsets_are_those_that_the_file_states(
     assert stated in text
     definitions = read_sourcedefs(text.replace(stated, instead).encode())
 
-    assert [layout_fault(table) for table in definitions] == [fault]
+    assert [find_layout_fault(table) for table in definitions] == [fault]
     assert read_sourcedefs(write_sourcedefs(definitions)).tables == definitions.tables
 
 
@@ -146,18 +146,18 @@ def test_a_table_built_in_code_gets_lengths_offsets_and_ranges() -> None:
         Column("T", 192, 26),
     )
 
-    table = complete(Table("S.T", columns))
+    table = complete_table(Table("S.T", columns))
 
     assert [c.internal_length for c in table.columns] == [8, 50, 10, 26]
     assert [c.table_length for c in table.columns] == [8, 50, 10, 26]
     assert [c.least_significant for c in table.columns] == [0, 0, 2, 6]
     assert [c.fetch_offset for c in table.columns] == [0, 12, 68, 82]
     assert table.record_length == 112
-    assert complete(table) == table
+    assert complete_table(table) == table
 
 
 def test_layout_without_rounding() -> None:
-    columns, length = layout((Column("A", 132, 11), Column("B", 64, 18)), rounded=False)
+    columns, length = lay_out_columns((Column("A", 132, 11), Column("B", 64, 18)), rounded=False)
 
     assert [c.fetch_offset for c in columns] == [0, 7]
     assert length == 30
@@ -173,7 +173,7 @@ def test_definitions_without_a_version_are_written_as_2_0() -> None:
 def test_late_attributes_raise_the_version_rather_than_being_lost() -> None:
     table = Table("S.T", (Column("A", 64, 4, native_type=12),))
 
-    data = write_sourcedefs(Definitions((table,), Database(version="2.0")))
+    data = write_sourcedefs(Definitions((table,), DatabaseLines(version="2.0")))
 
     assert read_sourcedefs(data).tables[0].columns[0].native_type == 12
     assert read_sourcedefs(data).database.version == "5.0"
@@ -182,18 +182,18 @@ def test_late_attributes_raise_the_version_rather_than_being_lost() -> None:
 @pytest.mark.parametrize(
     ("table", "database"),
     [
-        (Table("S.T", ()), Database()),
-        (Table("S.T\n", (Column("A", 64, 4),)), Database()),
-        (Table("S..T", (Column("A", 64, 4),)), Database()),
-        (Table("S.T", (Column("", 64, 4),)), Database()),
-        (Table("S.Ж", (Column("A", 64, 4),)), Database(encoding="ISO-8859-1")),
-        (Table("S.T", (Column("A", 64, 4),)), Database(encoding="nonsense")),
-        (Table("S.T", (Column("A", 64, 4),)), Database(version="9")),
-        (Table("S.T", (Column("A", 64, 4),)), Database(locale="a\nb")),
-        (Table("S.T", (Column("A", 64, 4, scale=5000),)), Database()),
+        (Table("S.T", ()), DatabaseLines()),
+        (Table("S.T\n", (Column("A", 64, 4),)), DatabaseLines()),
+        (Table("S..T", (Column("A", 64, 4),)), DatabaseLines()),
+        (Table("S.T", (Column("", 64, 4),)), DatabaseLines()),
+        (Table("S.Ж", (Column("A", 64, 4),)), DatabaseLines(encoding="ISO-8859-1")),
+        (Table("S.T", (Column("A", 64, 4),)), DatabaseLines(encoding="nonsense")),
+        (Table("S.T", (Column("A", 64, 4),)), DatabaseLines(version="9")),
+        (Table("S.T", (Column("A", 64, 4),)), DatabaseLines(locale="a\nb")),
+        (Table("S.T", (Column("A", 64, 4, scale=5000),)), DatabaseLines()),
     ],
 )
-def test_what_does_not_fit_a_file_is_not_written(table: Table, database: Database) -> None:
+def test_what_does_not_fit_a_file_is_not_written(table: Table, database: DatabaseLines) -> None:
     with pytest.raises(EncodeError):
         write_sourcedefs(Definitions((table,), database))
 
@@ -219,20 +219,22 @@ TABLES = st.builds(
     st.builds("{}.{}".format, PARTS, PARTS),
     st.lists(COLUMNS, min_size=1, max_size=5, unique_by=lambda c: c.name).map(tuple),
     syskey=SMALL,
-).map(complete)
+).map(complete_table)
 
 
 @given(
     st.lists(TABLES, max_size=3, unique_by=lambda t: t.name.casefold()).map(tuple),
     st.builds(
-        Database,
+        DatabaseLines,
         version=st.sampled_from(["4.0", "5.0"]),
         database_type=st.sampled_from(["", "ORACLE"]),
         case_sensitivity=st.sampled_from(["", "14 14 11"]),
         time_zone=st.sampled_from(["", "GMT"]),
     ),
 )
-def test_what_is_written_reads_back_the_same(tables: tuple[Table, ...], database: Database) -> None:
+def test_what_is_written_reads_back_the_same(
+    tables: tuple[Table, ...], database: DatabaseLines
+) -> None:
     definitions = Definitions(tables, database)
 
     assert read_sourcedefs(write_sourcedefs(definitions)) == definitions

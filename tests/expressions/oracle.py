@@ -11,11 +11,11 @@ from trailgate.expressions.syntax import (
     ColumnName,
     Comparison,
     Junction,
-    Literal,
     Negation,
     Node,
-    Number,
+    NumberLiteral,
     StateTest,
+    TextLiteral,
 )
 
 Row = Mapping[str, Any]  # a column that is not there is missing, None is NULL
@@ -74,9 +74,9 @@ def _tested(node: StateTest, row: Row) -> Outcomes:
 def _value(node: Node, row: Row) -> Any:
     if isinstance(node, ColumnName):
         return row.get(node.name, "missing")
-    if isinstance(node, Number):
+    if isinstance(node, NumberLiteral):
         return Decimal(node.text)
-    assert isinstance(node, Literal)
+    assert isinstance(node, TextLiteral)
     return node.text
 
 

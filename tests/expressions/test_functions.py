@@ -15,9 +15,9 @@ from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
 from trailgate.expressions.environment_items import ITEMS
-from trailgate.expressions.evaluation import evaluated, select_rows, strings
+from trailgate.expressions.evaluation import evaluate_as_text, evaluate_with_missing, select_rows
 from trailgate.expressions.parser import parse_condition, parse_value
-from trailgate.expressions.values import Environment
+from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, StateColumn
 
 COLUMNS: dict[str, list[Any]] = {
@@ -212,17 +212,17 @@ def test_columns_of_deletes_are_those_of_the_before_image() -> None:
 
 
 def test_values_are_text_as_it_is_shown_elsewhere() -> None:
-    found = {name: strings(parse_value(name), BLOCK).to_pylist() for name in COLUMNS}
+    found = {name: evaluate_as_text(parse_value(name), BLOCK).to_pylist() for name in COLUMNS}
 
     assert found["PRICE"] == ["1.50", "2.00", None]
     assert found["ID"] == ["1", "2", "3"]
     assert found["NAME"] == COLUMNS["NAME"]
-    assert strings(parse_value("BEFORE.NAME"), BLOCK).to_pylist() == [None] * 3
+    assert evaluate_as_text(parse_value("BEFORE.NAME"), BLOCK).to_pylist() == [None] * 3
 
 
 def test_a_difference_is_missing_or_null_where_a_date_is() -> None:
     block = block_of({"DAY": ["2026-01-05", None, MISSING]})
-    found = evaluated(parse_value("@DATEDIFF ('DD', '2026-01-01', DAY)"), block)
+    found = evaluate_with_missing(parse_value("@DATEDIFF ('DD', '2026-01-01', DAY)"), block)
 
     assert found.values is not None
     assert found.values.to_pylist() == ["4", None, None]
@@ -230,9 +230,9 @@ def test_a_difference_is_missing_or_null_where_a_date_is() -> None:
 
 
 def test_the_time_of_applying_is_that_of_the_environment() -> None:
-    around = Environment(now="2026-01-06 10:30:00")
+    around = GetenvValues(now="2026-01-06 10:30:00")
     expression = "@STRCAT (@DATEDIFF ('DD', DAY, @DATENOW ()), ' days at ', @DATENOW ())"
-    found = strings(parse_value(expression), BLOCK, around).to_pylist()
+    found = evaluate_as_text(parse_value(expression), BLOCK, around).to_pylist()
 
     text = "days at 2026-01-06 10:30:00"
     assert found == [f"1 {text}", f"0 {text}", None]
@@ -244,17 +244,17 @@ def test_every_item_of_the_environment_gives_text() -> None:
     for group, items in ITEMS.items():
         for item, row in items.items():
             kind = "REPLICAT" if row.of_trails else "EXTRACT"
-            around = Environment(
+            around = GetenvValues(
                 "grp", "host", "user", group_type=kind, is_whole_token=row.of_records
             )
-            found = strings(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
+            found = evaluate_as_text(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
             assert (len(found), found.type) == (len(BLOCK), pa.string())
 
 
 def test_key_updates_have_their_name() -> None:
     block = block_of({"ID": [1]}, kind=KEY_UPDATE)
 
-    assert strings(parse_value("GGS_OP_TYPE"), block).to_pylist() == ["PK UPDATE"]
+    assert evaluate_as_text(parse_value("GGS_OP_TYPE"), block).to_pylist() == ["PK UPDATE"]
 
 
 def test_ranges_part_all_rows_the_same_way_everywhere() -> None:
@@ -290,13 +290,16 @@ def test_a_missing_key_leaves_the_range_open() -> None:
 
 def test_a_value_that_a_missing_column_decides_is_missing() -> None:
     block = block_of({"ID": [1, 2, 3], "NAME": ["a", MISSING, None]})
-    chosen = evaluated(parse_value("@IF (NAME = 'a', 'yes', 'no')"), block)
+    chosen = evaluate_with_missing(parse_value("@IF (NAME = 'a', 'yes', 'no')"), block)
     assert chosen.is_missing(3).tolist() == [False, True, False]
     assert chosen.values is not None
     assert [chosen.values.to_pylist()[at] for at in (0, 2)] == ["yes", "no"]
-    only = evaluated(parse_value("@IF (ID = 1, NAME, 'else')"), block)
+    only = evaluate_with_missing(parse_value("@IF (ID = 1, NAME, 'else')"), block)
     assert only.is_missing(3).tolist() == [False, False, False]
-    states = [evaluated(parse_value(f"@COLSTAT ({one})"), block) for one in ("NULL", "MISSING")]
+    states = [
+        evaluate_with_missing(parse_value(f"@COLSTAT ({one})"), block)
+        for one in ("NULL", "MISSING")
+    ]
     assert [one.is_missing(3).any() for one in states] == [False, True]
 
 
@@ -320,14 +323,14 @@ def test_what_a_function_does_not_take_is_an_error(text: str) -> None:
 @pytest.mark.assumed
 def test_functions_without_a_default_give_null() -> None:
     for text in ("@CASE (ID, 1, 'a')", "@EVAL (ID = 1, 'a')"):
-        assert strings(parse_value(text), BLOCK).to_pylist() == ["a", None, None]
+        assert evaluate_as_text(parse_value(text), BLOCK).to_pylist() == ["a", None, None]
 
 
 @pytest.mark.assumed
 def test_a_number_that_is_longer_than_its_text_is_kept_whole() -> None:
-    whole = strings(parse_value("@STRNUM (AMOUNT, RIGHT, 2)"), BLOCK)
+    whole = evaluate_as_text(parse_value("@STRNUM (AMOUNT, RIGHT, 2)"), BLOCK)
     assert whole.to_pylist() == COLUMNS["AMOUNT"]
-    negative = strings(parse_value("@STRNUM (-1.27, RIGHTZERO, 7)"), BLOCK)
+    negative = evaluate_as_text(parse_value("@STRNUM (-1.27, RIGHTZERO, 7)"), BLOCK)
     assert negative.to_pylist() == ["-001.27"] * 3
 
 
@@ -338,7 +341,7 @@ def test_either_image_gives_a_column() -> None:
     missing = np.array([False, True])
     known = StateColumn(pa.array(["old", None], pa.string()), missing)
     before = tuple(known if at == name else one for at, one in enumerate(block.before))
-    found = strings(parse_value("@BEFOREAFTER (NAME)"), replace(block, before=before))
+    found = evaluate_as_text(parse_value("@BEFOREAFTER (NAME)"), replace(block, before=before))
     assert found.to_pylist() == ["old", "other"]
 
 

@@ -14,7 +14,7 @@ from expressions.blocks import MISSING, NAMES, TABLE, block_of
 from expressions.oracle import outcomes
 from laws import examples
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import no_rows, select_rows, strings
+from trailgate.expressions.evaluation import evaluate_as_text, make_empty_block, select_rows
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.parser import parse_condition, parse_value
 
@@ -60,7 +60,7 @@ def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
     try:
         condition = parse_condition(text)
         found = select_rows(condition, BLOCK)
-        select_rows(condition, no_rows(TABLE))
+        select_rows(condition, make_empty_block(TABLE))
     except OptionError as error:
         refusal = error.hint
     else:
@@ -78,7 +78,7 @@ def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
 @given(STRINGS)
 def test_any_text_is_a_value_or_our_error_with_a_caret(text: str) -> None:
     try:
-        found = strings(parse_value(text), BLOCK)
+        found = evaluate_as_text(parse_value(text), BLOCK)
     except OptionError as error:
         refusal = error.hint
     else:

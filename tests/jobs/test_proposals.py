@@ -16,7 +16,7 @@ from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.jobs.proposals import proposal
-from trailgate.jobs.proposals.drafts import FILL_IN, date_format, setup
+from trailgate.jobs.proposals.drafts import FILL_IN, date_format, set_up_capture
 
 DELIMITED = """\
 I,GG.ORDERS,2026-01-05 09:00:00,T-1,NULL,1,NULL,"a, b"
@@ -131,7 +131,7 @@ def test_delimiters_and_words_of_operations_are_seen(
     rows = [(words[0], "A.B", "1", "x"), (words[1], "A.B", "2", "y, z")]
     message = "\n".join(map(delimiter.join, rows)).encode()
 
-    parsed = setup(propose(message)).parse(messages_from([message]))
+    parsed = set_up_capture(propose(message)).parse(messages_from([message]))
 
     assert not parsed.problems
     operations = parsed.operations().to_pylist()
@@ -142,7 +142,7 @@ def test_delimiters_and_words_of_operations_are_seen(
 def test_names_of_columns_in_records_are_proposed() -> None:
     message = b"I|A.B|ID|1|WHAT|x\nI|A.B|ID|2|WHAT|y\n"
 
-    parsed = setup(propose(message)).parse(messages_from([message]))
+    parsed = set_up_capture(propose(message)).parse(messages_from([message]))
 
     assert [dict(row["after"]) for row in parsed.operations().to_pylist()] == [
         {"ID": "1", "WHAT": "x"},
@@ -238,7 +238,7 @@ def parses_or_is_refused(message: bytes) -> None:
         text = propose(message)
     except TrailgateError:
         return
-    capture = setup(text)
+    capture = set_up_capture(text)
     assert propose(message) == text
     if FILL_IN not in text:
         assert not capture.parse(messages_from([message])).problems
@@ -318,5 +318,5 @@ def test_any_json_gives_properties_that_are_read_or_our_error(documents: list[An
         return
     assert (
         proposed.error is not None
-        or proposal.fault(proposed.text, messages_from(bodies), cut=False) is None
+        or proposal.find_first_error(proposed.text, messages_from(bodies), cut=False) is None
     )

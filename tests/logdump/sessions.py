@@ -7,19 +7,19 @@ from pathlib import Path
 
 from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.results import Result, ShownRecord
-from trailgate.logdump.session import Session
+from trailgate.logdump.session import LogdumpSession
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def session_in(folder: Path) -> Session:
+def session_in(folder: Path) -> LogdumpSession:
     """Return a session whose paths are relative to a folder."""
-    session = Session(COMMANDS, lambda: NOW)
+    session = LogdumpSession(COMMANDS, lambda: NOW)
     session.folder = str(folder)
     return session
 
 
-def opened(folder: Path, raw: bytes, name: str = "ot000000000") -> Session:
+def opened(folder: Path, raw: bytes, name: str = "ot000000000") -> LogdumpSession:
     """Return a session with these bytes as the open file."""
     (folder / name).write_bytes(raw)
     session = session_in(folder)
@@ -27,7 +27,7 @@ def opened(folder: Path, raw: bytes, name: str = "ot000000000") -> Session:
     return session
 
 
-def answers(session: Session, *lines: str) -> list[Result]:
+def answers(session: LogdumpSession, *lines: str) -> list[Result]:
     """Return the results of some command lines."""
     return [result for line in lines for result in session.run(line)]
 

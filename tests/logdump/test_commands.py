@@ -10,8 +10,8 @@ import pytest
 from logdump.sessions import answers, session_in
 from trailgate.logdump.commands.table import COMMANDS, ROWS
 from trailgate.logdump.filter_options import OPTIONS, FilterOption
-from trailgate.logdump.results import Failure, Lines, Listing
-from trailgate.logdump.session import Command
+from trailgate.logdump.results import FailureResult, ListingResult, TextResult
+from trailgate.logdump.session import LogdumpCommand
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 ROOT = Path(__file__).parents[2]
@@ -22,15 +22,15 @@ TRIED = "\n".join(
 ).upper()
 
 
-def identity(command: Command) -> str:
+def identity(command: LogdumpCommand) -> str:
     return command.names[0]
 
 
 @pytest.mark.parametrize("command", ROWS, ids=identity)
-def test_a_command_has_help_and_is_documented(command: Command, tmp_path: Path) -> None:
+def test_a_command_has_help_and_is_documented(command: LogdumpCommand, tmp_path: Path) -> None:
     (shown,) = answers(session_in(tmp_path), f"HELP {command.names[0]}")
 
-    assert isinstance(shown, Lines)
+    assert isinstance(shown, TextResult)
     assert shown.lines[0] == command.help
     assert command.help.endswith(".")
     names = ", ".join(f"`{name}`" for name in command.names)
@@ -48,7 +48,7 @@ def test_a_filter_option_is_documented(option: FilterOption) -> None:
 
 
 @pytest.mark.parametrize("command", ROWS, ids=identity)
-def test_a_command_is_tried(command: Command) -> None:
+def test_a_command_is_tried(command: LogdumpCommand) -> None:
     assert any(re.search(rf"(?<![A-Z]){re.escape(name)}(?![A-Z])", TRIED) for name in command.names)
 
 
@@ -71,7 +71,7 @@ def test_no_name_belongs_to_two_commands() -> None:
 def test_a_mistyped_word_has_a_suggestion(tmp_path: Path, typed: str, said: str) -> None:
     *_, failure = answers(session_in(tmp_path), typed)
 
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, FailureResult)
     assert said in str(failure.error)
 
 
@@ -80,8 +80,8 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
     talk = session_in(tmp_path)
     (shown,), (refused,) = answers(talk, "HELP"), answers(talk, "HELP REFUSED")
 
-    assert isinstance(shown, Lines)
-    assert isinstance(refused, Lines)
+    assert isinstance(shown, TextResult)
+    assert isinstance(refused, TextResult)
     lists = [[line.split()[0] for line in one.lines] for one in (shown, refused)]
     assert sorted([*lists[0], *lists[1]]) == sorted(map(identity, ROWS))
     assert "DECRYPT" in lists[1]
@@ -91,14 +91,14 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
 def test_help_of_filter_lists_its_options(tmp_path: Path) -> None:
     (shown,) = answers(session_in(tmp_path), "HELP FILTER")
 
-    assert isinstance(shown, Lines)
+    assert isinstance(shown, TextResult)
     assert all(any(option.help in line for line in shown.lines) for option in OPTIONS)
 
 
 def test_show_rectype_lists_the_types(tmp_path: Path) -> None:
     (shown,) = answers(session_in(tmp_path), "SHOW RECTYPE")
 
-    assert isinstance(shown, Listing)
+    assert isinstance(shown, ListingResult)
     assert [(int(code), name) for code, name in shown.rows] == [
         (row.code, row.name) for row in TYPE_ROWS
     ]

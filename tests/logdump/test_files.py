@@ -9,26 +9,33 @@ import pytest
 from logdump.sessions import answers, offsets, opened, session_in
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.results import Counts, Failure, Listing, Note, Result, ShownHeader
-from trailgate.storage.files.listing import stored_file
+from trailgate.logdump.results import (
+    CountResult,
+    FailureResult,
+    ListingResult,
+    NoteResult,
+    Result,
+    ShownHeader,
+)
+from trailgate.storage.files.listing import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.records.record import encode_record
 
 
-def note(results: list[Result]) -> Note:
+def note(results: list[Result]) -> NoteResult:
     """Return the only note among some results."""
-    (found,) = (result for result in results if isinstance(result, Note))
+    (found,) = (result for result in results if isinstance(result, NoteResult))
     return found
 
 
 def failure(results: list[Result]) -> str:
-    (found,) = (result for result in results if isinstance(result, Failure))
+    (found,) = (result for result in results if isinstance(result, FailureResult))
     return str(found.error)
 
 
 def saved(session_folder: Path, name: str) -> list[bytes]:
     """Return the records of a saved file, each as bytes."""
-    with TrailFileReader(stored_file(str(session_folder / name))) as reader:
+    with TrailFileReader(find_single_file(str(session_folder / name))) as reader:
         data, records = reader.records(reader.begin)
         assert records.end == len(data)
         spans = zip(records.offsets.tolist(), records.lengths.tolist(), strict=True)
@@ -79,7 +86,7 @@ def test_files_are_listed(tmp_path: Path) -> None:
 
     (listing,) = answers(session, "DIR")
 
-    assert isinstance(listing, Listing)
+    assert isinstance(listing, ListingResult)
     assert [name for name, _ in listing.rows] == ["ot000000000", "sub/"]
     assert "cannot be read" in failure(answers(session, "FILES nowhere"))
 
@@ -91,7 +98,7 @@ def test_paths_are_relative_to_the_folder(tmp_path: Path) -> None:
 
     results = answers(session, "CD dirdat", "OPEN ot000000", "VOLUME")
 
-    assert not [one for one in results if isinstance(one, Failure)]
+    assert not [one for one in results if isinstance(one, FailureResult)]
     assert "no such folder" in failure(answers(session, "CD nowhere"))
 
 
@@ -167,7 +174,7 @@ def test_a_wrong_save_writes_nothing(typed: str, tmp_path: Path) -> None:
 
     results = answers(session, f"SAVE {typed}" if typed != "SAVE" else "SAVE")
 
-    assert isinstance(results[-1], Failure)
+    assert isinstance(results[-1], FailureResult)
     assert [path.name for path in tmp_path.iterdir()] == ["ot000000000"]
 
 
@@ -185,7 +192,7 @@ def test_a_file_of_commands_is_run(tmp_path: Path) -> None:
     results = answers(session, "OBEY view.txt")
 
     assert offsets(results) == [583]
-    assert len([one for one in results if isinstance(one, Failure)]) == 1
+    assert len([one for one in results if isinstance(one, FailureResult)]) == 1
 
 
 def test_files_of_commands_that_call_each_other_end(tmp_path: Path) -> None:
@@ -217,7 +224,7 @@ def test_count_goes_through_many_files(tmp_path: Path) -> None:
 
     results = answers(session, "COUNT LOG ot*")
 
-    counts = [one for one in results if isinstance(one, Counts)]
+    counts = [one for one in results if isinstance(one, CountResult)]
     assert [one.total.records for one in counts] == [13, 5]
-    assert isinstance(results[-1], Failure)
+    assert isinstance(results[-1], FailureResult)
     assert "no files" in failure(answers(session, "COUNT LOG nothing*"))

@@ -9,7 +9,7 @@ import pytest
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS
 from trailgate.logdump.filter_options import OPTIONS, OPTIONS_BY_NAME
-from trailgate.logdump.results import Failure
+from trailgate.logdump.results import FailureResult
 
 RECORDS = [583, 630, 783, 873, 959, 1036, 1146, 1258, 1352, 1446, 1535, 1610, 1743]
 FIRST = RECORDS[1:5]  # the transaction of LOGCSN 100
@@ -121,7 +121,7 @@ def test_a_wrong_filter_is_refused_and_changes_nothing(typed: str, tmp_path: Pat
 
     (result,) = answers(session, f"FILTER {typed}")
 
-    assert isinstance(result, Failure)
+    assert isinstance(result, FailureResult)
     assert session.filters == before
 
 

@@ -20,7 +20,7 @@ from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
 from trailgate.logdump.open_trail import number_transactions
 from trailgate.logdump.result_output import json_values, text_lines
-from trailgate.logdump.results import Counts, Failure, Note
+from trailgate.logdump.results import CountResult, FailureResult, NoteResult
 from trailgate.trail.format.file_header import FileHeader, encode_header
 from trailgate.trail.records.record import TrailRecord, encode_record
 
@@ -82,7 +82,7 @@ def test_every_good_record_after_damage_is_found(raw: bytes) -> None:
         last = -1
         for _ in range(40):
             results = answers(session, "SFH")
-            assert not any(isinstance(one, Failure) for one in results)
+            assert not any(isinstance(one, FailureResult) for one in results)
             found = offsets(results)
             if not found:
                 break
@@ -139,7 +139,7 @@ def test_how_reading_is_cut_changes_nothing(
     monkeypatch.setattr(open_trail, "CHUNK", open_trail.SMALL)
     cut = answers(opened(tmp_path, raw), "N 1; POS 0", *commands)
 
-    (one,), (other,) = ([r for r in found if isinstance(r, Counts)] for found in (whole, cut))
+    (one,), (other,) = ([r for r in found if isinstance(r, CountResult)] for found in (whole, cut))
     assert one == other
     assert offsets(whole) == offsets(cut)[1:]
     assert reversed_whole == offsets(whole)[::-1]
@@ -151,7 +151,7 @@ def test_count_agrees_with_a_count_by_hand(tmp_path: Path) -> None:
 
     (counts,) = answers(opened(tmp_path, raw), "COUNT DETAIL")
 
-    assert isinstance(counts, Counts)
+    assert isinstance(counts, CountResult)
     assert counts.total.records == len(records)
     assert counts.total.data_bytes == sum(len(record.data or b"") for record in records)
     assert counts.total.befores == sum(record.image == ord("B") for record in records)
@@ -189,5 +189,5 @@ def test_the_end_is_reported_and_is_not_an_error(tmp_path: Path) -> None:
         if name == "damaged":
             continue
         results = answers(opened(tmp_path, make()), "N 100", "N")
-        assert isinstance(results[-1], Note)
+        assert isinstance(results[-1], NoteResult)
         assert results[-1].text.startswith("End of the file")

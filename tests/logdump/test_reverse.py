@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS
-from trailgate.logdump.results import Failure
-from trailgate.logdump.session import Session
+from trailgate.logdump.results import FailureResult
+from trailgate.logdump.session import LogdumpSession
 
 WHOLE = TRAILS["orders"]()
 
@@ -25,10 +25,10 @@ def starts(folder: Path) -> list[int]:
     return offsets(answers(opened(folder, WHOLE), "N 1000"))
 
 
-def back(session: Session) -> tuple[list[int], bool]:
+def back(session: LogdumpSession) -> tuple[list[int], bool]:
     """Return the records read in reverse from here, and whether damage ended that."""
     results = answers(session, "N 1000")
-    return offsets(results), isinstance(results[-1], Failure)
+    return offsets(results), isinstance(results[-1], FailureResult)
 
 
 @given(st.data())
@@ -59,6 +59,6 @@ def test_the_error_names_the_way_on(folder: Path) -> None:
     session = opened(folder, bytes(raw))
     *_, failure = answers(session, f"POS {records[4]}", "POS REV", "N 9")
 
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, FailureResult)
     assert "SCANFORHEADER PREV finds the good record before it" in str(failure.error)
     assert session.position == records[3]

@@ -8,7 +8,7 @@ import pytest
 
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS
-from trailgate.logdump.results import Counts, Failure, Note
+from trailgate.logdump.results import CountResult, FailureResult, NoteResult
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_comma_after_a_command_is_as_good_as_a_blank(tmp_path: Path, typed: st
     session, other = opened(tmp_path, raw), opened(tmp_path, raw)
 
     assert answers(session, typed) == answers(other, plain)
-    assert not any(isinstance(found, Failure) for found in answers(session, typed))
+    assert not any(isinstance(found, FailureResult) for found in answers(session, typed))
 
 
 def test_the_direction_of_reading_is_a_command_too(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_the_direction_of_reading_is_a_command_too(tmp_path: Path) -> None:
     assert backward == sorted(backward, reverse=True)
     assert set(forward) <= set(backward)
     assert again == forward
-    assert isinstance(answers(session, "REVERSE 5")[0], Failure)
+    assert isinstance(answers(session, "REVERSE 5")[0], FailureResult)
 
 
 def test_files_beside_a_trail_are_not_counted_as_trails(tmp_path: Path) -> None:
@@ -50,11 +50,11 @@ def test_files_beside_a_trail_are_not_counted_as_trails(tmp_path: Path) -> None:
 
     found = answers(session, "COUNT LOG bk*")
 
-    (note,) = [result for result in found if isinstance(result, Note)]
-    counts = [result for result in found if isinstance(result, Counts)]
+    (note,) = [result for result in found if isinstance(result, NoteResult)]
+    counts = [result for result in found if isinstance(result, CountResult)]
     assert [Path(one.path).name for one in counts] == ["bk000000000", "bk000000001"]
     assert "bk.def, bk.json, bk.lock, bk.quarantine.jsonl" in str(note)
-    assert not any(isinstance(result, Failure) for result in found)
+    assert not any(isinstance(result, FailureResult) for result in found)
 
 
 def test_a_file_of_another_name_is_counted_when_it_is_named(tmp_path: Path) -> None:
@@ -63,4 +63,4 @@ def test_a_file_of_another_name_is_counted_when_it_is_named(tmp_path: Path) -> N
 
     (counts,) = answers(session, "COUNT LOG saved.*")
 
-    assert isinstance(counts, Counts)
+    assert isinstance(counts, CountResult)

@@ -9,8 +9,8 @@ from typing import Any, Final
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.file_header import FileHeader, ProducerInfo, TrailInfo, encode_header
 from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID, ByteOrder
-from trailgate.trail.records.metadata import table_data
-from trailgate.trail.records.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.metadata import encode_table_definition
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 
 START: Final = 1_767_225_600_000_000  # 2026-01-01 UTC
 B, A = ord("B"), ord("A")
@@ -30,8 +30,8 @@ def number(value: int) -> bytes:
     return b"\0\0" + value.to_bytes(8, "big", signed=True)
 
 
-def ids(csn: str, transaction: str, *more: Token) -> tuple[Token, ...]:
-    return (*more, Token(LOGCSN, csn.encode()), Token(TRANID, transaction.encode()))
+def ids(csn: str, transaction: str, *more: RecordToken) -> tuple[RecordToken, ...]:
+    return (*more, RecordToken(LOGCSN, csn.encode()), RecordToken(TRANID, transaction.encode()))
 
 
 def dml(io_type: int, data: bytes, second: int, **values: Any) -> TrailRecord:
@@ -41,7 +41,7 @@ def dml(io_type: int, data: bytes, second: int, **values: Any) -> TrailRecord:
 
 def order_records() -> list[TrailRecord]:
     """Return one record or two of each kind that Logdump shows in its own way."""
-    rowid = Token(ORAROWID, b"AAASf9AAEAAAAINAAA\x00\x01")
+    rowid = RecordToken(ORAROWID, b"AAASf9AAEAAAAINAAA\x00\x01")
     row = columns((0, number(1)), (1, text("two cups")))
     key = columns((0, number(1)))
     new_key = columns((0, number(2)))
@@ -103,7 +103,12 @@ def partitioned() -> bytes:
     """
     one = LITTLE.number(b"\x01\x00\x01\x00")
     definition = little(
-        170, name="TKGGU1.T1", node=2, data=table_data(T1, LITTLE), audit_rba=one, io_time=PNR_TIME
+        170,
+        name="TKGGU1.T1",
+        node=2,
+        data=encode_table_definition(T1, LITTLE),
+        audit_rba=one,
+        io_time=PNR_TIME,
     )
     partition = little(
         170,
@@ -150,7 +155,7 @@ def mysql() -> bytes:
         170,
         name=table.name,
         node=2,
-        data=table_data(table, LITTLE),
+        data=encode_table_definition(table, LITTLE),
         audit_rba=LITTLE.number(b"\x01\x00\x01\x00"),
         audit_pos=7,
         io_time=1_672_034_625_978_221,
@@ -176,7 +181,9 @@ def release_21() -> bytes:
     own: dict[str, Any] = {"partition": 0x0C, "name": None, "table_index": 2, "io_time": START}
     key, changed = (columns((0, b"\0\0" + bytes((0, 0, 0, n))), order=LITTLE) for n in (10, 9))
     records = [
-        little(170, name=table.name, node=2, data=table_data(table, LITTLE), audit_rba=one),
+        little(
+            170, name=table.name, node=2, data=encode_table_definition(table, LITTLE), audit_rba=one
+        ),
         little(170, name="test.test_d", node=3, audit_rba=one, io_time=START),
         little(5, data=key, **own),
         little(115, data=LITTLE.raw(len(key), 2) + key + changed, **own),

@@ -14,7 +14,7 @@ from publication_files import column, row, transaction, xml_publications
 from publication_strings import capture_of, record
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import PARSERS
-from trailgate.formats.publications.reader import InferredTables
+from trailgate.formats.publications.reader import PublicationTableInference
 from trailgate.messages.messages import MessageBatch
 
 COPYBOOK = """
@@ -142,7 +142,7 @@ def test_a_mark_before_a_bad_message_does_not_move_its_place() -> None:
 
 def test_tables_are_inferred_from_marked_publications() -> None:
     capture = capture_of()
-    tables = InferredTables(capture.options)  # type: ignore[arg-type]
+    tables = PublicationTableInference(capture.options)  # type: ignore[arg-type]
     tables.add(messages_of([codecs.BOM_UTF8 + record(',,"a",')]))
 
     assert [table.name for table in tables.definitions()] == ["S.T"]

@@ -16,7 +16,7 @@ from trailgate.cli.main import run
 from trailgate.formats.debezium.reader import TOMBSTONES
 from trailgate.live.brokers.kafka import received_messages
 from trailgate.messages.messages import RECEIVED, TOMBSTONE, as_messages
-from trailgate.storage.reading.message_files import MessagePlace, json_messages
+from trailgate.storage.reading.message_files import MessagePosition, json_messages
 
 EVENT = (
     b'{"before":null,"after":{"ID":%d},"op":"c","source":{"ts_ms":1,"schema":"OGG","table":"PAIR"}}'
@@ -96,7 +96,7 @@ def test_a_body_that_says_nothing_is_a_tombstone(body: bytes) -> None:
 
 @pytest.mark.parametrize("line", [b'{"body":null}', b'{"key":"1","body": null,"headers":{}}'])
 def test_a_line_whose_body_is_null_is_a_tombstone(line: bytes) -> None:
-    read = json_messages(pa.py_buffer(line + b"\n"), MessagePlace(0, 0), "a.jsonl")
+    read = json_messages(pa.py_buffer(line + b"\n"), MessagePosition(0, 0), "a.jsonl")
 
     events = capture_of("debezium").parse(read.messages, unreadable=read.problems)
     others = capture_of("json").parse(read.messages, unreadable=read.problems)

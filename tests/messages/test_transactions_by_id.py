@@ -12,7 +12,7 @@ from laws import examples
 from publication_files import column, message, row, xml_publications
 from publication_strings import parse_all
 from trailgate.errors import TransactionError
-from trailgate.messages.bounds import Problem, RawOperations, Transactions, TransactionState
+from trailgate.messages.bounds import ChainedTransactions, Problem, RawOperations, TransactionState
 from trailgate.messages.by_id import chain_by_id
 
 # A message: the ids of its operations, or those of one that cannot be read (first and last, none, or not known).
@@ -60,7 +60,7 @@ def _pairs(known: list[str], before: str | None) -> list[tuple[str, str | None]]
     return list(zip(known, [before, *known], strict=False))
 
 
-def followed(messages: list[Message], before: TransactionState) -> Transactions:
+def followed(messages: list[Message], before: TransactionState) -> ChainedTransactions:
     operations = [(at, own) for at, (read, ids) in enumerate(messages) if read for own in ids or ()]
     ids = pa.array([own for _, own in operations], pa.string())
     own = np.array([at for at, _ in operations], np.int64)

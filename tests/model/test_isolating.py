@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.rows import Isolation
+from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import DecodeError
 
 
@@ -15,7 +15,7 @@ def test_each_bad_row_has_its_error_and_each_good_one_is_worked_on_once(
 ) -> None:
     done: list[int] = []
 
-    isolation = Isolation(count)
+    isolation = BadRowIsolation(count)
     for rows in isolation:
         with isolation:
             wrong = [row for row in rows if row in bad]

@@ -21,12 +21,18 @@ from trailgate.model.kernels import (
     UNDOES,
     UNKNOWN,
 )
-from trailgate.model.transactions import Fate, Followed, follow, indicator_marks, remain
+from trailgate.model.transactions import (
+    FollowedTransactions,
+    TransactionOutcome,
+    follow,
+    indicator_marks,
+    repair_indicators,
+)
 
 MARKS = {"B": BEGINS, "M": 0, "E": ENDS, "W": BEGINS | ENDS, "a": APART, "R": UNDOES, "?": UNKNOWN}
 ROWS = st.text("BMEWaR?", max_size=14)
 CUTS = st.sets(st.integers(0, 14), max_size=4)
-FATES = dict(zip("wo-t", Fate, strict=True))
+FATES = dict(zip("wo-t", TransactionOutcome, strict=True))
 
 
 def marks_of(rows: str) -> np.ndarray:
@@ -34,30 +40,38 @@ def marks_of(rows: str) -> np.ndarray:
     return np.array([MARKS[row] for row in rows], np.uint8)
 
 
-def by_hand(rows: str, *, is_open: bool) -> tuple[list[int], list[int], list[Fate]]:
+def by_hand(rows: str, *, is_open: bool) -> tuple[list[int], list[int], list[TransactionOutcome]]:
     """Return the number and the fault of each row, and the fates, a row at a time."""
     number, numbers, faults = 0, [], []
-    fates = [Fate.WAITING if is_open else Fate.TORN]
+    fates = [TransactionOutcome.WAITING if is_open else TransactionOutcome.TORN]
     for row in rows:
         fault = 0
         if row != "a":
             if row == "?" and is_open:
-                fates[number] = Fate.TORN
+                fates[number] = TransactionOutcome.TORN
             elif row in "BWR" and is_open:
                 fault = ABANDONS if row == "R" else BEGINS_INSIDE
-                fates[number] = Fate.LEFT_OUT if row == "R" else Fate.TORN
+                fates[number] = (
+                    TransactionOutcome.LEFT_OUT if row == "R" else TransactionOutcome.TORN
+                )
             elif row in "ME" and not is_open:
                 fault = CONTINUES_NOTHING
-                fates[number] = Fate.TORN if number or fates[0] != Fate.LEFT_OUT else fates[0]
+                fates[number] = (
+                    TransactionOutcome.TORN
+                    if number or fates[0] != TransactionOutcome.LEFT_OUT
+                    else fates[0]
+                )
             if row in "BWR?" or not is_open:
                 number += 1
-                fates.append(Fate.WAITING if row in "BM" else Fate.TORN)
+                fates.append(TransactionOutcome.WAITING if row in "BM" else TransactionOutcome.TORN)
                 headed = row in "BWR"
             elif number == 0:
                 headed = False
             is_open = row in "BM"
             if not is_open:
-                fates[number] = Fate.WHOLE if headed and row != "?" else Fate.TORN
+                fates[number] = (
+                    TransactionOutcome.WHOLE if headed and row != "?" else TransactionOutcome.TORN
+                )
         numbers.append(number)
         faults.append(fault)
     return numbers, faults, fates
@@ -78,7 +92,7 @@ def test_rows_are_followed_as_by_hand(rows: str, is_open: bool) -> None:
     ]
 
 
-def in_batches(marks: np.ndarray, cuts: set[int], *, is_open: bool) -> Followed:
+def in_batches(marks: np.ndarray, cuts: set[int], *, is_open: bool) -> FollowedTransactions:
     """Return what following gives batch by batch, put together."""
     places = sorted({0, *(cut for cut in cuts if cut < len(marks)), len(marks)})
     whole = follow(marks[:0], is_open=is_open)
@@ -87,7 +101,7 @@ def in_batches(marks: np.ndarray, cuts: set[int], *, is_open: bool) -> Followed:
         before = len(whole.flags) - 1
         flags = whole.flags.copy()
         flags[-1] |= part.flags[0]
-        whole = Followed(
+        whole = FollowedTransactions(
             marks[:stop],
             np.append(whole.number, part.number + before),
             np.append(whole.starts, part.starts),
@@ -123,12 +137,12 @@ def test_what_begins_ends_or_is_reported(rows: str) -> None:
         text = text.replace("a", "")
         after = int(np.flatnonzero(found.number == number)[-1]) + 1
         following = next((found.faults[i] for i in range(after, len(rows)) if rows[i] != "a"), 0)
-        if fate == Fate.WHOLE:
+        if fate == TransactionOutcome.WHOLE:
             assert text in ("W", "R") or (text[0], text[-1]) == ("B", "E")
-        elif fate == Fate.WAITING:
+        elif fate == TransactionOutcome.WAITING:
             assert text[-1] in "BM"
             assert number == len(fates) - 1
-        elif fate == Fate.LEFT_OUT:
+        elif fate == TransactionOutcome.LEFT_OUT:
             assert following == ABANDONS
         else:
             assert (
@@ -179,7 +193,7 @@ def test_what_remains_of_transactions_begins_and_ends(operations: list[tuple[str
     rows, keep = "".join(row for row, _ in operations), [kept for _, kept in operations]
     marks = indicator_marks(np.frombuffer(rows.encode(), np.uint8))
 
-    found = remain(marks, np.array(keep, bool))
+    found = repair_indicators(marks, np.array(keep, bool))
 
     letters, last = remaining_by_hand(rows, keep, begun=False)
     assert marks.tolist() == marks_of(rows).tolist()

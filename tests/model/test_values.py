@@ -10,7 +10,7 @@ from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations, to_operations
 from trailgate.model.shapes import to_typed, typed_schema
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import TYPES, Family
+from trailgate.model.types import TYPES, TypeFamily
 from trailgate.model.values import CODECS, parser_for, typed_for
 
 WIDE = Table(
@@ -59,7 +59,7 @@ FULL = {
 
 
 def test_every_family_has_a_codec() -> None:
-    assert set(CODECS) == set(Family)
+    assert set(CODECS) == set(TypeFamily)
 
 
 def test_operations_go_there_and_back_in_order() -> None:
@@ -100,7 +100,9 @@ def test_a_bad_value_names_its_row_table_and_field() -> None:
         from_operations(batch, ALL)
 
 
-@pytest.mark.parametrize("code", [c for c, r in TYPES.items() if r.family is Family.UNSUPPORTED])
+@pytest.mark.parametrize(
+    "code", [c for c, r in TYPES.items() if r.family is TypeFamily.UNSUPPORTED]
+)
 def test_an_unsupported_type_is_refused_by_name(code: int) -> None:
     with pytest.raises(DefinitionError, match=f"COL has type {TYPES[code].name}"):
         parser_for(Column("COL", code, 8))

@@ -13,7 +13,13 @@ from dataclasses import field as field_of
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
-from trailgate.cobol.copybook.layouts import Field, Layout, Number, Sign, Usage
+from trailgate.cobol.copybook.layouts import (
+    CopybookField,
+    CopybookLayout,
+    NumberFormat,
+    SignPosition,
+    Usage,
+)
 
 EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 UNICODE = {
@@ -41,11 +47,11 @@ class Reading:
     numbers: str = "value"
 
 
-def scaled(units: int, number: Number) -> Decimal:
+def scaled(units: int, number: NumberFormat) -> Decimal:
     return EXACT.scaleb(Decimal(units), -number.scale)
 
 
-def units_of(value: Decimal | int, number: Number) -> int:
+def units_of(value: Decimal | int, number: NumberFormat) -> int:
     exact = EXACT.scaleb(Decimal(value), number.scale)
     units = int(exact)  # abs() of a Decimal would round
     if units != exact or abs(units) >= 10**number.digits or (units < 0 and not number.signed):
@@ -53,13 +59,13 @@ def units_of(value: Decimal | int, number: Number) -> int:
     return units
 
 
-def read_number(number: Number, digits: str, *, minus: bool) -> Decimal:
+def read_number(number: NumberFormat, digits: str, *, minus: bool) -> Decimal:
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(digits)
     return scaled(-int(digits) if minus else int(digits), number)
 
 
-def read_packed(field: Field, raw: bytes, how: Reading) -> Decimal:
+def read_packed(field: CopybookField, raw: bytes, how: Reading) -> Decimal:
     number = field.number
     assert number is not None
     text = raw.hex()
@@ -73,12 +79,12 @@ def read_packed(field: Field, raw: bytes, how: Reading) -> Decimal:
     return read_number(number, digits, minus=minus)
 
 
-def read_zoned(field: Field, raw: bytes, how: Reading) -> Decimal:
+def read_zoned(field: CopybookField, raw: bytes, how: Reading) -> Decimal:
     number = field.number
     assert number is not None
-    leading = number.sign in (Sign.LEADING, Sign.LEADING_SEPARATE)
+    leading = number.sign in (SignPosition.LEADING, SignPosition.LEADING_SEPARATE)
     at = 0 if leading else len(raw) - 1
-    if number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
+    if number.sign in (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE):
         sign = raw[at : at + 1].decode(how.page)
         if sign not in ("+", "-"):
             raise ValueError(sign)
@@ -92,22 +98,22 @@ def read_zoned(field: Field, raw: bytes, how: Reading) -> Decimal:
     return read_number(number, "".join(digits), minus=minus)
 
 
-def read_padded(field: Field, raw: bytes, how: Reading) -> Decimal:
+def read_padded(field: CopybookField, raw: bytes, how: Reading) -> Decimal:
     """Read a DISPLAY number whose bytes are not all digits."""
     number = field.number
     assert number is not None
     blank, zero = " ".encode(how.page), "0".encode(how.page)
     pads = blank + (b"" if how.padding == "left" else b"\0")
-    separate = number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
+    separate = number.sign in (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE)
     if how.padding == "trim":
         rest = raw.strip(pads)
-        if separate and number.sign is Sign.LEADING_SEPARATE:
+        if separate and number.sign is SignPosition.LEADING_SEPARATE:
             rest = rest[:1] + rest[1:].strip(pads)
         elif separate:
             rest = rest[:-1].strip(pads) + rest[-1:]
         return read_zoned(field, rest or raw, how)
-    first = number.sign is Sign.LEADING_SEPARATE
-    last = len(raw) - (number.sign is Sign.TRAILING_SEPARATE)
+    first = number.sign is SignPosition.LEADING_SEPARATE
+    last = len(raw) - (number.sign is SignPosition.TRAILING_SEPARATE)
     body = raw[first:last]
     if how.padding == "error" or not body.strip(pads):
         raise ValueError(raw)
@@ -136,7 +142,7 @@ def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
     raise ValueError(byte)
 
 
-def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
+def read_binary(field: CopybookField, raw: bytes, how: Reading) -> Decimal:
     number = field.number
     assert number is not None
     little = how.little or field.usage is Usage.LITTLE
@@ -152,7 +158,7 @@ def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
     return scaled(units, number)
 
 
-def read_float(field: Field, raw: bytes, how: Reading) -> float:
+def read_float(field: CopybookField, raw: bytes, how: Reading) -> float:
     if not how.ibm_floats:
         order = "<" if how.little else ">"
         found: float = struct.unpack(order + ("f" if field.size == 4 else "d"), raw)[0]
@@ -162,19 +168,19 @@ def read_float(field: Field, raw: bytes, how: Reading) -> float:
     return -value if raw[0] & 0x80 else value
 
 
-def page_of(field: Field, how: Reading) -> str:
+def page_of(field: CopybookField, how: Reading) -> str:
     page = UNICODE.get(field.usage, how.page)
     return "utf-16-le" if page == "utf-16-be" and how.national == "little" else page
 
 
-def read_text(field: Field, raw: bytes, how: Reading) -> str:
+def read_text(field: CopybookField, raw: bytes, how: Reading) -> str:
     text = raw.decode(page_of(field, how))
     side = how.trim if how.trim != "padding" else "left" if field.justified else "right"
     text = text.lstrip(" ") if side in ("left", "both") else text
     return text.rstrip(" ") if side in ("right", "both") else text
 
 
-def printed(value: Decimal, number: Number) -> str:
+def printed(value: Decimal, number: NumberFormat) -> str:
     """Return a number as text with all digits of its picture: -00123.45."""
     places = max(number.scale, 0)
     units = str(abs(int(EXACT.scaleb(value, places))))
@@ -183,7 +189,7 @@ def printed(value: Decimal, number: Number) -> str:
     return f"-{text}" if value < 0 else text
 
 
-def read_value(field: Field, raw: bytes, how: Reading) -> Any:
+def read_value(field: CopybookField, raw: bytes, how: Reading) -> Any:
     """Return the value, None where a policy reads the bytes as NULL."""
     value = read_by_policy(field, raw, how)
     if how.numbers == "text" and field.number is not None and value is not None:
@@ -191,7 +197,7 @@ def read_value(field: Field, raw: bytes, how: Reading) -> Any:
     return value
 
 
-def read_by_policy(field: Field, raw: bytes, how: Reading) -> Any:
+def read_by_policy(field: CopybookField, raw: bytes, how: Reading) -> Any:
     if field.usage is Usage.NATIONAL_DIGITS:
         narrow = raw.decode(page_of(field, how)).encode("latin-1")
         return read_by_policy(
@@ -210,7 +216,7 @@ def read_by_policy(field: Field, raw: bytes, how: Reading) -> Any:
         return read_padded(field, raw, how)
 
 
-def read_item(field: Field, record: bytes, at: int, how: Reading) -> Any:
+def read_item(field: CopybookField, record: bytes, at: int, how: Reading) -> Any:
     """Return the value of an item of a record that may end before it, or inside it."""
     raw = record[at : at + field.size]
     if len(raw) == field.size:
@@ -229,7 +235,7 @@ def read_item(field: Field, record: bytes, at: int, how: Reading) -> Any:
     return None if how.blank == "null" else 0
 
 
-def read_exactly(field: Field, raw: bytes, how: Reading) -> Any:
+def read_exactly(field: CopybookField, raw: bytes, how: Reading) -> Any:
     if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
         return read_packed(field, raw, how)
     if field.usage is Usage.ZONED:
@@ -241,7 +247,7 @@ def read_exactly(field: Field, raw: bytes, how: Reading) -> Any:
     return read_text(field, raw, how)
 
 
-def write_value(field: Field, value: Any, how: Reading) -> bytes:
+def write_value(field: CopybookField, value: Any, how: Reading) -> bytes:
     """Return a decimal number's bytes, zoned, packed or binary, with the signs of a compiler."""
     number = field.number
     assert number is not None
@@ -255,12 +261,12 @@ def write_value(field: Field, value: Any, how: Reading) -> bytes:
         text = digits + (sign if field.usage is Usage.PACKED else "")
         return bytes.fromhex(text.zfill(2 * field.size))
     raw = bytearray(digits.encode(how.page))
-    if number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
+    if number.sign in (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE):
         sign_byte = ("-" if units < 0 else "+").encode(how.page)
-        front = number.sign is Sign.LEADING_SEPARATE
+        front = number.sign is SignPosition.LEADING_SEPARATE
         return sign_byte + bytes(raw) if front else bytes(raw) + sign_byte
     if number.signed:
-        at = 0 if number.sign is Sign.LEADING else len(raw) - 1
+        at = 0 if number.sign is SignPosition.LEADING else len(raw) - 1
         letters = "}JKLMNOPQR" if units < 0 else "{ABCDEFGHI"
         zone = 0xD0 if units < 0 else 0xC0
         ebcdic = raw[at] >= 0xF0
@@ -268,7 +274,7 @@ def write_value(field: Field, value: Any, how: Reading) -> bytes:
     return bytes(raw)
 
 
-def read_record(layout: Layout, record: bytes, how: Reading) -> list[Any]:
+def read_record(layout: CopybookLayout, record: bytes, how: Reading) -> list[Any]:
     """Return the values of a record without OCCURS, in order."""
     return [
         read_value(field, record[field.offset : field.offset + field.size], how)
@@ -333,13 +339,13 @@ class VaryingReader:
         self.around: list[str] = []
         self.repeated: frozenset[str] = frozenset()
 
-    def read(self, layout: Layout) -> list[VaryingItem]:
+    def read(self, layout: CopybookLayout) -> list[VaryingItem]:
         self.every(layout.root, 0, frozenset(), frozenset(), there=True)
         return self.items
 
     def every(
         self,
-        field: Field,
+        field: CopybookField,
         at: int | None,
         after: frozenset[str],
         in_: frozenset[str],
@@ -377,7 +383,7 @@ class VaryingReader:
 
     def one(
         self,
-        field: Field,
+        field: CopybookField,
         at: int | None,
         after: frozenset[str],
         in_: frozenset[str],
@@ -407,7 +413,7 @@ class VaryingReader:
         self.around.pop()
         return (None if at is None or start is None else at - start), moved
 
-    def value(self, field: Field, at: int | None) -> Any:
+    def value(self, field: CopybookField, at: int | None) -> Any:
         if at is None or at + field.size > len(self.record):
             return None
         try:
@@ -416,11 +422,13 @@ class VaryingReader:
             return None
 
 
-def segments_of(layout: Layout, start: int) -> dict[str, Layout]:
+def segments_of(layout: CopybookLayout, start: int) -> dict[str, CopybookLayout]:
     """Return a layout for each definition of the bytes of a record's item number ``start``: the items before it, and the definition's own."""
     common, definitions = layout.root.children[:start], layout.root.children[start:]
     return {
-        own.name: Layout(replace(layout.root, children=(*common, replace(own, redefines=None))))
+        own.name: CopybookLayout(
+            replace(layout.root, children=(*common, replace(own, redefines=None)))
+        )
         for own in definitions
     }
 

@@ -6,7 +6,7 @@ escaped quote is a quote. Of two delimiters that begin at one byte the longer on
 
 from __future__ import annotations
 
-from trailgate.columnar.delimited import Dialect
+from trailgate.columnar.delimited import DelimitedDialect
 from trailgate.formats.delimited.options import DelimitedOptions
 
 
@@ -14,7 +14,7 @@ class MalformedError(Exception):
     """A quoted value is not closed, or text follows its closing quote."""
 
 
-def split(body: bytes, dialect: Dialect) -> list[list[bytes]]:
+def split(body: bytes, dialect: DelimitedDialect) -> list[list[bytes]]:
     """Return a body's records as lists of fields, quotes included."""
     records: list[list[bytes]] = []
     record: list[bytes] = []
@@ -31,13 +31,13 @@ def split(body: bytes, dialect: Dialect) -> list[list[bytes]]:
             return records  # what ends a record at the body's end begins no other
 
 
-def _delimiter(body: bytes, place: int, dialect: Dialect) -> bytes:
+def _delimiter(body: bytes, place: int, dialect: DelimitedDialect) -> bytes:
     delimiters = (dialect.field, dialect.line, *((b"\r\n",) if dialect.returns else ()))
     found = [d for d in delimiters if body.startswith(d, place)]
     return max(found, key=len, default=b"")
 
 
-def _field_end(body: bytes, place: int, dialect: Dialect) -> int:
+def _field_end(body: bytes, place: int, dialect: DelimitedDialect) -> int:
     if not dialect.quote or not body.startswith(dialect.quote, place):
         while place < len(body) and not _delimiter(body, place, dialect):
             place += 1

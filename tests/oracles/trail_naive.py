@@ -12,7 +12,7 @@ import struct
 from typing import Any
 
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 JULIAN = 210866760000000000
 NAMES = {b"L": "LOGCSN", b"6": "TRANID", b"R": "ORAROWID", b"t": "ORATAG", b"D": "DDL"}
@@ -23,31 +23,31 @@ def read_value(column: Column, raw: bytes, order: str = ">") -> Any:
     if raw[:2] == b"\xff\xff":
         return None
     body, family = raw[2:], column.family
-    if family is Family.FLOAT:
+    if family is TypeFamily.FLOAT:
         return struct.unpack(">f" if column.data_type == 142 else ">d", body)[0]
-    if family in (Family.INTEGER, Family.UNSIGNED):
-        return int.from_bytes(body, "big", signed=family is Family.INTEGER)
-    if family is Family.DATETIME:
+    if family in (TypeFamily.INTEGER, TypeFamily.UNSIGNED):
+        return int.from_bytes(body, "big", signed=family is TypeFamily.INTEGER)
+    if family is TypeFamily.DATETIME:
         return body.decode()[:10] + body.decode()[10:].replace(":", " ", 1)
     if column.type_row.fixed:
         return body.decode().rstrip(" ")
     whole = body[2 : 2 + struct.unpack(order + "H", body[:2])[0]]
-    return whole.hex().upper() if family is Family.BYTES else whole.decode()
+    return whole.hex().upper() if family is TypeFamily.BYTES else whole.decode()
 
 
 def write_value(column: Column, value: Any, order: str = ">") -> bytes:
     null, family = value is None, column.family
     front = b"\xff\xff" if null else b"\0\0"
-    if family is Family.FLOAT:
+    if family is TypeFamily.FLOAT:
         return front + struct.pack(">f" if column.data_type == 142 else ">d", value or 0)
-    if family is Family.BYTES and not column.type_row.fixed:
+    if family is TypeFamily.BYTES and not column.type_row.fixed:
         raw = bytes.fromhex(value or "")
         return front + struct.pack(order + "H", len(raw)) + raw
-    if family in (Family.INTEGER, Family.UNSIGNED):
+    if family in (TypeFamily.INTEGER, TypeFamily.UNSIGNED):
         width = column.type_row.width or 0
-        signed = family is Family.INTEGER
+        signed = family is TypeFamily.INTEGER
         return front + (0 if null else value).to_bytes(width, "big", signed=signed)
-    if family is Family.DATETIME:
+    if family is TypeFamily.DATETIME:
         text = "1900-01-01:00:00:00.000000000"[: column.external_length] if null else value
         return front + (text[:10] + text[10:].replace(" ", ":", 1)).encode()
     if column.type_row.fixed:
@@ -246,7 +246,7 @@ def images(change: dict[str, Any], order: str) -> tuple[dict[str, Any], dict[str
     one, two = (read_columns(table, part, order) for part in (before, after))
     for column, pieces in change["pieces"].items():
         raw = b"".join(pieces[offset] for offset in sorted(pieces))
-        binary = table.columns[column].family is Family.BYTES
+        binary = table.columns[column].family is TypeFamily.BYTES
         two[column] = raw.hex().upper() if binary else raw.decode()
     named = [{table.columns[i].name: v for i, v in part.items()} for part in (one, two)]
     return (named[1], {}) if change["io_type"] == 3 else (named[0], named[1])

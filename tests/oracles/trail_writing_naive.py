@@ -13,7 +13,7 @@ from typing import Any
 
 from oracles.trail_naive import IDS, JULIAN, write_columns
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 DELETE, INSERT, UPDATE, TRUNCATE, KEY_UPDATE, PIECE = 3, 5, 15, 100, 115, 116
 LONG_KEY_UPDATE, UNIFIED_UPDATE, UNIFIED_KEY_UPDATE, FRAGMENT = 117, 134, 135, 161
@@ -157,13 +157,16 @@ def _columns(table: Table, image: dict[str, Any]) -> dict[int, Any]:
 
 
 def _raw(column: Column, text: str) -> bytes:
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return bytes.fromhex(text)
     return text.encode("utf-16-be" if column.sub_type == 1 else "utf-8")
 
 
 def _is_large(column: Column, value: Any) -> bool:
-    if column.family not in (Family.TEXT, Family.NUMBER_TEXT, Family.BYTES) or value is None:
+    if (
+        column.family not in (TypeFamily.TEXT, TypeFamily.NUMBER_TEXT, TypeFamily.BYTES)
+        or value is None
+    ):
         return False
     limit = 4000 if column.lob_type else MOST - 4
     return not column.type_row.fixed and len(_raw(column, value)) > limit
@@ -179,7 +182,7 @@ def _written(table: Table, columns: dict[int, Any], form: Form) -> bytes:
             cell = mark + struct.pack(form.order + "H", len(raw)) + raw
             data += struct.pack(form.order + "HH", i, len(cell)) + cell
         else:
-            scaled = value is not None and column.scale and column.family is not Family.TEXT
+            scaled = value is not None and column.scale and column.family is not TypeFamily.TEXT
             unscaled = int(value.scaleb(column.scale)) if scaled else value
             data += write_columns(table, {i: unscaled}, form.order)
     return data

@@ -25,7 +25,7 @@ from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, OptionError, StorageError, apply_trail
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.spark import iceberg as session_iceberg
 from trailgate.apply.spark.iceberg import SessionTarget
 from trailgate.apply.targets.target import Position
@@ -206,10 +206,10 @@ def test_a_table_gets_columns_and_wider_integers(place: Place) -> None:
 
 def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
-    given: list[tuple[Effects, Position]] = []
+    given: list[tuple[TableChanges, Position]] = []
     write = SessionTarget.write
 
-    def noting(self: SessionTarget, effects: Effects, at: Position) -> None:
+    def noting(self: SessionTarget, effects: TableChanges, at: Position) -> None:
         given.append((effects, at))
         write(self, effects, at)
 

@@ -32,10 +32,10 @@ from trailgate.jobs.checking import check_trail
 from trailgate.spark.local_session import session
 from trailgate.spark.trail import TrailSource
 from trailgate.spark.trail_sink import (
+    StagedBatch,
+    StagedOperations,
     TrailStreamWriter,
     TrailWriter,
-    Written,
-    WrittenBatch,
     trail_stream_writer,
     trail_writer,
 )
@@ -102,7 +102,7 @@ class KilledWriter(TrailWriter):
 
     strike: str
 
-    def write(self, iterator: Rows) -> Written:
+    def write(self, iterator: Rows) -> StagedOperations:
         with struck(self.strike, WRITE):
             return super().write(iterator)
 
@@ -116,7 +116,7 @@ class KilledStreamWriter(TrailStreamWriter):
 
     strike: str
 
-    def write(self, iterator: Rows) -> WrittenBatch:
+    def write(self, iterator: Rows) -> StagedBatch:
         with struck(self.strike, WRITE):
             return super().write(iterator)
 

@@ -14,7 +14,7 @@ from sample_trail import DEFINITIONS
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.spark.jobs import run_capture
 from trailgate.spark.message_frames import capture
@@ -25,7 +25,7 @@ def job_over(
     folder: Path, lines: list[str], properties: str, options: CaptureOptions
 ) -> CaptureJob:
     messages, path = wrote(folder, lines, properties)
-    return prepare(load_capture(path), messages, folder / "out" / "ot", options)
+    return plan_capture(load_capture(path), messages, folder / "out" / "ot", options)
 
 
 def published(folder: Path) -> dict[str, bytes]:

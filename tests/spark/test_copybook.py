@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from framed_files import frame
 from trailgate.cli.main import run
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyTally
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs.parquet import prepare_parquet
@@ -136,7 +136,7 @@ def test_the_job_writes_what_the_frame_reads(
     data, target = tmp_path / "data", tmp_path / "out"
     data.write_bytes(b"".join(b"\x40\x40" + record(i)[2:] for i in range(100)))
     options = CopybookOptions.of({"copybook": copybook, "splitBytes": "300"})
-    tally = Tally()
+    tally = PolicyTally()
 
     rows = run_parquet(spark, prepare_parquet(str(data), str(target), options), tally)
 

@@ -15,19 +15,19 @@ from received_messages import ListReceiver, received
 from trailgate.errors import OptionError, StorageError, WriteError
 from trailgate.live.files.journal import Journal, JournalOptions
 from trailgate.live.jobs.journal_stream import StoringReceiver
-from trailgate.live.spark import MESSAGES, JmsOptions, JmsTail
+from trailgate.live.spark import MESSAGES, JmsOptions, JmsStreamReader
 
 SMALL = JournalOptions(segment_bytes=1)
 ALL = ReadAllAvailable()
 
 
-def tail(folder: Path, **options: str) -> JmsTail:
+def tail(folder: Path, **options: str) -> JmsStreamReader:
     given = {"path": str(folder / "j"), **options}
-    return JmsTail(JmsOptions.of(given), from_arrow_schema(MESSAGES))
+    return JmsStreamReader(JmsOptions.of(given), from_arrow_schema(MESSAGES))
 
 
 @contextmanager
-def stopping(own: JmsTail) -> Iterator[None]:
+def stopping(own: JmsStreamReader) -> Iterator[None]:
     try:
         yield
     finally:
@@ -38,11 +38,11 @@ def stopping(own: JmsTail) -> Iterator[None]:
 def receivers(monkeypatch: pytest.MonkeyPatch) -> list[ListReceiver]:
     """Return a list of which the first is the broker's that a stream receives from."""
     found: list[ListReceiver] = []
-    monkeypatch.setattr("trailgate.live.spark.receiver_of", lambda _: found[0])
+    monkeypatch.setattr("trailgate.live.spark.make_receiver", lambda _: found[0])
     return found
 
 
-def bodies(own: JmsTail, start: dict[str, Any], end: dict[str, Any]) -> list[bytes]:
+def bodies(own: JmsStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[bytes]:
     return [
         body
         for part in own.partitions(start, end)

@@ -16,7 +16,7 @@ from trailgate.jobs.capture.loading import load_capture, messages_from
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.model.shapes import to_typed
-from trailgate.spark.messages import owned_changes
+from trailgate.spark.messages import read_owned_changes
 from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
 
 PROPERTIES = """\
@@ -142,7 +142,7 @@ def test_ranges_hold_every_operation_once_and_in_order(tmp_path: Path, size: int
     parts = [
         row
         for own in plan_ranges(source, size)
-        for changes in owned_changes(capture, source, own)
+        for changes in read_owned_changes(capture, source, own)
         for row in to_operations(changes).to_pylist()
     ]
 
@@ -155,7 +155,7 @@ def test_typed_rows_are_those_of_the_library(tmp_path: Path) -> None:
     table = capture.definitions.table("MY.ORDERS")
 
     (own,) = plan_ranges(source)
-    (changes,) = owned_changes(capture, source, own)
+    (changes,) = read_owned_changes(capture, source, own)
 
     assert to_typed(changes, table).equals(to_typed(parsed(capture, messages), table))
 

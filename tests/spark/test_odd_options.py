@@ -25,14 +25,14 @@ from trailgate.mainframe.spark import writer as copybook_sink
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.options import COUNT, FLAG, NAMES, PATHS, Option, Options
 from trailgate.spark import messages, trail, trail_sink
-from trailgate.spark.sources import Format
+from trailgate.spark.sources import SparkFormat
 
 OPERATIONS: Final = from_arrow_schema(OPERATIONS_SCHEMA, prefer_timestamp_ntz=True)
 COPYBOOK: Final = "01 R. 05 A PIC 9(2). 05 B PIC X(3)."
 Made = dict[str, str]
 
 
-def batch(source: Format) -> list[Any]:
+def batch(source: SparkFormat) -> list[Any]:
     """Read a batch to its end, as a planner and its tasks do."""
     reader: Any = source.reader(source.schema())
     parts = reader.partitions()
@@ -41,7 +41,7 @@ def batch(source: Format) -> list[Any]:
     ]
 
 
-def stream(source: Format) -> list[Any]:
+def stream(source: SparkFormat) -> list[Any]:
     """Read a stream up to what is there."""
     reader: Any = source.streamReader(source.schema())
     cloudpickle.loads(cloudpickle.dumps(reader))
@@ -52,17 +52,17 @@ def stream(source: Format) -> list[Any]:
     return [one for part in parts for one in reader.read(part)]
 
 
-def written(source: Format) -> list[Any]:
+def written(source: SparkFormat) -> list[Any]:
     source.writer(_schema(source), overwrite=False)
     return [1]
 
 
-def streamed(source: Format) -> list[Any]:
+def streamed(source: SparkFormat) -> list[Any]:
     source.streamWriter(_schema(source), overwrite=False)
     return [1]
 
 
-def _schema(source: Format) -> StructType:
+def _schema(source: SparkFormat) -> StructType:
     if isinstance(source, copybook.CopybookSource):
         return StructType().add("A", IntegerType()).add("B", StringType())
     return OPERATIONS
@@ -109,10 +109,10 @@ def _tables(folder: Path) -> Made:
 class Way(NamedTuple):
     """A format as it is used in one way: its class, its options, options that are good, and what takes it as far as it goes."""
 
-    source: type[Format]
+    source: type[SparkFormat]
     options: Options
     good: Callable[[Path], Made]
-    use: Callable[[Format], list[Any]]
+    use: Callable[[SparkFormat], list[Any]]
 
 
 WAYS: Final[Mapping[str, Way]] = {

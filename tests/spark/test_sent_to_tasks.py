@@ -10,7 +10,7 @@ import pytest
 
 from capture_place import Place, row
 from raw_trail import inserts, write_files
-from trailgate.spark.messages import MessageCaptureSource, MessageTail
+from trailgate.spark.messages import MessageCaptureSource, MessageStreamReader
 from trailgate.spark.trail import TrailSource
 from trailgate.storage.reading.message_stream import BEGIN
 
@@ -63,7 +63,7 @@ def test_a_streams_partition_has_its_own_files_and_the_numbers_of_all(
         row for part in reader.partitions() for one in reader.read(part) for row in one.to_pylist()
     ]
     tail = source.streamReader(schema)
-    assert isinstance(tail, MessageTail)
+    assert isinstance(tail, MessageStreamReader)
     tail.prepareForTriggerAvailableNow()
     end = tail.latestOffset(BEGIN.json(), tail.getDefaultReadLimit())
 

@@ -84,7 +84,7 @@ def test_the_shim_is_private_and_drops_one_argument(
     real = tmp_path / "it's java"
     real.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
     real.chmod(0o755)
-    monkeypatch.setattr(jre, "find_java", lambda _: jre.Java(real, 17))
+    monkeypatch.setattr(jre, "find_java", lambda _: jre.JavaRuntime(real, 17))
 
     home = jre.spark_java_home()
 

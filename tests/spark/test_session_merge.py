@@ -18,7 +18,7 @@ from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.apply.spark.merge import match
+from trailgate.apply.spark.merge import join_condition
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 
 DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
@@ -56,17 +56,19 @@ def test_a_merge_has_the_bounds_of_keys_that_are_numbers_or_dates() -> None:
     own = tuple(TargetColumn(name, values.type) for name, values in columns.items())
     table = TargetTable(("t",), own, tuple(range(len(own))))
 
-    text = match(table, list(columns.values()))
+    text = join_condition(table, list(columns.values()))
 
     assert text.split(" AND (t.`null` = s.c4) AND ")[1] == (
         "t.`n` BETWEEN -7 AND 3 AND t.`d` BETWEEN 0.00000000 AND 1.50000000 "
         "AND t.`day` BETWEEN DATE '0001-01-01' AND DATE '2026-01-05'"
     )
-    exact = match(table, list(columns.values()), lambda kind: not has_rounded_statistics(kind))
+    exact = join_condition(
+        table, list(columns.values()), lambda kind: not has_rounded_statistics(kind)
+    )
     assert "t.`n` BETWEEN" in exact
     assert "t.`d` BETWEEN" not in exact
     none = [values[:0] for values in columns.values()]
-    assert "BETWEEN" not in match(table, none)
+    assert "BETWEEN" not in join_condition(table, none)
 
 
 def test_a_session_without_delta_is_an_error_of_ours(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from laws import one_of
 from raw_trail import abend, inserts, write_files
 from trailgate.spark.sources import Offset
-from trailgate.spark.trail import TrailOptions, TrailSource, TrailTail
+from trailgate.spark.trail import TrailOptions, TrailSource, TrailStreamReader
 
 TRANSACTIONS = [inserts([10 * tx + i for i in range(1 + tx % 4)], tx=tx) for tx in range(60)]
 
@@ -104,7 +104,7 @@ class OlderTail(DataSourceStreamReader):  # type: ignore[misc]  # pyspark's type
     """A reader that PySpark before 4.2 asks without saying where the query is."""
 
     def __init__(self, options: TrailOptions, schema: StructType) -> None:
-        self._tail = TrailTail(options, schema)
+        self._tail = TrailStreamReader(options, schema)
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return self._tail.initialOffset()

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from brokers.real_brokers import Process, answers, free_ports, run, unpacked
-from trailgate.storage.stores.google import UPLOADS, Asked
+from trailgate.storage.stores.google import UPLOADS, GoogleRequest
 
 MODULE: Final = (
     "github.com/fsouza/fake-gcs-server@v1.56.1"  # earlier ones ignore conditions of some uploads
@@ -71,7 +71,7 @@ class GoogleServer:
     def create(self, store: Any) -> None:
         body = json.dumps({"name": store.place.bucket}).encode()
         own = {"Content-Type": "application/json"}
-        store.call("create", "", Asked("POST", "/storage/v1/b", body, own))
+        store.call("create", "", GoogleRequest("POST", "/storage/v1/b", body, own))
 
     def uploads(self, store: Any, /) -> list[str]:
         found = (name for name, _ in store._list(UPLOADS))

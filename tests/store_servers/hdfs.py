@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from brokers.real_brokers import Process, copied_jars, free_ports, run
 from trailgate.storage.stores.hdfs import is_hidden, key_of
-from trailgate.storage.stores.object_store import Pending, Range
+from trailgate.storage.stores.object_store import ObjectRange, PendingUpload
 
 JARS: Final = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
@@ -116,7 +116,7 @@ class Below:
     def read(self, key: str) -> Any:
         return self.store.read(self.above + key)
 
-    def part(self, piece: Range) -> Any:
+    def part(self, piece: ObjectRange) -> Any:
         return self.store.part(piece._replace(key=self.above + piece.key))
 
     def put(self, key: str, data: bytes, over: str | None) -> Any:
@@ -125,7 +125,7 @@ class Below:
     def upload(self, key: str, path: Path) -> None:
         self.store.upload(self.above + key, path)
 
-    def compose(self, key: str, pieces: Iterable[bytes | Range]) -> None:
+    def compose(self, key: str, pieces: Iterable[bytes | ObjectRange]) -> None:
         inside = [
             piece if isinstance(piece, bytes) else piece._replace(key=self.above + piece.key)
             for piece in pieces
@@ -135,7 +135,7 @@ class Below:
     def begin(self, key: str, *, later: bool = False) -> Any:
         return self.store.begin(self.above + key, later=later)
 
-    def complete(self, pending: Pending) -> None:
+    def complete(self, pending: PendingUpload) -> None:
         self.store.complete(pending)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

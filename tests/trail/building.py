@@ -10,10 +10,10 @@ from oracles import trail_naive as naive
 from trail.batches import by_index
 from trailgate.model.tables import Table
 from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
-from trailgate.trail.format.record_types import ROLE_OF, Role
+from trailgate.trail.format.record_types import ROLE_OF, RecordRole
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import table_data
-from trailgate.trail.records.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.metadata import encode_table_definition
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE
 INSERT, DELETE, UPDATE, FULL_UPDATE, TRUNCATE = 5, 3, 15, 10, 100
@@ -36,8 +36,8 @@ def text(value: str | bytes | None, order: ByteOrder = BIG) -> bytes:
 def record(io_type: int, data: bytes | None = None, **fields: Any) -> bytes:
     """Return a record; ``name`` or ``table_index`` says of which table, ``tokens`` are pairs."""
     pairs = fields.pop("tokens", ())
-    tokens = None if pairs is None else tuple(Token(code, raw) for code, raw in pairs)
-    partition = (FIELD_COMP if ROLE_OF[io_type] < Role.METADATA else 0) | (
+    tokens = None if pairs is None else tuple(RecordToken(code, raw) for code, raw in pairs)
+    partition = (FIELD_COMP if ROLE_OF[io_type] < RecordRole.METADATA else 0) | (
         BY_TABLE if "table_index" in fields else 0
     )
     whole = {"partition": partition, "tokens": tokens, "name": "S.T"} | fields
@@ -50,7 +50,9 @@ def table_record(table: Table, index: int, order: ByteOrder, **fields: Any) -> b
     """Return a table definition record."""
     rba = order.number(order.raw(1, 2) + order.raw(index, 2))
     whole = {"node": 2, "partition": 0, "tokens": None, "audit_rba": rba} | fields
-    return record(METADATA, table_data(table, order), name=table.name, order=order, **whole)
+    return record(
+        METADATA, encode_table_definition(table, order), name=table.name, order=order, **whole
+    )
 
 
 def piece(column: int, place: tuple[int, int, int], raw: bytes, order: ByteOrder = BIG) -> bytes:

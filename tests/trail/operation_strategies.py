@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 WIDE = Table(
     "S.WIDE",
@@ -37,9 +37,9 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 
 
 def values(column: Column) -> st.SearchStrategy[Any]:
-    if column.family in (Family.INTEGER, Family.UNSIGNED):
+    if column.family in (TypeFamily.INTEGER, TypeFamily.UNSIGNED):
         bits = 8 * (column.type_row.width or 0)
-        signed = column.family is Family.INTEGER
+        signed = column.family is TypeFamily.INTEGER
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
         numbers = st.integers(low, high)
         if column.scale:
@@ -47,7 +47,7 @@ def values(column: Column) -> st.SearchStrategy[Any]:
                 lambda n: Decimal((n < 0, Decimal(n).as_tuple().digits, -column.scale))
             )
         return numbers
-    if column.family is Family.DATETIME:
+    if column.family is TypeFamily.DATETIME:
         return st.datetimes().map(
             lambda t: (t.isoformat(" ", "microseconds").rjust(26, "0") + "000")[
                 : column.external_length

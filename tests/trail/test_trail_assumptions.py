@@ -11,10 +11,10 @@ from sample_trail import DEFINITIONS
 from trail.batches import operations_of
 from trail.format.test_trail_header import case_bytes
 from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
-from trailgate.trail.format.record_layout import redo_address
+from trailgate.trail.format.record_layout import format_redo_address
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.framing import find_records, trail_bytes
+from trailgate.trail.records.framing import find_records, wrap_trail_bytes
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
 from trailgate.trail.records.record_view import view_records
 
@@ -76,7 +76,7 @@ def test_the_printed_sequence_number_is_audit_rba_everywhere(order: ByteOrder) -
     raw = encode_record(
         replace(change(1, 3, order=order), audit_rba=order.number(moved[:4]), trans_ind=moved[4])
     )
-    source = trail_bytes(raw, 0, order)
+    source = wrap_trail_bytes(raw, 0, order)
     view = view_records(source, find_records(source.data, order=order))
 
     record = decode_record(raw, order=order)
@@ -88,4 +88,4 @@ def test_the_printed_sequence_number_is_audit_rba_everywhere(order: ByteOrder) -
 
 
 def test_a_place_in_the_redo_log_is_spelled_as_printed() -> None:
-    assert redo_address(6, 11_498_044) == "0x000006.000057b9.003c"
+    assert format_redo_address(6, 11_498_044) == "0x000006.000057b9.003c"

@@ -15,12 +15,12 @@ from trail.batches import batch_of, operations_of
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import TrailBytes
-from trailgate.trail.values.codec import Cells, RecordValues, TargetColumn
-from trailgate.trail.values.codecs import codec_of
+from trailgate.trail.values.codec import CellTarget, RecordValues, TrailCells
+from trailgate.trail.values.codecs import select_codec
 from trailgate.trail.writing.writer import encode
 
 CASES = Path(__file__).parent / "cases"
@@ -39,7 +39,7 @@ def cases(folder: str) -> list[Any]:
 def typed(column: Column, text: str | None) -> Any:
     if text is None or pa.types.is_string(column.arrow_type):
         return text
-    if column.family is Family.FLOAT:
+    if column.family is TypeFamily.FLOAT:
         return float(text)
     return Decimal(text) if column.scale else int(text)
 
@@ -47,7 +47,7 @@ def typed(column: Column, text: str | None) -> Any:
 @pytest.mark.parametrize("case", cases("values"))
 def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
     column = Column(name="C", **case["column"])
-    codec = codec_of(column)
+    codec = select_codec(column)
     assert codec is not None
     raw = bytes.fromhex(case["bytes"])
     data = pa.py_buffer(raw + b"Z\x01\0\0")
@@ -57,13 +57,11 @@ def test_a_value_reads_and_writes_as_its_case(case: dict[str, Any]) -> None:
     place = (np.array([0]), np.array([len(raw)]))
 
     source = TrailBytes(data, octets(data), 0, order, charset)
-    found = codec.decode(Cells(source, "T", column, *place))
+    found = codec.decode(TrailCells(source, "T", column, *place))
 
     assert found.equals(value)
     if case.get("direction") != "read":
-        writer = codec.encode(
-            TargetColumn("T", column, 5, order), RecordValues(value, np.arange(1))
-        )
+        writer = codec.encode(CellTarget("T", column, 5, order), RecordValues(value, np.arange(1)))
         sizes = np.zeros(1, np.int64)
         writer.measure(sizes)
         body = np.zeros(int(sizes[0]) + SPARE, np.uint8)

@@ -13,12 +13,12 @@ from trail.building import INSERT, record
 from trail.test_trail_cases import cases
 from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.record_types import Role
-from trailgate.trail.format.tokens import DATA, HEADER, ByteOrder, outer_object, token
+from trailgate.trail.format.record_types import RecordRole
+from trailgate.trail.format.tokens import DATA, HEADER, ByteOrder, encode_outer_object, token
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.framing import RecordPlaces, trail_bytes
+from trailgate.trail.records.framing import RecordSpans, wrap_trail_bytes
 from trailgate.trail.records.record import decode_record, encode_header_area
-from trailgate.trail.records.record_view import find_names, require_sound, view_records
+from trailgate.trail.records.record_view import find_names, raise_first_problem, view_records
 
 
 def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[str, Any]]:
@@ -82,23 +82,23 @@ def test_a_printed_header_reads_in_columns_too(case: dict[str, Any]) -> None:
     fields = case["fields"]
     body = record_of(bytes.fromhex(case["bytes"]), fields["length"], order)
 
-    source = trail_bytes(body, 0, order)
+    source = wrap_trail_bytes(body, 0, order)
 
     view = view_records(source, places(body))
 
-    require_sound(source, view)
+    raise_first_problem(source, view)
     assert view.io_time.tolist() == [fields["io_time"]]
     assert view.indicator.tolist() == [fields["trans_ind"]]
     assert find_names(source, view).strings(lambda _: None) == [fields["name"]]
-    assert view.role[0] != Role.REFUSED
+    assert view.role[0] != RecordRole.REFUSED
 
 
 def record_of(area: bytes, length: int, order: ByteOrder) -> Any:
     inner = token(HEADER, area, order=order)
     inner += token(DATA, bytes(length), order=order) if length else b""
-    return pa.py_buffer(outer_object(0x47, inner, 1, order))
+    return pa.py_buffer(encode_outer_object(0x47, inner, 1, order))
 
 
-def places(body: Any) -> RecordPlaces:
+def places(body: Any) -> RecordSpans:
     size = len(octets(body))
-    return RecordPlaces(np.zeros(1, np.int64), np.array([size]), size)
+    return RecordSpans(np.zeros(1, np.int64), np.array([size]), size)

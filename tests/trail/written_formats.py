@@ -14,9 +14,9 @@ from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.record import TrailRecord, decode_record
-from trailgate.trail.writing.file_headers import metadata_bytes
+from trailgate.trail.writing.file_headers import encode_metadata
 from trailgate.trail.writing.trail_format import NEWER_LEVEL, TrailFormat, UpdateFormat
-from trailgate.trail.writing.writer import Encoded, encode
+from trailgate.trail.writing.writer import EncodedTrail, encode
 
 LARGE = Table(
     "S.LARGE",
@@ -110,10 +110,10 @@ def all_runs(draw: st.DrawFn) -> Operations:
 
 def written(
     operations: Operations, form: TrailFormat, tables: Definitions
-) -> tuple[bytes, Encoded]:
+) -> tuple[bytes, EncodedTrail]:
     """Return a file's bytes behind the header, and its operations as they were encoded."""
     encoded = encode(batch_of(tables, operations), form, tables)
-    begin = metadata_bytes(tables, form, 0) if form.by_index else b""
+    begin = encode_metadata(tables, form, 0) if form.by_index else b""
     return begin + encoded.body.to_pybytes(), encoded
 
 

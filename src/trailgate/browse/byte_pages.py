@@ -15,15 +15,26 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import Filters, Operation, Search, place_of
+from trailgate.browse.operations import (
+    OperationFilters,
+    OperationSearch,
+    ShownOperation,
+    parse_place,
+)
 from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import records_of
 from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.annotation.elements import Bytes, Damage, Element, Part, problems
-from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.annotation.elements import (
+    DamagedSpan,
+    ExplainedBytes,
+    ExplainedToken,
+    Part,
+    find_problems,
+)
+from trailgate.trail.annotation.walk import explain_trail
 
 ROW: Final = 16  # bytes per line of the dump
 COLOURS: Final = 6
@@ -32,7 +43,7 @@ SHOWN: Final = 160  # the most characters of a value in the tree
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BytePiece:
     """Bytes with one meaning: their number on the page, their offset in the file, and if they are damaged."""
 
     number: int
@@ -47,7 +58,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Node:
+class ElementNode:
     """An element of the tree. Its bytes are the pieces from ``first`` to ``last``."""
 
     name: str
@@ -58,16 +69,16 @@ class Node:
     offset: int = 0
     length: int = 0
     style: str = ""
-    inner: list[Node] = field(default_factory=list)
+    inner: list[ElementNode] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DumpLine:
     """A line of the dump: its offset, and its pieces with their bytes as hex and as text."""
 
     offset: int
     # Each with its bytes in hex, as text, and whether the piece begins in this line.
-    parts: tuple[tuple[Piece, str, str, bool], ...]
+    parts: tuple[tuple[BytePiece, str, str, bool], ...]
 
     @property
     def missing(self) -> str:
@@ -75,12 +86,12 @@ class Line:
         return "   " * (ROW - sum(len(text) for _, _, text, _ in self.parts))
 
 
-def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
+def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     """Return the values for the page of the bytes at a position.
 
     Raises OptionError for an invalid position.
     """
-    place = place_of(query.get("at", ""))
+    place = parse_place(query.get("at", ""))
     if place is None:
         raise OptionError("the address has no at=POSITION of a record")
     file = index.readable_file(place.number)
@@ -91,22 +102,24 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
         raise OptionError(problem)
     start, previous = _around(index, place)
     element = _object(file, start, place)
-    pieces: list[Piece] = []
-    root = _damaged(element, pieces) if isinstance(element, Damage) else _node(element, pieces)
+    pieces: list[BytePiece] = []
+    root = _damaged(element, pieces) if isinstance(element, DamagedSpan) else _node(element, pieces)
     end = element.offset + element.length
-    rows = _operation(index, TrailPlace(place.number, element.offset))
+    rows = _operation(index, TrailPosition(place.number, element.offset))
     if rows:
         _name_columns(root, [cell.name for cell in rows[0].cells])
-    following = TrailPlace(place.number, end) if end < file.size else index.next_file(place.number)
+    following = (
+        TrailPosition(place.number, end) if end < file.size else index.next_file(place.number)
+    )
     return {
-        "place": TrailPlace(place.number, element.offset),
+        "place": TrailPosition(place.number, element.offset),
         "file": mask_logins(file.path.rpartition("/")[2]),
         "length": element.length,
-        "damage": element if isinstance(element, Damage) else None,
-        "reads_on": place_text(TrailPlace(place.number, end)),
+        "damage": element if isinstance(element, DamagedSpan) else None,
+        "reads_on": place_text(TrailPosition(place.number, end)),
         "problems": []
-        if isinstance(element, Damage)
-        else [one.problem for one in problems(element)],
+        if isinstance(element, DamagedSpan)
+        else [one.problem for one in find_problems(element)],
         "root": root,
         "lines": list(_lines(pieces)),
         "rows": rows,
@@ -115,7 +128,7 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
     }
 
 
-def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | None]:
+def _around(index: TrailIndex, place: TrailPosition) -> tuple[int, TrailPosition | None]:
     """Return the offset of the record at (or before) a position, and the position of the record before that."""
     with index.lock:
         spans = [span for span in index.spans if span.number == place.number]
@@ -128,34 +141,34 @@ def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | Non
     row = int(np.searchsorted(view.offsets, place.offset - source.base, "right")) - 1
     start = source.base + int(view.offsets[row])
     if place.offset >= spans[at].end:  # in damaged bytes after the span
-        return start, TrailPlace(place.number, start)
+        return start, TrailPosition(place.number, start)
     if row:
-        return start, TrailPlace(place.number, source.base + int(view.offsets[row - 1]))
+        return start, TrailPosition(place.number, source.base + int(view.offsets[row - 1]))
     # The first record of the file comes after the header, which starts at 0.
     if not at:
-        return start, TrailPlace(place.number, 0) if start else None
+        return start, TrailPosition(place.number, 0) if start else None
     # The last record of the span before.
     before, records = records_of(index, spans[at - 1])
-    return start, TrailPlace(place.number, before.base + int(records.offsets[-1]))
+    return start, TrailPosition(place.number, before.base + int(records.offsets[-1]))
 
 
-def _object(file: TrailFile, start: int, place: TrailPlace) -> Element | Damage:
+def _object(file: TrailFile, start: int, place: TrailPosition) -> ExplainedToken | DamagedSpan:
     """Return the header, record or damage that contains a position, or else the next one."""
     with TrailFileReader(file) as reader:
-        for element in analyze(reader.read, file.size, start):
+        for element in explain_trail(reader.read, file.size, start):
             if element.offset + element.length > place.offset:
                 return element
     raise OptionError(f"file {place.number} has neither a record nor damage at {place.offset}")
 
 
-def _node(part: Part, pieces: list[Piece]) -> Node:
+def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
     """Convert a part to a node, and append its bytes to the pieces."""
-    if isinstance(part, Bytes):
-        piece = Piece(len(pieces), part.offset, part.raw, bool(part.problem))
+    if isinstance(part, ExplainedBytes):
+        piece = BytePiece(len(pieces), part.offset, part.raw, bool(part.problem))
         pieces.append(piece)
         name = part.note or part.label or "bytes"
         value = part.text if part.text is not None else ""
-        return Node(
+        return ElementNode(
             name,
             value if len(value) <= SHOWN else f"{value[:SHOWN]}...",
             part.problem,
@@ -167,19 +180,19 @@ def _node(part: Part, pieces: list[Piece]) -> Node:
         )
     first = len(pieces)
     # A token's frame comes first, then its parts, then its trailer.
-    pieces.append(Piece(first, part.offset, part.frame))
+    pieces.append(BytePiece(first, part.offset, part.frame))
     inner = [_node(one, pieces) for one in part.parts]
     if part.trailer:
         end = part.offset + part.length
-        pieces.append(Piece(len(pieces), end - len(part.trailer), part.trailer))
+        pieces.append(BytePiece(len(pieces), end - len(part.trailer), part.trailer))
     name = f"{part.name or 'token'} {part.tag}"
     last = len(pieces) - 1
-    return Node(
+    return ElementNode(
         name, part.value, "", first, last, part.offset, part.length, pieces[first].style, inner
     )
 
 
-def _name_columns(node: Node, names: list[str]) -> None:
+def _name_columns(node: ElementNode, names: list[str]) -> None:
     """Add column names to the elements that have only a column's number."""
     numbered = _COLUMN.match(node.name)
     if numbered and int(numbered[1]) < len(names):
@@ -188,7 +201,7 @@ def _name_columns(node: Node, names: list[str]) -> None:
         _name_columns(one, names)
 
 
-def _damaged(damage: Damage, pieces: list[Piece]) -> Node:
+def _damaged(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
     """Convert damage to a node with two parts: the bytes before it, and its first bytes."""
     parts = []
     for name, offset, raw, bad in (
@@ -196,20 +209,20 @@ def _damaged(damage: Damage, pieces: list[Piece]) -> Node:
         ("its first bytes", damage.offset, damage.raw, True),
     ):
         if raw:
-            piece = Piece(len(pieces), offset, raw, bad)
+            piece = BytePiece(len(pieces), offset, raw, bad)
             pieces.append(piece)
             parts.append(
-                Node(name, "", "", piece.number, piece.number, offset, len(raw), piece.style)
+                ElementNode(name, "", "", piece.number, piece.number, offset, len(raw), piece.style)
             )
-    return Node(
+    return ElementNode(
         "damage", "", damage.problem, 0, len(pieces) - 1, damage.offset, damage.length, inner=parts
     )
 
 
-def _lines(pieces: list[Piece]) -> Iterator[Line]:
+def _lines(pieces: list[BytePiece]) -> Iterator[DumpLine]:
     """Yield the lines of the dump. A piece may continue over several lines."""
     begin = pieces[0].offset if pieces else 0
-    parts: list[tuple[Piece, str, str, bool]] = []
+    parts: list[tuple[BytePiece, str, str, bool]] = []
     filled = 0
     for piece in pieces:
         at = 0
@@ -218,17 +231,17 @@ def _lines(pieces: list[Piece]) -> Iterator[Line]:
             parts.append((piece, taken.hex(" "), _text(taken), not at))
             at, filled = at + len(taken), filled + len(taken)
             if filled == ROW:
-                yield Line(begin, tuple(parts))
+                yield DumpLine(begin, tuple(parts))
                 begin, parts, filled = begin + ROW, [], 0
     if parts:
-        yield Line(begin, tuple(parts))
+        yield DumpLine(begin, tuple(parts))
 
 
 def _text(raw: bytes) -> str:
     return "".join(chr(one) if 0x20 <= one < 0x7F else "." for one in raw)
 
 
-def _operation(index: TrailIndex, place: TrailPlace) -> tuple[Operation, ...]:
+def _operation(index: TrailIndex, place: TrailPosition) -> tuple[ShownOperation, ...]:
     """Return the operation that begins at a position, if there is one."""
-    rows = Search(index, Filters(), place, rows=1).run().rows
-    return tuple(row for row in rows if isinstance(row, Operation) and row.place == place)
+    rows = OperationSearch(index, OperationFilters(), place, rows=1).run().rows
+    return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == place)

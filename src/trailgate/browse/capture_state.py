@@ -16,23 +16,23 @@ from trailgate.errors import StorageError, TrailgateError
 from trailgate.live.files.journal_reader import JournalIndex
 from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import lock_holder
-from trailgate.storage.files.listing import Listing
+from trailgate.storage.files.listing import TrailListing
 from trailgate.storage.files.manifest import Checkpoint, checkpoint_path, read_checkpoint
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 
 COUNTED: Final = 64 << 20  # the most bytes of a quarantine in which messages are counted
 JOURNAL: Final = "journal"  # the source of messages that were stored before their capture
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class LastCommit:
     """The last commit of a live capture. Times are microseconds since 1970.
 
     ``number`` is the number of the next message in ``source``. ``source`` is None if the trail does
     not come from a broker.
     """
 
-    end: TrailPlace
+    end: TrailPosition
     time: int
     last_time: int | None = None
     source: str | None = None
@@ -50,11 +50,11 @@ class CaptureState:
     """
 
     holder: str | None
-    commit: Commit | None = None
+    commit: LastCommit | None = None
     problem: str = ""
 
 
-def capture_state(listing: Listing) -> CaptureState | None:
+def capture_state(listing: TrailListing) -> CaptureState | None:
     """Return the state of a trail's capture, or None if no files of a capture exist."""
     if listing.store is not LOCAL:
         return None
@@ -68,11 +68,11 @@ def capture_state(listing: Listing) -> CaptureState | None:
     return None if holder is None and commit is None else CaptureState(holder, commit)
 
 
-def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
+def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     """Describe the commit in a checkpoint."""
     from trailgate.live.jobs.run import read_position  # noqa: PLC0415  it knows all protocols
 
-    end = TrailPlace(checkpoint.file, checkpoint.offset)
+    end = TrailPosition(checkpoint.file, checkpoint.offset)
     time = int(checkpoint_path(prefix).stat().st_mtime) * 1_000_000
     last = None if checkpoint.last is None else checkpoint.last.io_time
     try:
@@ -80,13 +80,15 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
     except StorageError:  # a checkpoint in which another program keeps its own position
         position = None
     if position is None:
-        return Commit(end, time, last)
+        return LastCommit(end, time, last)
     quarantined = _messages(f"{prefix}.quarantine.jsonl", min(position.quarantine, COUNTED))
     waiting = None
     if position.source == JOURNAL:
         waiting = JournalIndex(Path(f"{prefix}.journal")).held().end - position.number
     counted = position.quarantine <= COUNTED
-    return Commit(end, time, last, position.source, position.number, quarantined, counted, waiting)
+    return LastCommit(
+        end, time, last, position.source, position.number, quarantined, counted, waiting
+    )
 
 
 @lru_cache(maxsize=8)

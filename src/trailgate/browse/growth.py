@@ -12,31 +12,31 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from trailgate.browse.index import FileFacts, StoppedError, TrailIndex
+from trailgate.browse.index import IndexedFile, StoppedError, TrailIndex
 from trailgate.errors import TrailgateError
 from trailgate.jobs.checking import (
-    Chunk,
-    FileBegun,
-    FileEnded,
+    CheckedChunk,
+    FileBeginning,
+    FileEnd,
     FileTotals,
-    Gap,
     Step,
+    UnreadableGap,
+    add_step_findings,
     check_header,
+    check_steps,
     files_to_check,
-    resumed,
-    steps,
-    tell,
+    resume_steps,
 )
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import FoundTrail, look_at
-from trailgate.trail.findings import Findings
+from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
+from trailgate.trail.findings import FindingCollector
 
 LOOK_EVERY: Final = 1.0  # seconds
 LOOKS: Final = 31  # the number of looks over which the rate is measured
 
 
 @dataclass(slots=True)
-class Growth:
+class TrailGrowth:
     """How fast a trail has grown recently: the time of each look, and the operations it added."""
 
     looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
@@ -59,9 +59,9 @@ class GrowingIndex(TrailIndex):
 
     def __init__(self, path: str, definitions: str | None = None) -> None:
         super().__init__(path, definitions)
-        self._growth = Growth()
+        self._growth = TrailGrowth()
         # The file whose header must still be compared with its records.
-        self._unchecked: FileBegun | None = None
+        self._unchecked: FileBeginning | None = None
 
     @property
     def rate(self) -> float:
@@ -81,14 +81,14 @@ class GrowingIndex(TrailIndex):
 
     def read_on(self) -> None:
         """Read what was added since the last look."""
-        listed = look_at(*self._asked)
+        listed = find_stored_trail(*self._asked)
         known = {file.number: file for file in self._sources}
         # Files that were purged meanwhile keep their positions in the lists of the index.
         present = {file.number: file.size for file in listed.files}
         with self.lock:
             self.gone |= known.keys() - present.keys()
         is_shorter = any(present.get(file.number, file.size) < file.size for file in known.values())
-        now = known | {file.number: file for file in files_to_check(listed, Findings())}
+        now = known | {file.number: file for file in files_to_check(listed, FindingCollector())}
         sources = tuple(now[number] for number in sorted(now))
         if not is_shorter and all(
             number in known and known[number].size == file.size for number, file in now.items()
@@ -109,21 +109,21 @@ class GrowingIndex(TrailIndex):
             # Unreadable bytes at the end may be complete records now: continue with the state
             # before them.
             self._state = self._sound or self._state
-            for step in resumed(sources[ended.number], ended):
+            for step in resume_steps(sources[ended.number], ended):
                 self._take(step)
         added = sources[0 if self._ended is None else self._ended.number + 1 :]
-        for step in steps(listed, added, after=self._ended):
+        for step in check_steps(listed, added, after=self._ended):
             self._take(step)
         with self.lock:
             self.transactions.finish(is_open=self._is_open)
         self._growth.note(self.operations - before)
 
-    def _add_files(self, found: FoundTrail, sources: tuple[TrailFile, ...]) -> None:
+    def _add_files(self, found: StoredTrail, sources: tuple[TrailFile, ...]) -> None:
         """Update the list of files and their sizes."""
         known = {file.number for file in self._sources}
         with self.lock:
             self.found, self._sources = found, sources
-            self.files += [FileFacts(file) for file in sources if file.number not in known]
+            self.files += [IndexedFile(file) for file in sources if file.number not in known]
             self.bytes = sum(file.size for file in sources)
             for facts, file in zip(self.files, sources, strict=True):
                 facts.file = file
@@ -132,15 +132,15 @@ class GrowingIndex(TrailIndex):
         """Add the result of a step of the check."""
         self._watch(step)
         with self.lock:
-            if isinstance(step, FileBegun):
+            if isinstance(step, FileBeginning):
                 self._unchecked = step
                 self._totals = FileTotals(step.file, self._totals.csn if self._totals else None)
             assert self._totals is not None
-            if isinstance(step, Chunk):
+            if isinstance(step, CheckedChunk):
                 self._totals.add(step)
-            if isinstance(step, Chunk | Gap):
-                tell(step, self._sources[step.number], self._findings)
-            if isinstance(step, FileEnded) and self._unchecked is not None:
+            if isinstance(step, CheckedChunk | UnreadableGap):
+                add_step_findings(step, self._sources[step.number], self._findings)
+            if isinstance(step, FileEnd) and self._unchecked is not None:
                 check_header(self._unchecked, self._totals, self._findings)
                 self._unchecked = None
             self.files[step.number].report = self._totals.report()

@@ -37,7 +37,7 @@ READING: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class RequestGuard:
     """An ASGI application that passes allowed requests to ``app`` without the token, and refuses all others.
 
     ``host`` is the name under which it is served; ``posted`` are the addresses that accept POST.

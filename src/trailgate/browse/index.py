@@ -1,7 +1,7 @@
 """The index of a trail: everything that its pages need to know about all of it, from one reading.
 
 The check of a trail reads each record once and passes its results chunk by chunk
-(``jobs.checking``). Of each chunk the index keeps a ``Span``: its byte range, its range of times
+(``jobs.checking``). Of each chunk the index keeps a ``IndexSpan``: its byte range, its range of times
 and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
 contain what it looks for.
 
@@ -22,29 +22,34 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.browse.histogram import TimeHistogram, add_each
 from trailgate.browse.kernels import count_records
-from trailgate.browse.transactions import Begins, Extents, Ids, Transactions
+from trailgate.browse.transactions import (
+    TransactionBegins,
+    TransactionExtents,
+    TransactionIds,
+    TransactionStatistics,
+)
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.checking import (
-    Chunk,
-    FileBegun,
-    FileEnded,
+    CheckedChunk,
+    FileBeginning,
+    FileEnd,
     FileReport,
     FileTotals,
-    Gap,
     Step,
-    check_arguments,
+    UnreadableGap,
+    check_files,
     files_to_check,
 )
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.addresses import locate, name_of
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import FoundTrail, TrailPlace, look_at
+from trailgate.storage.files.trail_files import StoredTrail, TrailPosition, find_stored_trail
 from trailgate.storage.reading.trail_file import usual_charset
 from trailgate.trail.checking import EARLIEST, LATEST
-from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, Findings, Severity
+from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingCollector, Severity
 from trailgate.trail.format.file_header import FileHeader
-from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, Role
+from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, RecordRole
 from trailgate.trail.reading.reader import ReaderState
 from trailgate.trail.records.metadata import TrailTable
 
@@ -62,7 +67,7 @@ _KIND_OF_TYPE: Final = _KIND_OF[OP_TYPE_OF]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class IndexSpan:
     """A range of records that were read together, with a summary of its operations.
 
     ``first`` is the number of operations before the span. ``tables`` and ``kinds`` have one bit for
@@ -84,14 +89,14 @@ class Span:
     begins: bool
 
     @property
-    def begin(self) -> TrailPlace:
+    def begin(self) -> TrailPosition:
         """The position of its start."""
-        return TrailPlace(self.number, self.start)
+        return TrailPosition(self.number, self.start)
 
     @property
-    def stop(self) -> TrailPlace:
+    def stop(self) -> TrailPosition:
         """The position of its end."""
-        return TrailPlace(self.number, self.end)
+        return TrailPosition(self.number, self.end)
 
 
 @dataclass(slots=True)
@@ -102,7 +107,7 @@ class TableTotals:
     kinds: Longs = field(default_factory=lambda: np.zeros(NO_KIND, np.int64))
     bytes: int = 0
     over_time: TimeHistogram = field(default_factory=lambda: TimeHistogram(1, 128))
-    versions: list[tuple[TrailPlace, Table]] = field(default_factory=list)
+    versions: list[tuple[TrailPosition, Table]] = field(default_factory=list)
 
     @property
     def operations(self) -> int:
@@ -111,7 +116,7 @@ class TableTotals:
 
 
 @dataclass(slots=True)
-class FileFacts:
+class IndexedFile:
     """A file of the trail: its header, and its counts after it is read."""
 
     file: TrailFile
@@ -124,8 +129,8 @@ class FileFacts:
 class UnreadBytes:
     """Bytes of a file that are not records, and the reason."""
 
-    begin: TrailPlace
-    end: TrailPlace
+    begin: TrailPosition
+    end: TrailPosition
     problem: str
 
     @property
@@ -153,20 +158,20 @@ class TrailIndex:
 
     def _begin(self) -> None:
         """List the trail's files, without reading them, and clear the index."""
-        self.found: FoundTrail = look_at(*self._asked)
-        self._findings = Findings()
+        self.found: StoredTrail = find_stored_trail(*self._asked)
+        self._findings = FindingCollector()
         self._sources = files_to_check(self.found, self._findings)
         self.bytes = sum(file.size for file in self._sources)
         self.bytes_read = 0
-        self.files = [FileFacts(file) for file in self._sources]
+        self.files = [IndexedFile(file) for file in self._sources]
         self.operations = 0
-        self.spans: list[Span] = []
+        self.spans: list[IndexSpan] = []
         self.over_time = TimeHistogram(NO_KIND)
         self.tables: dict[str, TableTotals] = {}
-        self.transactions = Transactions()
+        self.transactions = TransactionStatistics()
         self._unread: list[UnreadBytes] = []
         # The transactions that were abandoned when the writer restarted.
-        self.undone: list[tuple[TrailPlace, TrailPlace]] = []
+        self.undone: list[tuple[TrailPosition, TrailPosition]] = []
         self.latest: int | None = None  # the time of the last operation
         self.done = False
         self.problem = ""
@@ -176,7 +181,7 @@ class TrailIndex:
         self._is_open = self._has_grown = False
         self._totals: FileTotals | None = None
         self._torn = False  # the trail ends inside a header or an operation
-        self._ended: FileEnded | None = None
+        self._ended: FileEnd | None = None
         self._state = ReaderState()
         self._sound: ReaderState | None = None  # the state before unreadable bytes at the end
         self._known: object = None
@@ -210,7 +215,7 @@ class TrailIndex:
             self._read()
 
     def _read(self) -> None:
-        done = check_arguments(self.found, self._sources, self._findings, self._watch)
+        done = check_files(self.found, self._sources, self._findings, self._watch)
         try:
             for number, (totals, _) in enumerate(done):
                 with self.lock:
@@ -308,10 +313,10 @@ class TrailIndex:
                 return facts.file
         raise OptionError(f"the trail has no file {number}", where=Where(source=self.found.prefix))
 
-    def next_file(self, number: int) -> TrailPlace | None:
+    def next_file(self, number: int) -> TrailPosition | None:
         """Return the position of the next file, or None if this is the last."""
         later = [facts.file.number for facts in self.files if facts.file.number > number]
-        return TrailPlace(min(later), 0) if later else None
+        return TrailPosition(min(later), 0) if later else None
 
     def file_named(self, name: str) -> TrailFile | None:
         """Return the file with a name, or None."""
@@ -321,13 +326,13 @@ class TrailIndex:
         return None
 
     def bits(self, names: list[str]) -> int:
-        """Return the bits of these tables in ``Span.tables``."""
+        """Return the bits of these tables in ``IndexSpan.tables``."""
         combined = 0
         for name in names:
             combined |= self._table_bits.get(name, 0)
         return combined
 
-    def begin_of(self, text: str) -> TrailPlace | None:
+    def begin_of(self, text: str) -> TrailPosition | None:
         """Return the position of the first transaction with an id, in the part of the trail that is read."""
         wanted, at = hash(text), 0
         handle = self._ids.fileno()
@@ -337,7 +342,7 @@ class TrailIndex:
             hits = np.flatnonzero(rows["hash"] == wanted)
             if len(hits):
                 row = rows[hits[0]]
-                return TrailPlace(int(row["number"]), int(row["offset"]))
+                return TrailPosition(int(row["number"]), int(row["offset"]))
             at += len(rows) * IDS.itemsize
         return None
 
@@ -345,24 +350,24 @@ class TrailIndex:
         if self._stop.is_set():
             raise StoppedError
         with self.lock:
-            if isinstance(step, FileBegun):
+            if isinstance(step, FileBeginning):
                 self._torn = bool(step.problem)
                 self.files[step.number].header = step.header
                 self.files[step.number].order = step.order.name.lower()
                 self._known, self._defined = None, {}
                 charset = usual_charset(step.header, self.definitions)
                 self._state = ReaderState(order=step.order, charset=charset)
-            elif isinstance(step, FileEnded):
+            elif isinstance(step, FileEnd):
                 self._ended = step
-            elif isinstance(step, Gap):
+            elif isinstance(step, UnreadableGap):
                 self._sound = self._state
                 # after damage, no transaction is known to be open
                 self._state = replace(self._state, tx_open=False, tx_id=None, csn=None)
                 number = self._sources[step.number].number
-                span = TrailPlace(number, step.start), TrailPlace(number, step.end)
+                span = TrailPosition(number, step.start), TrailPosition(number, step.end)
                 if step.end > step.start:
                     self._unread.append(UnreadBytes(*span, step.problem))
-            elif isinstance(step, Chunk):
+            elif isinstance(step, CheckedChunk):
                 self._sound = None
                 last = len(step.found.view) - 1
                 # a fault of the chunk's last record may only mean that the writer has not finished
@@ -370,7 +375,7 @@ class TrailIndex:
                 self._torn = any(len(rows) and rows[-1] == last for _, rows in step.found.faults)
                 self._add(step)
 
-    def _add(self, step: Chunk) -> None:
+    def _add(self, step: CheckedChunk) -> None:
         view, number = step.found.view, self._sources[step.number].number
         names, of_table = self._tables_of(step)
         counted = _counted(step, of_table, len(names))
@@ -387,7 +392,7 @@ class TrailIndex:
         kinds = np.flatnonzero(counted.kinds.any(axis=0)).tolist()
         state, self._state = self._state, self._state_after(step)
         self.spans.append(
-            Span(
+            IndexSpan(
                 number=number,
                 start=step.base,
                 end=step.base + view.end,
@@ -405,7 +410,7 @@ class TrailIndex:
         self._is_open = step.followed.is_open
         self.bytes_read += view.end
 
-    def _state_after(self, step: Chunk) -> ReaderState:
+    def _state_after(self, step: CheckedChunk) -> ReaderState:
         """Return the state for decoding the records after a chunk."""
         is_open, last = step.followed.is_open, self.transactions.open
         return replace(
@@ -416,7 +421,7 @@ class TrailIndex:
             csn=last.csn or None if is_open and last is not None else None,
         )
 
-    def _tables_of(self, step: Chunk) -> tuple[list[str], Longs]:
+    def _tables_of(self, step: CheckedChunk) -> tuple[list[str], Longs]:
         """Return the names of a chunk's tables, and the index of each record's table in them, or -1.
 
         Records refer to a table by its name or by the index of its definition; the latter are added
@@ -436,7 +441,7 @@ class TrailIndex:
                 self._table_bits[name] = 1 << len(self._table_bits)
         return names, of_table
 
-    def _count_tables(self, step: Chunk, names: list[str], counted: _Counted) -> None:
+    def _count_tables(self, step: CheckedChunk, names: list[str], counted: _Counted) -> None:
         """Add the counts of a chunk to the totals of its tables."""
         histograms = []
         for at, name in enumerate(names):
@@ -459,39 +464,39 @@ class TrailIndex:
             self._known = step.tables
             self._add_versions(step)
 
-    def _add_versions(self, step: Chunk) -> None:
+    def _add_versions(self, step: CheckedChunk) -> None:
         """Keep the table definitions that are new in a chunk."""
         for index, known in step.tables.tables.items():
             if known.table is None or self._defined.get(index) is known:
                 continue
             self._defined[index] = known
             totals = self.tables.setdefault(known.name, TableTotals(known.name))
-            place = TrailPlace(self._sources[step.number].number, step.base + known.offset)
+            place = TrailPosition(self._sources[step.number].number, step.base + known.offset)
             last = totals.versions[-1][1] if totals.versions else None
             if known.table != last and len(totals.versions) < VERSIONS:
                 totals.versions.append((place, known.table))
 
-    def _follow(self, step: Chunk, number: int, found: Extents) -> None:
+    def _follow(self, step: CheckedChunk, number: int, found: TransactionExtents) -> None:
         """Add the transactions of a chunk."""
         starts = np.append([0], step.followed.firsts)
         offsets = step.base + step.found.view.offsets[starts]
         tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))
         self._note_ids(number, offsets, tx)
         self._note_undone(step, number, starts)
-        self.transactions.follow(Begins(number, offsets, tx, csn), found)
+        self.transactions.follow(TransactionBegins(number, offsets, tx, csn), found)
 
-    def _note_undone(self, step: Chunk, number: int, starts: Longs) -> None:
+    def _note_undone(self, step: CheckedChunk, number: int, starts: Longs) -> None:
         """Keep the spans of transactions that a restart record of a chunk abandoned."""
         offsets, before = step.found.view.offsets, self.transactions.open
         for own in np.flatnonzero(step.followed.flags & ABANDONED).tolist():
             # Transaction 0 may have begun in an earlier chunk.
-            begin = TrailPlace(number, step.base + int(offsets[starts[own]]))
+            begin = TrailPosition(number, step.base + int(offsets[starts[own]]))
             if own == 0 and before is not None:
                 begin = before.begin
-            end = TrailPlace(number, step.base + int(offsets[starts[own + 1]]))
+            end = TrailPosition(number, step.base + int(offsets[starts[own + 1]]))
             self.undone.append((begin, end))
 
-    def _note_ids(self, number: int, offsets: Longs, ids: Ids) -> None:
+    def _note_ids(self, number: int, offsets: Longs, ids: TransactionIds) -> None:
         """Append the ids and positions of a chunk's transactions to the temporary file."""
         entries = np.zeros(len(ids.numbers), IDS)
         entries["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
@@ -511,7 +516,7 @@ def _exists(file: TrailFile) -> bool:
     return info.is_file and (info.size is None or info.size >= file.size)
 
 
-def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
+def _first_ids(step: CheckedChunk, ids: tuple[Longs, list[str]]) -> TransactionIds:
     """Return the first id of each transaction of a chunk.
 
     ``ids`` are the rows of records with ids, and the ids.
@@ -521,8 +526,8 @@ def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
     # the first row of each run of equal transaction numbers
     at = np.flatnonzero(np.diff(numbers, prepend=-1))
     if len(at) == len(strings):
-        return Ids(numbers, strings)
-    return Ids(numbers[at], [strings[one] for one in at.tolist()])
+        return TransactionIds(numbers, strings)
+    return TransactionIds(numbers[at], [strings[one] for one in at.tolist()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,7 +547,7 @@ class _Counted:
     sizes: Longs
     earliest: Longs
     latest: Longs
-    transactions: Extents
+    transactions: TransactionExtents
 
     @property
     def timely(self) -> tuple[int, int]:
@@ -550,14 +555,14 @@ class _Counted:
         return int(self.earliest.min()), int(self.latest.max())
 
 
-def _counted(step: Chunk, of_table: Longs, tables: int) -> _Counted:
+def _counted(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
     """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
     view, followed = step.found.view, step.followed
     # count_records writes its results into these arrays
     kind, slot = np.empty((2, len(view)), np.int64)
     kinds, sizes = np.zeros((tables + 1) * KINDS_OF_TABLE, np.int64), np.zeros(tables + 1, np.int64)
     earliest, latest = np.full(tables + 1, LATEST), np.full(tables + 1, EARLIEST)
-    extents = Extents(*np.zeros((4, len(followed.flags)), np.int64))
+    extents = TransactionExtents(*np.zeros((4, len(followed.flags)), np.int64))
     count, low, high, last = count_records(
         view.role,
         view.is_before,
@@ -566,7 +571,7 @@ def _counted(step: Chunk, of_table: Longs, tables: int) -> _Counted:
         view.lengths,
         of_table,
         followed.number,
-        int(Role.CHANGE),
+        int(RecordRole.CHANGE),
         IO_UPDATE,
         EARLIEST,
         LATEST,

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.capture.capture import Capture, isolate_bad
-from trailgate.capture.formats import row_of
-from trailgate.columnar.code_pages import CodePage, code_page, page_text
+from trailgate.capture.formats import parser_row
+from trailgate.columnar.code_pages import CodePage, code_page, decode_with_page
 from trailgate.columnar.delimited import index_fields
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError
@@ -30,7 +30,7 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import BadMessagesError, Records
+from trailgate.messages.records import BadMessagesError, MessageRecords
 
 LISTED: Final = 100  # the most records shown
 METADATA: Final = {
@@ -59,7 +59,7 @@ class FieldView:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordView:
+class MessageRecordView:
     """A record of a message: its number, its table, and its fields in the order of their offsets."""
 
     number: int
@@ -73,7 +73,7 @@ class RecordView:
 class MessageView:
     """The records of a message. ``more`` is the number of records that are not shown."""
 
-    records: tuple[RecordView, ...] = ()
+    records: tuple[MessageRecordView, ...] = ()
     more: int = 0
 
 
@@ -108,7 +108,7 @@ def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> li
         headers=None if messages.headers is None else (messages.headers[0],) * count,
     )
     options = capture.options
-    form = row_of(options).format(options)
+    form = parser_row(options).format(options)
     parser = MessageParser(form, options, capture.definitions, capture.rules, capture.now)
     _, problems = isolate_bad(parser, one_per_record)
     errors = []
@@ -132,7 +132,7 @@ def roles_of(options: MetadataOptions) -> dict[str, str]:
     return {name: ", ".join(dict.fromkeys(roles)) for name, roles in roles_by_name.items()}
 
 
-def _tables(capture: Capture, records: Records) -> list[str]:
+def _tables(capture: Capture, records: MessageRecords) -> list[str]:
     """Return each record's table, or an empty list if the tables cannot be determined."""
     try:
         codes, names = MetadataValues(capture.options, records, capture.now).table_names()
@@ -167,7 +167,9 @@ def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBat
             FieldView(starts[at], ends[at], name, role, _text(data_bytes[starts[at] : ends[at]]))
             for at, (name, role) in named
         )
-        shown.append(RecordView(number + 1, key[0], field_views, starts[first], ends[last - 1]))
+        shown.append(
+            MessageRecordView(number + 1, key[0], field_views, starts[first], ends[last - 1])
+        )
     return MessageView(tuple(shown), max(0, len(bounds) - 1 - LISTED))
 
 
@@ -195,7 +197,7 @@ def _labels(
 
 def _text(raw: bytes, page: CodePage | None = None) -> str:
     """Decode a field, or return its bytes in hex if they are not text."""
-    text = raw.decode(errors="replace") if page is None else page_text(raw, page)
+    text = raw.decode(errors="replace") if page is None else decode_with_page(raw, page)
     if page is not None and (not all(map(str.isprintable, text)) or (raw and not text)):
         return raw.hex(" ")
     return text
@@ -237,7 +239,7 @@ def _fixed_width(
         first, last = units.byte(np.array([start, end])).tolist()
         name = "" if layout is None else layout.name
         ordered = tuple(sorted(own, key=lambda one: one.begin))
-        shown.append(RecordView(row + 1, name, ordered, first, last))
+        shown.append(MessageRecordView(row + 1, name, ordered, first, last))
     return MessageView(tuple(shown), max(0, len(records.starts) - LISTED))
 
 

@@ -11,25 +11,34 @@ from itertools import takewhile
 from typing import Any, Final
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, Filters, Found, Operation, Search, place_of
+from trailgate.browse.operations import (
+    BEGINS,
+    OperationFilters,
+    OperationSearch,
+    SearchResult,
+    ShownOperation,
+    parse_place,
+)
 from trailgate.browse.pages import Query, link_to, place_text
-from trailgate.browse.spans import Unread
-from trailgate.browse.transaction_extent import measure
+from trailgate.browse.spans import UnreadOperations
+from trailgate.browse.transaction_extent import measure_transaction
 from trailgate.errors import OptionError
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 
 NAMED: Final = 500  # the most tables offered as a choice
 PLACES: Final = ("at", "before")  # the parts of an address with the start and the end of the rows
 IMAGES: Final = ("before", "after")
 
 
-def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
+def operations_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     """Return the values for the page of operations."""
-    filters = Filters.of(query)
-    at, before = (place_of(query.get(name, "")) for name in PLACES)
+    filters = OperationFilters.of(query)
+    at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
         at = index.begin_of(filters.tx)
-    result = Search(index, filters, before or at, back=before is not None, damage=True).run()
+    result = OperationSearch(
+        index, filters, before or at, back=before is not None, damage=True
+    ).run()
     filtered_by = {name: value for name, value in query.items() if name not in PLACES and value}
     with index.lock:
         names = sorted(index.tables)[:NAMED]
@@ -40,7 +49,8 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
         place = end
     return {
         "rows": result.rows,
-        "query": {name: query.get(name, "") for name in Filters.__dataclass_fields__} | filtered_by,
+        "query": {name: query.get(name, "") for name in OperationFilters.__dataclass_fields__}
+        | filtered_by,
         "filtered": bool(filtered_by),
         "tables": names,
         "operations": total,
@@ -53,26 +63,30 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
     }
 
 
-def _previous(result: Found, query: Query) -> str:
+def _previous(result: SearchResult, query: Query) -> str:
     """Return the address of the preceding rows, or "" if these are the first."""
     before = result.before
     return link_to("operations", **query, before=place_text(before)) if before else ""
 
 
-def value(index: TrailIndex, query: Query) -> str:
+def complete_value(index: TrailIndex, query: Query) -> str:
     """Return the complete text of a value that pages show shortened.
 
     Raises OptionError if there is no such operation, column or value.
     """
-    at, column, image = place_of(query.get("at", "")), query.get("column", ""), query.get("image")
+    at, column, image = (
+        parse_place(query.get("at", "")),
+        query.get("column", ""),
+        query.get("image"),
+    )
     if at is None or image not in IMAGES:
         raise OptionError(
             "the address of a value has at=POSITION, column=NAME and image=before or after"
         )
     index.readable_file(at.number)
-    rows = Search(index, Filters(), at, rows=1).run().rows
+    rows = OperationSearch(index, OperationFilters(), at, rows=1).run().rows
     for row in rows:
-        if isinstance(row, Operation) and row.place == at:
+        if isinstance(row, ShownOperation) and row.place == at:
             for cell in row.cells:
                 side = getattr(cell, image)
                 if cell.name == column and side is not None and side.state in ("value", "empty"):
@@ -80,21 +94,21 @@ def value(index: TrailIndex, query: Query) -> str:
     raise OptionError(f"the operation at {place_text(at)} has no {image} value of {column!r}")
 
 
-def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
+def transaction_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     """Return the values for the page of the transaction at a position, or of the next one after it.
 
     Raises OptionError if there is none.
     """
-    at = place_of(query.get("at", ""))
+    at = parse_place(query.get("at", ""))
     if at is None:
         raise OptionError("the address has no at=POSITION of a transaction")
     index.readable_file(at.number)
     begin = _begin(index, at)
     if begin is None:
         raise OptionError(f"no transaction begins at {place_text(at)} or after it")
-    start = place_of(query.get("rows", "")) or begin.place
-    extent = measure(index, begin.place)
-    result = Search(index, Filters(), start, damage=True).run()
+    start = parse_place(query.get("rows", "")) or begin.place
+    extent = measure_transaction(index, begin.place)
+    result = OperationSearch(index, OperationFilters(), start, damage=True).run()
     rows = tuple(takewhile(partial(_is_of, begin.place, extent.stop), result.rows))
     more = len(rows) == len(result.rows) and result.after
     if extent.stop is not None and more and more >= extent.stop:
@@ -119,17 +133,19 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
     }
 
 
-def _is_of(begin: TrailPlace, stop: TrailPlace | None, row: Operation | Unread) -> bool:
+def _is_of(
+    begin: TrailPosition, stop: TrailPosition | None, row: ShownOperation | UnreadOperations
+) -> bool:
     """Return whether a row, at or after the transaction's beginning, belongs to it."""
     if stop is not None and row.place >= stop:
         return False
     # If counting took too long, the end is not known; then the next row that begins a transaction
     # ends this one.
-    begins = isinstance(row, Operation) and row.indicator in BEGINS
+    begins = isinstance(row, ShownOperation) and row.indicator in BEGINS
     return row.place == begin or not begins
 
 
-def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
+def _begin(index: TrailIndex, at: TrailPosition) -> ShownOperation | None:
     """Return the first operation of the transaction at a position, or of the next transaction.
 
     The beginning of a trail's first transaction may have been purged. Then its first remaining
@@ -137,30 +153,36 @@ def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
     """
     # First search backward for the beginning of a transaction; if there is none, take the trail's
     # first operation.
-    begins, every = Filters(indicators=BEGINS), Filters()
+    begins, every = OperationFilters(indicators=BEGINS), OperationFilters()
     for filters, place, back in (
         (begins, at.just_after, True),
         (every, None, False),
     ):
-        found = Search(index, filters, place, back=back, rows=1).run()
+        found = OperationSearch(index, filters, place, back=back, rows=1).run()
         for row in found.rows:
-            if isinstance(row, Operation) and (back or row.place <= at):
+            if isinstance(row, ShownOperation) and (back or row.place <= at):
                 return _complete(index, row)
-    found = Search(index, begins, at, rows=1).run()
-    return next((_complete(index, row) for row in found.rows if isinstance(row, Operation)), None)
+    found = OperationSearch(index, begins, at, rows=1).run()
+    return next(
+        (_complete(index, row) for row in found.rows if isinstance(row, ShownOperation)), None
+    )
 
 
-def _complete(index: TrailIndex, row: Operation) -> Operation:
+def _complete(index: TrailIndex, row: ShownOperation) -> ShownOperation:
     """Read an operation again, with its values."""
-    found = Search(index, Filters(), row.place, rows=1).run().rows
-    return found[0] if found and isinstance(found[0], Operation) else row
+    found = OperationSearch(index, OperationFilters(), row.place, rows=1).run().rows
+    return found[0] if found and isinstance(found[0], ShownOperation) else row
 
 
-def _neighbour(index: TrailIndex, place: TrailPlace | None, *, back: bool = False) -> str:
+def _neighbour(index: TrailIndex, place: TrailPosition | None, *, back: bool = False) -> str:
     """Return the address of the next transaction (with ``back``: the previous one), or "" if there is none."""
     if place is None:
         return ""
-    found = Search(index, Filters(indicators=BEGINS), place, back=back, rows=1).run().rows
+    found = (
+        OperationSearch(index, OperationFilters(indicators=BEGINS), place, back=back, rows=1)
+        .run()
+        .rows
+    )
     return link_to("transaction", at=place_text(found[0].place)) if found else ""
 
 

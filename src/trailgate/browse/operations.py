@@ -19,17 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.browse.index import KINDS, NO_KIND, Span, TrailIndex
-from trailgate.browse.spans import Unread, read_span
+from trailgate.browse.index import KINDS, NO_KIND, IndexSpan, TrailIndex
+from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.options import above_csn, below_csn
-from trailgate.trail.reading.images import Wanted
+from trailgate.trail.reading.images import ReadSelection
 
 ROWS: Final = 100  # rows on a page
 SECONDS: Final = 0.2  # the time limit of a search
@@ -39,7 +39,7 @@ ENDS: Final = "EW"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class OperationFilters:
     """Conditions for operations.
 
     Times are microseconds since 1970, and both bounds are included.
@@ -78,13 +78,13 @@ class Filters:
         )
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ReadSelection:
         """The parts of operations that must be decoded for the filters and the page."""
         # A search for transactions shows no values, so no column is decoded.
         columns = frozenset[str]() if self.indicators else None
-        return Wanted(self.tables, columns=columns, lenient=True)
+        return ReadSelection(self.tables, columns=columns, lenient=True)
 
-    def may_be_in(self, span: Span, tables: int | None) -> bool:
+    def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
         """Return whether a span may contain matching operations, judging by its ranges only.
 
         ``tables`` are the bits of the chosen tables.
@@ -168,13 +168,13 @@ def _time(text: str) -> int | None:
     return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def place_of(text: str) -> TrailPlace | None:
+def parse_place(text: str) -> TrailPosition | None:
     """Parse the position in an address, or return None if it is empty. Raises OptionError."""
-    return TrailPlace(*parse_position(text)) if text else None
+    return TrailPosition(*parse_position(text)) if text else None
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ShownValue:
     """A value as it is shown. ``state`` is "value", "empty", "null", "missing" or "unread".
 
     The text of an unread value is the problem.
@@ -184,17 +184,17 @@ class Side:
     text: str = ""
 
 
-MISSING: Final = Side("missing")
-NULL: Final = Side("null")
+MISSING: Final = ShownValue("missing")
+NULL: Final = ShownValue("null")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ShownCell:
     """A column of an operation. ``before`` is None if there is only one value to show."""
 
     name: str
-    after: Side
-    before: Side | None = None
+    after: ShownValue
+    before: ShownValue | None = None
     key: bool = False
 
     @property
@@ -209,10 +209,10 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ShownOperation:
     """An operation as it is shown. ``time`` is microseconds since 1970."""
 
-    place: TrailPlace
+    place: TrailPosition
     table: str
     kind: str
     time: int
@@ -222,44 +222,44 @@ class Operation:
     owner: str
     name: str
     tokens: tuple[tuple[str, str], ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[ShownCell, ...]
     undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The result of a search: rows in the order of the trail, and the positions at which to continue.
 
     ``after`` and ``before`` are None if there is nothing more in that direction. ``hurried`` is
     True if the time limit ended the search.
     """
 
-    rows: tuple[Operation | Unread, ...]
-    after: TrailPlace | None
-    before: TrailPlace | None
+    rows: tuple[ShownOperation | UnreadOperations, ...]
+    after: TrailPosition | None
+    before: TrailPosition | None
     hurried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class OperationSearch:
     """A search for operations: the first matches from a position on, or with ``back`` the last before it."""
 
     index: TrailIndex
-    filters: Filters
-    place: TrailPlace | None = None
+    filters: OperationFilters
+    place: TrailPosition | None = None
     back: bool = False
     rows: int = ROWS
     seconds: float = field(default_factory=lambda: SECONDS)
     damage: bool = False  # whether damaged bytes are shown as rows
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Return matching rows.
 
         At least one span is searched, even if that takes longer than the limit.
         """
-        rows: list[Operation | Unread] = []
+        rows: list[ShownOperation | UnreadOperations] = []
         until = monotonic() + self.seconds
-        reached: TrailPlace | None = None
+        reached: TrailPosition | None = None
         for number, span in enumerate(self.spans()):
             # number > 0: the first span is always searched
             if number and monotonic() > until:
@@ -272,7 +272,7 @@ class Search:
         result = self._found(tuple(rows), reached)
         return self._with_damage(result) if self.damage else result
 
-    def _with_damage(self, result: Found) -> Found:
+    def _with_damage(self, result: SearchResult) -> SearchResult:
         """Add a row for each run of damaged bytes to the result, even if filters are set.
 
         Nobody can know whether these bytes would match.
@@ -281,7 +281,7 @@ class Search:
         begin, end = (result.before, self.place) if self.back else (self.place, result.after)
         with self.index.lock:
             lost = [
-                Unread(one.begin, one.sentence)
+                UnreadOperations(one.begin, one.sentence)
                 for one in self.index.unread
                 if (begin is None or one.begin >= begin) and (end is None or one.begin < end)
             ]
@@ -293,19 +293,23 @@ class Search:
         # With the damage there are more rows than fit, so the page ends earlier.
         if self.back:
             rows = rows[-self.rows :]
-            return Found(tuple(rows), self.place, rows[0].place)
+            return SearchResult(tuple(rows), self.place, rows[0].place)
         rows = rows[: self.rows]
-        return Found(tuple(rows), rows[-1].place.just_after, self.place)
+        return SearchResult(tuple(rows), rows[-1].place.just_after, self.place)
 
-    def _found(self, rows: tuple[Operation | Unread, ...], reached: TrailPlace | None) -> Found:
+    def _found(
+        self, rows: tuple[ShownOperation | UnreadOperations, ...], reached: TrailPosition | None
+    ) -> SearchResult:
         # a full page continues at its own edge, a hurried search at the first span it has not read
         full, hurried = len(rows) >= self.rows, reached is not None
         if self.back:
-            return Found(rows, self.place, reached or (rows[0].place if full else None), hurried)
+            return SearchResult(
+                rows, self.place, reached or (rows[0].place if full else None), hurried
+            )
         next_one = rows[-1].place.just_after if full else None
-        return Found(rows, reached or next_one, self.place, hurried)
+        return SearchResult(rows, reached or next_one, self.place, hurried)
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[IndexSpan]:
         """Yield the spans that may contain matches, in the direction of the search."""
         with self.index.lock:
             gone, patterns = self.index.gone, self.filters.tables
@@ -320,11 +324,11 @@ class Search:
             spans = spans[bisect_right([span.stop for span in spans], self.place) :]
         yield from (span for span in spans if self.filters.may_be_in(span, tables))
 
-    def _of_span(self, span: Span, rows: int) -> list[Operation | Unread]:
+    def _of_span(self, span: IndexSpan, rows: int) -> list[ShownOperation | UnreadOperations]:
         """Return the first (or last) matching operations of a span, in order."""
-        matches: list[Operation | Unread] = []
+        matches: list[ShownOperation | UnreadOperations] = []
         for part in read_span(self.index, span, self.filters.wanted):
-            if isinstance(part, Unread):
+            if isinstance(part, UnreadOperations):
                 if self.place is None or (part.place < self.place) == self.back:
                     matches.append(part)
             else:
@@ -334,7 +338,7 @@ class Search:
                 break
         return matches[-rows:] if self.back else matches[:rows]
 
-    def _shown(self, batch: ChangeBatch, rows: int) -> list[Operation]:
+    def _shown(self, batch: ChangeBatch, rows: int) -> list[ShownOperation]:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             passed = self.filters.passed(block)
@@ -345,13 +349,13 @@ class Search:
         chosen = np.flatnonzero(keep)
         # drop all but the last (or the first) ``rows`` matches, before values become text
         keep[chosen[:-rows] if self.back else chosen[rows:]] = False
-        ordered: list[tuple[int, Operation]] = []
+        ordered: list[tuple[int, ShownOperation]] = []
         for block in batch.where(keep).blocks:
             ordered += zip(block.order.tolist(), _rows(self.index, block), strict=True)
         return [row for _, row in sorted(ordered, key=lambda one: one[0])]
 
 
-def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[Operation]:
+def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[ShownOperation]:
     """Yield operations with their values as text."""
     images = [
         (
@@ -376,8 +380,8 @@ def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[Operation]:
     ]
     kinds, indicators = bytes(block.op_type).decode(), bytes(block.tx_ind).decode()
     for row, (position, tx_id, csn, owner, name, tokens) in enumerate(zip(*strings, strict=True)):
-        place = TrailPlace(*parse_position(position))
-        yield Operation(
+        place = TrailPosition(*parse_position(position))
+        yield ShownOperation(
             place,
             block.table.name,
             kinds[row],
@@ -389,37 +393,41 @@ def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[Operation]:
             name or "",
             tuple((str(key), str(value)) for key, value in tokens or ()),
             tuple(
-                cell_of(column, before[row], after[row], kinds[row])
+                show_cell(column, before[row], after[row], kinds[row])
                 for column, before, after in images
             ),
             undone=any(begin <= place < end for begin, end in index.undone),
         )
 
 
-def _sides(convert: object, state: StateColumn, rows: int) -> list[Side]:
+def _sides(convert: object, state: StateColumn, rows: int) -> list[ShownValue]:
     assert callable(convert)
     if state.values is None:
         return [MISSING] * rows
     missing = state.is_missing(rows).tolist()
     problems = [None] * rows if state.problems is None else state.problems.to_pylist()
     return [
-        MISSING if is_missing else side_of(text) if problem is None else Side("unread", problem)
+        MISSING
+        if is_missing
+        else show_value(text)
+        if problem is None
+        else ShownValue("unread", problem)
         for is_missing, text, problem in zip(
             missing, convert(state.values).to_pylist(), problems, strict=True
         )
     ]
 
 
-def side_of(text: str | None) -> Side:
+def show_value(text: str | None) -> ShownValue:
     """Return a logged value as it is shown. None is NULL."""
-    return NULL if text is None else Side("value" if text else "empty", text)
+    return NULL if text is None else ShownValue("value" if text else "empty", text)
 
 
-def cell_of(column: Column, before: Side, after: Side, kind: str) -> Cell:
+def show_cell(column: Column, before: ShownValue, after: ShownValue, kind: str) -> ShownCell:
     """Return a column of an operation, with one value or both."""
     name, key = column.name, column.key
     if kind == "D":
-        return Cell(name, before, key=key)
+        return ShownCell(name, before, key=key)
     if before is MISSING or before == after:
-        return Cell(name, after, key=key)
-    return Cell(name, after, before, key)
+        return ShownCell(name, after, key=key)
+    return ShownCell(name, after, before, key)

@@ -31,10 +31,10 @@ from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
-from trailgate.storage.files.listing import Listing, list_trail
+from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
-from trailgate.storage.files.trail_files import TrailPlace
-from trailgate.trail.annotation.file_header import VENDORS, iso_time
+from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.trail.annotation.file_header import VENDORS, format_iso_time
 from trailgate.trail.findings import KINDS as FINDINGS
 from trailgate.trail.findings import Finding
 
@@ -105,7 +105,7 @@ def no_link(page: str, **query: object) -> str:
     return ""
 
 
-def place_text(place: TrailPlace) -> str:
+def place_text(place: TrailPosition) -> str:
     """Format a position as file:offset."""
     return f"{place.number}:{place.offset}"
 
@@ -122,7 +122,7 @@ def size_text(size: int) -> str:
 
 def time_text(microseconds: int) -> str:
     """Format a time in UTC, without a zero fraction."""
-    return iso_time(microseconds).replace("T", " ").removesuffix("Z").removesuffix(".000000")
+    return format_iso_time(microseconds).replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
 def duration_text(microseconds: int) -> str:
@@ -153,13 +153,13 @@ def type_name(column: Column) -> str:
     return known.name if known is not None else ""
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """Return the text of a style sheet or script."""
     return resources.files("trailgate.browse").joinpath("static", name).read_text("utf-8")
 
 
 @cache
-def environment() -> Environment:
+def template_environment() -> Environment:
     """Return the template environment.
 
     It escapes everything, and undefined variables are errors.
@@ -192,7 +192,7 @@ def environment() -> Environment:
 
 def render(template: str, values: Mapping[str, Any], link: Link = link_to) -> str:
     """Render a page."""
-    return environment().get_template(template).render(**values, link=link)
+    return template_environment().get_template(template).render(**values, link=link)
 
 
 def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) -> Chart:
@@ -350,7 +350,7 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
     }
 
 
-def _manifest(listing: Listing) -> Manifest | None:
+def _manifest(listing: TrailListing) -> Manifest | None:
     """Read the trail's manifest, or return None if it is missing or unreadable (the check reports that)."""
     try:
         return read_manifest(listing.prefix, listing.store)
@@ -373,9 +373,9 @@ def _run(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def report(index: TrailIndex) -> str:
+def render_report(index: TrailIndex) -> str:
     """Return a trail's report as one HTML file."""
-    style = asset("style.css")
+    style = read_asset("style.css")
     # the page's security policy allows this style sheet by its hash
     digest = b64encode(sha256(style.encode()).digest()).decode()
     # The state of a running capture is not part of the trail, so a report does not show it.

@@ -43,7 +43,7 @@ class BadMessage:
         return "".join(self.parts)
 
 
-def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
+def quarantine_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     """Return the values for the page of the quarantine.
 
     Raises OptionError for an invalid number.

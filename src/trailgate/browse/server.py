@@ -32,16 +32,16 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from trailgate.browse.byte_pages import record_bytes
+from trailgate.browse.byte_pages import bytes_page
 from trailgate.browse.growth import GrowingIndex
-from trailgate.browse.guard import App, Guard
+from trailgate.browse.guard import App, RequestGuard
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operation_pages import operations, transaction, value
-from trailgate.browse.pages import Query, asset, link_to, overview, render
-from trailgate.browse.quarantine_pages import quarantine
-from trailgate.browse.sql_pages import answer_file, sql
-from trailgate.browse.statements import Statements, until_left
-from trailgate.browse.table_pages import table
+from trailgate.browse.operation_pages import complete_value, operations_page, transaction_page
+from trailgate.browse.pages import Query, link_to, overview, read_asset, render
+from trailgate.browse.quarantine_pages import quarantine_page
+from trailgate.browse.sql_pages import answer_file, sql_page
+from trailgate.browse.statements import StatementRunner, until_left
+from trailgate.browse.table_pages import table_page
 from trailgate.browse.workbench import Workbench
 from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
@@ -65,11 +65,11 @@ CANCEL: Final = "/cancel"  # cancels the running SQL statement
 ENDING_SECONDS: Final = 3  # unfinished responses get this time when the server ends
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
-    "operations": operations,
-    "transaction": transaction,
-    "bytes": record_bytes,
-    "table": table,
-    "quarantine": quarantine,
+    "operations": operations_page,
+    "transaction": transaction_page,
+    "bytes": bytes_page,
+    "table": table_page,
+    "quarantine": quarantine_page,
 }
 
 
@@ -78,10 +78,10 @@ def application(
     token: str,
     host: str = "127.0.0.1",
     bench: Workbench | None = None,
-    statements: Statements | None = None,
+    statements: StatementRunner | None = None,
 ) -> App:
     """Return the application for requests below ``/TOKEN/``: the pages of a trail, the workbench, or both."""
-    statements = statements or Statements()
+    statements = statements or StatementRunner()
     titled = "" if bench is None else bench.title
     trail = mask_logins(titled if index is None else index.found.prefix)
     around = {
@@ -112,7 +112,7 @@ def application(
     if index is None:
         routes.append(Route("/", lambda _: RedirectResponse(ADDRESS.removeprefix("/"))))
     # Only these addresses accept POST.
-    return Guard(
+    return RequestGuard(
         Starlette(
             routes=routes, exception_handlers={TrailgateError: refused, HTTPException: missing}
         ),
@@ -127,7 +127,7 @@ class _TrailPages:
     """The pages of a trail. ``around`` are the values that all pages have."""
 
     index: TrailIndex
-    statements: Statements
+    statements: StatementRunner
     around: Mapping[str, Any]
 
     def routes(self) -> list[Route]:
@@ -157,10 +157,10 @@ class _TrailPages:
         return HTMLResponse(render(f"{name}.html", {**self.around, **state, **values}))
 
     def _value(self, request: Request) -> Response:
-        return PlainTextResponse(value(self.index, request.query_params))
+        return PlainTextResponse(complete_value(self.index, request.query_params))
 
     async def _ask(self, request: Request) -> Response:
-        make = partial(sql, self.index, self.statements, request.query_params)
+        make = partial(sql_page, self.index, self.statements, request.query_params)
         values = await until_left(request, make)
         return await run_in_threadpool(self._shown, "sql", values)
 
@@ -180,13 +180,13 @@ class _TrailPages:
 
 def _asset(name: str) -> Route:
     def give(_: Request) -> Response:
-        return Response(asset(name), media_type=TYPES[name.rpartition(".")[2]])
+        return Response(read_asset(name), media_type=TYPES[name.rpartition(".")[2]])
 
     return Route(f"/{name}", give)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """The address on which the server listens. Port 0 chooses a free one."""
 
     host: str = "127.0.0.1"
@@ -196,7 +196,7 @@ class Address:
 def serve(
     path: str | None,
     definitions: str | None,
-    address: Address,
+    address: ServerAddress,
     begun: Callable[[str], None],
     bench: Workbench | None = None,
 ) -> None:
@@ -216,7 +216,7 @@ def serve(
             stack.callback(reading.join)
             stack.callback(index.stop)
         token = token_urlsafe(24)
-        statements = Statements()
+        statements = StatementRunner()
         config = uvicorn.Config(
             application(index, token, address.host, bench, statements),
             timeout_graceful_shutdown=ENDING_SECONDS,
@@ -233,7 +233,7 @@ def serve(
 class _Server(uvicorn.Server):
     """A server that cancels SQL before it waits for unfinished responses."""
 
-    def __init__(self, config: uvicorn.Config, statements: Statements) -> None:
+    def __init__(self, config: uvicorn.Config, statements: StatementRunner) -> None:
         super().__init__(config)
         self._statements = statements
 
@@ -248,7 +248,7 @@ def _read(index: GrowingIndex) -> None:
     index.follow()
 
 
-def _listening(address: Address) -> socket.socket:
+def _listening(address: ServerAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     # A restarted server gets the same port at once, although old connections are in TIME_WAIT.

@@ -1,7 +1,7 @@
 """Decode the operations of one span of a trail, starting from the state that the index keeps for it.
 
 Damage is shown and not raised: if decoding a span fails, it is split in halves again and again
-until the unreadable operations are isolated. Each becomes an ``Unread`` in place of its values.
+until the unreadable operations are isolated. Each becomes an ``UnreadOperations`` in place of its values.
 """
 
 from __future__ import annotations
@@ -12,38 +12,40 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.browse.index import Span, TrailIndex
+from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.format.record_types import IO_UPDATE, Role
-from trailgate.trail.reading.images import Wanted
+from trailgate.trail.format.record_types import IO_UPDATE, RecordRole
+from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.reading.reader import decode
-from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
-from trailgate.trail.records.record_view import RecordView, view_records
-from trailgate.trail.records.transactions import is_restart
+from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
+from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.records.transactions import is_restart_record
 
 UNREAD: Final = 16  # after this many unreadable operations in a span, larger parts count as one
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadOperations:
     """Unreadable operations: the position of the first, and the reason."""
 
-    place: TrailPlace
+    place: TrailPosition
     problem: str
 
 
-def records_of(index: TrailIndex, span: Span) -> tuple[TrailBytes, RecordView]:
+def records_of(index: TrailIndex, span: IndexSpan) -> tuple[TrailBytes, RecordColumns]:
     """Read a span's bytes and index its records. Raises StorageError if the file has changed."""
     with TrailFileReader(index.file(span.number)) as reader:
         data = reader.read(span.start, span.end - span.start)
-    source = trail_bytes(data, span.start, span.state.order)
-    return source, view_records(source, find_sound(data, span.state.order)[0])
+    source = wrap_trail_bytes(data, span.start, span.state.order)
+    return source, view_records(source, find_records_until_damage(data, span.state.order)[0])
 
 
-def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeBatch | Unread]:
+def read_span(
+    index: TrailIndex, span: IndexSpan, wanted: ReadSelection
+) -> Iterator[ChangeBatch | UnreadOperations]:
     """Yield the operations of a span in order, or none if its file is gone."""
     try:
         source, view = records_of(index, span)
@@ -52,7 +54,7 @@ def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeB
             return
         raise
     state = replace(span.state, wanted=wanted, gives_open=True)
-    view = view.take(np.flatnonzero(~is_restart(view)))
+    view = view.take(np.flatnonzero(~is_restart_record(view)))
     parts, failures = [view], 0
     while parts:
         part = parts.pop()
@@ -76,15 +78,17 @@ def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeB
                 parts += [part.take(slice(middle, len(part))), part.take(slice(middle))]
                 continue
             failures += 1
-            yield Unread(TrailPlace(span.number, span.start + int(part.offsets[0])), str(error))
+            yield UnreadOperations(
+                TrailPosition(span.number, span.start + int(part.offsets[0])), str(error)
+            )
         else:
             state = decoded.state
             yield decoded.batch
 
 
-def _begins(view: RecordView) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the rows at which an operation may begin: neither a piece of one, nor an after image."""
-    starts = (view.role == Role.CHANGE) | (view.role >= Role.METADATA)
+    starts = (view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA)
     # an after image is the record after the before image of an update
     before = view.is_before & (view.io_type == IO_UPDATE)
     starts[1:] &= ~before[:-1]

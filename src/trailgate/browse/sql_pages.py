@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import Query, link_to
-from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, Statements
+from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.sql.job import Cancellation, Rows, answer
+from trailgate.sql.job import QueryCancellation, QueryRows, run_query
 from trailgate.storage.reading.trails import read_trail
 
 SHOWN: Final = 500  # the most rows on a page
@@ -30,12 +30,12 @@ TYPES: Final[Mapping[str, str]] = {
 }
 
 
-def sql(
-    index: TrailIndex, statements: Statements, query: Query, cancellation: Cancellation
+def sql_page(
+    index: TrailIndex, statements: StatementRunner, query: Query, cancellation: QueryCancellation
 ) -> dict[str, Any]:
     """Return the values for the SQL page. An error of the statement is one of them.
 
-    ``sql`` of the query is run; ``draft`` is only shown in the field.
+    ``sql_page`` of the query is run; ``draft`` is only shown in the field.
     """
     text = query.get("sql", "")
     with index.lock:
@@ -59,12 +59,12 @@ def sql(
     }
 
 
-def rows_of(index: TrailIndex, text: str, cancellation: Cancellation) -> pa.RecordBatchReader:
+def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa.RecordBatchReader:
     """Run a statement and return its rows. Raises OptionError if it is refused or cancelled."""
-    return answer(text, partial(_rows_named, index), closed=True, cancellation=cancellation)
+    return run_query(text, partial(_rows_named, index), closed=True, cancellation=cancellation)
 
 
-def _rows_named(index: TrailIndex, name: str) -> Rows | None:
+def _rows_named(index: TrailIndex, name: str) -> QueryRows | None:
     """Return the rows of all operations, or of one table in the types of its columns.
 
     Returns None for an unknown name.
@@ -74,7 +74,7 @@ def _rows_named(index: TrailIndex, name: str) -> Rows | None:
     if table is None and name.casefold() != OPERATIONS:
         return None
     definitions = index.found.definitions
-    return Rows(partial(read_trail, index.found.prefix, table=table, definitions=definitions))
+    return QueryRows(partial(read_trail, index.found.prefix, table=table, definitions=definitions))
 
 
 def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _text(value: object) -> str | None:
 
 
 def answer_file(
-    index: TrailIndex, statements: Statements, query: Query, cancellation: Cancellation
+    index: TrailIndex, statements: StatementRunner, query: Query, cancellation: QueryCancellation
 ) -> tuple[BinaryIO, str]:
     """Return the result of a statement as an unnamed temporary file, and its media type.
 

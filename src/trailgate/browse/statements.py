@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from trailgate.errors import OptionError
-from trailgate.sql.job import Cancellation
+from trailgate.sql.job import QueryCancellation
 
 PAGE_SECONDS: Final = 60.0  # the time limit of a statement whose result is a page
 FILE_SECONDS: Final = 600.0  # the time limit of a statement whose result is downloaded
@@ -31,12 +31,12 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningStatement:
     """A running statement, and its start in ``time.monotonic()`` seconds."""
 
     text: str
     since: float
-    cancellation: Cancellation
+    cancellation: QueryCancellation
 
     @property
     def seconds(self) -> int:
@@ -45,17 +45,17 @@ class Running:
 
 
 @dataclass(slots=True)
-class Statements:
+class StatementRunner:
     """The statement that is running, or None."""
 
-    running: Running | None = None
+    running: RunningStatement | None = None
     _changed: Condition = field(default_factory=Condition)
     _is_closed: bool = False
 
     @contextmanager
-    def run(self, text: str, cancellation: Cancellation, seconds: float) -> Iterator[None]:
+    def run(self, text: str, cancellation: QueryCancellation, seconds: float) -> Iterator[None]:
         """Run a statement within the block. Raises OptionError if another one is running."""
-        mine = Running(text, monotonic(), cancellation)
+        mine = RunningStatement(text, monotonic(), cancellation)
         with self._changed:
             # If a page sends a new statement, it may arrive before the server has noticed that the
             # client of the old one is gone.
@@ -106,9 +106,9 @@ def _too_long(seconds: float) -> str:
     )
 
 
-async def until_left(request: Request, make: Callable[[Cancellation], R]) -> R:
+async def until_left(request: Request, make: Callable[[QueryCancellation], R]) -> R:
     """Run ``make`` in a thread and return its result. Cancel it if the client disconnects."""
-    cancellation = Cancellation()
+    cancellation = QueryCancellation()
 
     # a disconnect arrives as a message of the request
     async def watch() -> None:

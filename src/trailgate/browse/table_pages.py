@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets.ddl import DATABASES, Database
 from trailgate.browse.index import KINDS, TrailIndex
-from trailgate.browse.operations import Filters, Search
+from trailgate.browse.operations import OperationFilters, OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 
 LATEST: Final = 20  # operations shown
 
 
-def table(index: TrailIndex, query: Query) -> dict[str, Any]:
+def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     """Return the values for the page of a table.
 
     Raises OptionError if the trail has no such table.
@@ -29,12 +29,12 @@ def table(index: TrailIndex, query: Query) -> dict[str, Any]:
         if totals is None:
             raise OptionError(f"the trail has no table {name!r}", hint="The overview lists them")
         kinds = totals.kinds.tolist()
-        versions: list[tuple[TrailPlace | None, Table]] = list(totals.versions)
+        versions: list[tuple[TrailPosition | None, Table]] = list(totals.versions)
         chart = time_chart(totals.over_time, "Operations over time", link_to, table=name)
     if not versions and index.found.definitions is not None:
         versions = [(None, one) for one in index.definitions if one.name == name]
-    latest = Search(
-        index, Filters(tables=TablePatterns((name,))), end, back=True, rows=LATEST
+    latest = OperationSearch(
+        index, OperationFilters(tables=TablePatterns((name,))), end, back=True, rows=LATEST
     ).run()
     return {
         "name": name,
@@ -66,7 +66,7 @@ def table(index: TrailIndex, query: Query) -> dict[str, Any]:
 def _creation(definition: Table, database: Database) -> tuple[str, str]:
     """Return the CREATE TABLE statement for a database, or "" and the reason why there is none."""
     try:
-        made = target_table(definition)
+        made = make_target_table(definition)
         return f"{database.creation(made, made.name)};", ""
     except TrailgateError as error:
         return "", str(error)

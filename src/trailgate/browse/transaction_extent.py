@@ -16,21 +16,21 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, ENDS, Filters, Search
-from trailgate.browse.spans import Unread, read_span
+from trailgate.browse.operations import BEGINS, ENDS, OperationFilters, OperationSearch
+from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.columnar.digits import long_position, parse_position
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.trail_files import TrailPlace
-from trailgate.trail.reading.images import Wanted
+from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.trail.reading.images import ReadSelection
 
 SECONDS: Final = 2.0  # the time limit of counting
 _BEGINS: Final = np.frombuffer(BEGINS.encode(), np.uint8)
 _ENDS: Final = np.frombuffer(ENDS.encode(), np.uint8)
-_HEADERS: Final = Wanted(columns=frozenset(), tokens=False, ids=False)
+_HEADERS: Final = ReadSelection(columns=frozenset(), tokens=False, ids=False)
 
 
 @dataclass(slots=True)
-class Extent:
+class TransactionExtent:
     """The operations of a transaction by table and type, their times, and its end.
 
     ``stop`` is the position after the transaction, or None if its end is not in the trail.
@@ -40,8 +40,8 @@ class Extent:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     first_time: int | None = None
     last_time: int = 0
-    stop: TrailPlace | None = None
-    counted_to: TrailPlace | None = None
+    stop: TrailPosition | None = None
+    counted_to: TrailPosition | None = None
 
     @property
     def operations(self) -> int:
@@ -53,7 +53,7 @@ class Extent:
         """The microseconds between the first and the last operation."""
         return max(0, self.last_time - (self.first_time or 0))
 
-    def add(self, batch: ChangeBatch, begin: TrailPlace) -> None:
+    def add(self, batch: ChangeBatch, begin: TrailPosition) -> None:
         """Count the operations of a batch up to the transaction's end."""
         # Blocks are per table. Put their columns back into the order of the batch.
         indicator = np.zeros(batch.rows, np.uint8)
@@ -99,23 +99,23 @@ class Extent:
         return int(rows[next_begin - 1]) if next_begin else -1
 
 
-def _position(batch: ChangeBatch, row: int) -> TrailPlace:
+def _position(batch: ChangeBatch, row: int) -> TrailPosition:
     """Return the position of an operation of a batch."""
     block = next(one for one in batch.blocks if row in one.order)
     at = int(np.flatnonzero(block.order == row)[0])
-    return TrailPlace(*parse_position(block.position[at].as_py()))
+    return TrailPosition(*parse_position(block.position[at].as_py()))
 
 
-def measure(index: TrailIndex, begin: TrailPlace) -> Extent:
+def measure_transaction(index: TrailIndex, begin: TrailPosition) -> TransactionExtent:
     """Count the operations of the transaction that begins at a position."""
-    extent = Extent()
+    extent = TransactionExtent()
     until = monotonic() + SECONDS
-    for span in Search(index, Filters(), begin).spans():
+    for span in OperationSearch(index, OperationFilters(), begin).spans():
         if monotonic() > until:
             extent.counted_to = span.begin
             break
         for part in read_span(index, span, _HEADERS):
-            if not isinstance(part, Unread):
+            if not isinstance(part, UnreadOperations):
                 extent.add(part, begin)
             if extent.stop is not None:
                 return extent

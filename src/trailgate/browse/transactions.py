@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 
 LONGEST: Final = 20  # transactions listed as the longest
 SIZES: Final = 40  # bins of transaction sizes: powers of two
@@ -24,13 +24,13 @@ DURATIONS: Final = (1, 1000, 10_000, 100_000, *(n * SECOND for n in (1, 10, 60, 
 
 
 @dataclass(slots=True)
-class Transaction:
+class IndexedTransaction:
     """A transaction: its position, its ids, its size and its times.
 
     Times are microseconds since 1970.
     """
 
-    begin: TrailPlace
+    begin: TrailPosition
     id: str = ""
     csn: str = ""
     operations: int = 0
@@ -43,7 +43,7 @@ class Transaction:
         """The microseconds between its first and its last operation."""
         return max(0, self.last_time - self.first_time)
 
-    def extend(self, more: Transaction) -> None:
+    def extend(self, more: IndexedTransaction) -> None:
         """Add the operations that another chunk has of it."""
         self.id, self.csn = self.id or more.id, self.csn or more.csn
         self.operations += more.operations
@@ -51,7 +51,7 @@ class Transaction:
         self.last_time = more.last_time
 
 
-class Ids(NamedTuple):
+class TransactionIds(NamedTuple):
     """The first id of each transaction in a chunk.
 
     ``numbers`` are the transactions that have an id, in ascending order.
@@ -67,7 +67,7 @@ class Ids(NamedTuple):
         return self.strings[at] if known else ""
 
 
-class Extents(NamedTuple):
+class TransactionExtents(NamedTuple):
     """The size and the times of each transaction within a chunk: one element per transaction."""
 
     operations: Longs
@@ -76,34 +76,34 @@ class Extents(NamedTuple):
     last: Longs
 
 
-class Begins(NamedTuple):
+class TransactionBegins(NamedTuple):
     """The file and the offset at which each transaction of a chunk begins, and the ids."""
 
     file: int
     offsets: Longs
-    tx: Ids
-    csn: Ids
+    tx: TransactionIds
+    csn: TransactionIds
 
 
 @dataclass(slots=True)
-class Transactions:
+class TransactionStatistics:
     """Counts of transactions by size (bins of powers of two) and by duration, and the longest ones."""
 
     count: int = 0
     sizes: Longs = field(default_factory=lambda: np.zeros(SIZES, np.int64))
     durations: Longs = field(default_factory=lambda: np.zeros(len(DURATIONS) + 1, np.int64))
-    by_operations: list[Transaction] = field(default_factory=list)
-    by_duration: list[Transaction] = field(default_factory=list)
-    open: Transaction | None = None
+    by_operations: list[IndexedTransaction] = field(default_factory=list)
+    by_duration: list[IndexedTransaction] = field(default_factory=list)
+    open: IndexedTransaction | None = None
 
-    def follow(self, begins: Begins, extents: Extents) -> None:
+    def follow(self, begins: TransactionBegins, extents: TransactionExtents) -> None:
         """Add the transactions that end in a chunk, and keep the last one if it is still open."""
         counts = extents.operations
 
-        def made(number: int) -> Transaction:
-            begin = TrailPlace(begins.file, int(begins.offsets[number]))
+        def made(number: int) -> IndexedTransaction:
+            begin = TrailPosition(begins.file, int(begins.offsets[number]))
             columns = (int(column[number]) for column in extents)
-            return Transaction(begin, begins.tx.of(number), begins.csn.of(number), *columns)
+            return IndexedTransaction(begin, begins.tx.of(number), begins.csn.of(number), *columns)
 
         # transaction 0 continues the open one
         if counts[0]:
@@ -133,7 +133,7 @@ class Transactions:
             self._add([last], np.array([last.operations]), np.array([last.duration]))
             self.open = None
 
-    def _add(self, ended: list[Transaction], sizes: Longs, durations: Longs) -> None:
+    def _add(self, ended: list[IndexedTransaction], sizes: Longs, durations: Longs) -> None:
         """Count transactions. ``ended`` contains the candidates for the lists of the longest."""
         if not len(sizes):
             return
@@ -149,7 +149,7 @@ class Transactions:
             kept[:] = sorted([*kept, *ended], key=measure, reverse=True)[:LONGEST]
 
 
-def _largest(values: Longs, kept: list[Transaction], measure: str) -> list[int]:
+def _largest(values: Longs, kept: list[IndexedTransaction], measure: str) -> list[int]:
     """Return the indexes of values that are large enough for a list of the longest."""
     least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
     candidates = np.flatnonzero(values > least)

@@ -7,7 +7,7 @@ request cannot choose files to read. Copybooks find their COPY members in their 
 capture, if they are files that the command's properties name. Nothing is written except properties,
 if ``--save-to`` allows it.
 
-The fields of the page are a ``Sheet``; ``examine`` turns it into a ``Found`` with faults and
+The fields of the page are a ``Sheet``; ``examine_sheet`` turns it into a ``SheetResult`` with faults and
 results.
 """
 
@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from trailgate.browse.message_views import MessageView, errors_of, view_of
-from trailgate.browse.operations import MISSING, Cell, Side, cell_of, side_of
+from trailgate.browse.operations import MISSING, ShownCell, ShownValue, show_cell, show_value
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of, row_of
-from trailgate.cobol.copybook.layouts import Dialect, Layout
+from trailgate.capture.formats import parser_of, parser_row
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
 from trailgate.expressions.selection import CaptureRules
@@ -34,11 +34,11 @@ from trailgate.jobs.capture.loading import messages_from
 from trailgate.jobs.proposals import propose
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import Properties, parse_properties
-from trailgate.messages.property_rows import ValueKind
-from trailgate.messages.property_table import row_of as property_row
+from trailgate.messages.property_rows import PropertyType
+from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import read_whole
-from trailgate.storage.files.found_files import copy_members, folder_of
+from trailgate.storage.files.addresses import read_file
+from trailgate.storage.files.found_files import folder_of, member_finder
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation
@@ -59,7 +59,7 @@ _NO_PAIR: Final = re.compile(r"[^0-9A-Fa-f\s]|(?<![0-9A-Fa-f])[0-9A-Fa-f](?![0-9
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class SheetFile:
     """A file that the properties name, as it was read or typed."""
 
     name: str
@@ -74,7 +74,7 @@ class Sheet:
     form: str = "lf"
     headers: str = ""
     properties: str = ""
-    files: tuple[File, ...] = ()
+    files: tuple[SheetFile, ...] = ()
     chosen: str = ""
     earlier: str = ""
 
@@ -107,7 +107,7 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SheetFault:
     """An error and its place: the text that contains it, line and column, and the line with the place marked.
 
     ``pane`` is the field of the page. ``line`` is 0 if it is not known.
@@ -124,7 +124,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """A piece of the message with its colour and its meaning. Bytes between fields have neither."""
 
     text: str
@@ -133,20 +133,20 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SheetResult:
     """The result of examining a sheet."""
 
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SheetFault, ...] = ()
     more_faults: int = 0
     notes: tuple[tuple[str, str], ...] = ()
     parser: str = ""
     view: MessageView = field(default_factory=MessageView)
-    runs: tuple[Run, ...] = ()
+    runs: tuple[TextRun, ...] = ()
     damaged: frozenset[int] = frozenset()  # the offsets of fields with faults
     rules: Explanation | None = None
     # The line in the properties of each XML rule.
     lines: Mapping[str, int] = field(default_factory=dict)
-    operations: tuple[Made, ...] = ()
+    operations: tuple[SheetOperation, ...] = ()
     more: int = 0
     counts: tuple[int, int] = (0, 0)  # operations and tables
     tried: bool = False
@@ -209,7 +209,7 @@ class Workbench:
         if path.stat().st_size > LARGEST:
             problem = f"the message has more than {LARGEST >> 20} MB"
             raise OptionError(problem, where=Where(source=str(path)), hint="Choose a part of it")
-        text, form = shown_message(path.read_bytes())
+        text, form = show_message(path.read_bytes())
         return replace(sheet, message=text, form=form, chosen=name)
 
     def save(self, name: str, text: str, *, overwrite: bool) -> str:
@@ -237,19 +237,19 @@ class Workbench:
 
         Bytes that are not UTF-8 become ``\xHH`` escapes, which properties allow.
         """
-        raw = read_whole(path, "properties")
+        raw = read_file(path, "properties")
         text = raw.decode("utf-8-sig", "backslashreplace").replace("\r\n", "\n")
         return text.replace("\0", r"\x00")
 
-    def _named(self, properties: str) -> Iterable[File]:
+    def _named(self, properties: str) -> Iterable[SheetFile]:
         """Yield the existing files that properties name, even if the properties contain errors."""
         for name in dict.fromkeys(paths_in(properties)):
             try:
-                raw = read_whole(name)
+                raw = read_file(name)
             except (TrailgateError, ValueError):
                 continue
             if len(raw) <= LARGEST:
-                yield File(name, _as_text(raw))
+                yield SheetFile(name, _as_text(raw))
 
 
 def as_file(text: str) -> bytes:
@@ -264,7 +264,7 @@ def paths_in(properties: str) -> list[str]:
         name, equals, value = line.strip().partition("=")
         # Parse line by line, because the parser of properties stops at errors.
         row = property_row(name.strip()) if equals and not name.startswith("#") else None
-        if row is not None and row.kind is ValueKind.PATH and value.strip():
+        if row is not None and row.kind is PropertyType.PATH and value.strip():
             paths.append(value.strip())
     return paths
 
@@ -278,7 +278,7 @@ def _as_text(raw: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\0", " ")
 
 
-def shown_message(raw: bytes) -> tuple[str, str]:
+def show_message(raw: bytes) -> tuple[str, str]:
     """Return a message for the page, and its form: as text, unless that would lose information."""
     try:
         text = raw.decode()
@@ -315,7 +315,7 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
         else:
             given[name] = text
     files = tuple(
-        File(name, text) for name, text in zip(names, texts, strict=False) if name or text
+        SheetFile(name, text) for name, text in zip(names, texts, strict=False) if name or text
     )
     form = given.get("form", "lf")
     kept = ("message", "headers", "properties", "chosen", "earlier")
@@ -337,10 +337,10 @@ class _Texts:
     def sourcedefs(self, path: str) -> Definitions:
         return read_sourcedefs(self._text(path).encode(), source=path)
 
-    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
+    def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
-        member = copy_members([folder_of(path)] if path in self.copybooks else [])
+        member = member_finder([folder_of(path)] if path in self.copybooks else [])
         return read_copybook(self._text(path), source=path, dialect=dialect, member=member)
 
     def _text(self, path: str) -> str:
@@ -358,10 +358,10 @@ class _Examined:
     def __init__(self, bench: Workbench, sheet: Sheet) -> None:
         self.bench, self.sheet = bench, sheet
         self.name = bench.properties or NEW
-        self.found = Found()
+        self.found = SheetResult()
         self.errors: list[TrailgateError] = []
 
-    def run(self) -> Found:
+    def run(self) -> SheetResult:
         """Return the results, with the errors at their places."""
         try:
             self._run()
@@ -390,7 +390,7 @@ class _Examined:
         messages = replace(messages_from([body], MESSAGE), headers=(self._headers(),))
         # A format without definitions infers the tables from the message itself.
         if options.infers:
-            inference = row_of(options).inference(options)
+            inference = parser_row(options).inference(options)
             inference.add(messages)
             known = capture.rules.with_keys(inference.definitions())
             capture = replace(capture, options=options.with_tables(known), definitions=known)
@@ -425,9 +425,9 @@ class _Examined:
 
     def _parse(self, capture: Capture, messages: MessageBatch, body: bytes) -> None:
         if isinstance(capture.options, XmlOptions):
-            from trailgate.formats.xml.coverage import explain  # noqa: PLC0415  for XML messages
+            from trailgate.formats.xml.coverage import explain_message  # noqa: PLC0415  for XML messages
 
-            rules = explain(capture.options, body)
+            rules = explain_message(capture.options, body)
             self.found = replace(self.found, rules=rules, lines=self._lines())
         view = view_of(capture, messages)
         parsed = capture.parse(messages)
@@ -447,7 +447,7 @@ class _Examined:
             notes=(*self.found.notes, *(("", note) for note in sorted(warned))),
         )
 
-    def _fault(self, error: TrailgateError) -> Fault:
+    def _fault(self, error: TrailgateError) -> SheetFault:
         """Place an error on the page: its field, line and column."""
         where = error.where
         source = where.source or (MESSAGE if where.offset is not None or where.record else "")
@@ -456,7 +456,7 @@ class _Examined:
         if source in ("", MESSAGE) and not isinstance(error, (OptionError, DefinitionError)):
             source = MESSAGE
         pane, text = self._pane(source)
-        fault = Fault(pane, source, problem, error.hint)
+        fault = SheetFault(pane, source, problem, error.hint)
         line, column, length = where.line or 0, where.column or 0, 0
         hexed = self.sheet.form == "hex"
         if pane == "message" and where.offset is not None and (hexed or not line):
@@ -488,7 +488,7 @@ class _Examined:
                 return f"file{number}", file.text
         return "", ""
 
-    def _runs(self, damaged: frozenset[int]) -> tuple[Run, ...]:
+    def _runs(self, damaged: frozenset[int]) -> tuple[TextRun, ...]:
         """Split the message into fields and the bytes between them."""
         records = self.found.view.records
         body, at, runs = self.sheet.body if records else b"", 0, []
@@ -497,13 +497,13 @@ class _Examined:
                 if one.begin < at:
                     continue  # it overlaps the one before
                 if one.begin > at:
-                    runs.append(Run(_between(body[at : one.begin])))
+                    runs.append(TextRun(_between(body[at : one.begin])))
                 colour = f"c{number % 6}" + (" damage" if one.begin in damaged else "")
                 title = f"{one.name or 'no column'}, {one.role}".removesuffix(", ")
-                runs.append(Run(one.text, colour, title))
+                runs.append(TextRun(one.text, colour, title))
                 at = one.end
             if at < record.end:
-                runs.append(Run(_between(body[at : record.end])))
+                runs.append(TextRun(_between(body[at : record.end])))
                 at = record.end
         return tuple(runs)
 
@@ -514,7 +514,7 @@ def _between(raw: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SheetOperation:
     """An operation that the message produces."""
 
     kind: str
@@ -522,21 +522,21 @@ class Made:
     indicator: str
     time: str
     tx_id: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ShownCell, ...]
     tokens: tuple[tuple[str, str | None], ...]
 
 
-def _operation(row: dict[str, Any], capture: Capture) -> Made:
+def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
     """Convert a row of operations for the page."""
     before, after = (dict(row[name] or ()) for name in ("before", "after"))
     kind = row["op_type"]
     cells = tuple(
-        cell_of(column, _side(before, column.name), _side(after, column.name), kind)
+        show_cell(column, _side(before, column.name), _side(after, column.name), kind)
         for column in capture.definitions.table(row["table"]).columns
     )
     time_text = "" if row["op_ts"] is None else f"{row['op_ts']:%Y-%m-%d %H:%M:%S.%f}"
     tokens = tuple(((row["tokens"] and dict(row["tokens"])) or {}).items())
-    return Made(
+    return SheetOperation(
         kind,
         row["table"],
         row["tx_ind"],
@@ -547,12 +547,12 @@ def _operation(row: dict[str, Any], capture: Capture) -> Made:
     )
 
 
-def _side(image: Mapping[str, str | None], name: str) -> Side:
+def _side(image: Mapping[str, str | None], name: str) -> ShownValue:
     """Return a value of an image for the page."""
-    return side_of(image[name]) if name in image else MISSING
+    return show_value(image[name]) if name in image else MISSING
 
 
-def examine(bench: Workbench, sheet: Sheet) -> Found:
+def examine_sheet(bench: Workbench, sheet: Sheet) -> SheetResult:
     """Run the capture that the page describes on its message.
 
     Errors become faults in the result.
@@ -560,7 +560,7 @@ def examine(bench: Workbench, sheet: Sheet) -> Found:
     return _Examined(bench, sheet).run()
 
 
-def proposed(sheet: Sheet) -> Sheet:
+def propose_properties(sheet: Sheet) -> Sheet:
     """Replace the properties by a proposal from the message.
 
     Raises TrailgateError if none can be made.

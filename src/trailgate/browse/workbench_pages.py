@@ -18,8 +18,8 @@ from trailgate.browse.workbench import (
     Sheet,
     Workbench,
     as_file,
-    examine,
-    proposed,
+    examine_sheet,
+    propose_properties,
     sheet_of,
 )
 from trailgate.errors import TrailgateError, mask_logins
@@ -77,7 +77,7 @@ class WorkbenchPage:
 def _changed(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
     """Return the fields after the action of a button."""
     if action == "propose":
-        return proposed(sheet)
+        return propose_properties(sheet)
     if action == "back":
         return replace(sheet, properties=sheet.earlier, earlier=sheet.properties)
     if action == "load":
@@ -90,7 +90,7 @@ def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
     return {
         "bench": bench,
         "sheet": sheet,
-        "found": examine(bench, sheet),
+        "found": examine_sheet(bench, sheet),
         "forms": FORMS,
         "names": bench.names(),
         "properties_name": mask_logins(bench.properties or bench.name),

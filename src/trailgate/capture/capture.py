@@ -11,7 +11,7 @@ first sign of trouble, so bad messages are removed step by step (`isolate_bad`):
 
 The good messages therefore keep the speed of a batch. Each bad message gets its own error.
 
-After parsing, `chain` or `chain_by_id` groups the operations into transactions. `TransactionState`
+After parsing, `chain_by_indicators` or `chain_by_id` groups the operations into transactions. `TransactionState`
 carries an open transaction from one batch to the next.
 """
 
@@ -26,29 +26,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.capture.formats import row_of
-from trailgate.columnar.digits import with_numbers
+from trailgate.capture.formats import parser_row
+from trailgate.columnar.digits import append_ten_digits
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import Isolation
+from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.bounds import (
+    ChainedTransactions,
     Problem,
     RawOperations,
-    Transactions,
     TransactionState,
-    chain,
-    open_at_end,
+    chain_by_indicators,
+    open_transaction_error,
     ordered_length,
     unended_problem,
 )
-from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
-from trailgate.messages.images import image_notes, shape, with_operation_types
+from trailgate.messages.by_id import (
+    NOTHING_LATER,
+    CapturedOperations,
+    Lookahead,
+    chain_by_id,
+    select_captured,
+)
+from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (
     TOMBSTONE,
-    Holding,
     MessageBatch,
     MessageCutter,
+    WaitingFormat,
 )
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions
@@ -56,7 +62,7 @@ from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import Held
+from trailgate.model.transactions import HeldOperation
 from trailgate.model.values import parser_for
 
 
@@ -69,7 +75,7 @@ def isolate_bad(
     """
     parts: list[RawOperations] = []
     bad: dict[int, TrailgateError] = {}
-    isolation = Isolation(len(messages))
+    isolation = BadRowIsolation(len(messages))
     for rows in isolation:
         with isolation:
             parts += _parse_good(parser, messages, rows, bad)
@@ -173,7 +179,7 @@ class Capture:
     @cached_property
     def _parser(self) -> MessageParser:
         return MessageParser(
-            row_of(self.options).format(self.options),
+            parser_row(self.options).format(self.options),
             self.options,
             self.definitions,
             self.rules,
@@ -193,7 +199,7 @@ class Capture:
     @property
     def cutter(self) -> MessageCutter | None:
         """The cutter for messages that are too large for memory, or None if the format has no cutter."""
-        return row_of(self.options).cutter(self.options)
+        return parser_row(self.options).cutter(self.options)
 
     @property
     def tables(self) -> Definitions:
@@ -252,7 +258,7 @@ class Capture:
         if self.options.has_tombstones:
             unreadable = tuple(one for one in unreadable if one.error.problem != TOMBSTONE)
         state, holding = state or TransactionState(), self._parser.format
-        if not isinstance(holding, Holding):
+        if not isinstance(holding, WaitingFormat):
             return self._parse(messages, state, unreadable)
         waiting = state.waiting
         # `before` messages wait from earlier batches; this batch's messages are numbered after
@@ -292,7 +298,7 @@ class Capture:
         messages: MessageBatch,
         state: TransactionState,
         unreadable: tuple[Problem, ...],
-        later: Later = NOTHING_LATER,
+        later: Lookahead = NOTHING_LATER,
     ) -> Parsed:
         parts, bad = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
@@ -302,15 +308,19 @@ class Capture:
             own = self.options.operation_ids
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
         else:
-            done = chain(raw, len(messages), problems, state)
+            done = chain_by_indicators(raw, len(messages), problems, state)
         # The last operation of an open transaction is held back if its indicator may still change:
         # because the transaction's end is unknown (by id), or because later operations may be
         # excluded.
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
-        return self._finish(raw, done, remaining(raw, done, state, hold=hold), messages)
+        return self._finish(raw, done, select_captured(raw, done, state, hold=hold), messages)
 
     def _finish(
-        self, raw: RawOperations, done: Transactions, rest: Remaining, messages: MessageBatch
+        self,
+        raw: RawOperations,
+        done: ChainedTransactions,
+        rest: CapturedOperations,
+        messages: MessageBatch,
     ) -> Parsed:
         blocks: list[ChangeBlock] = []
         # `numbers` maps a row of `raw` to its row among the captured ones: [1, 0, 1] becomes [0, 0,
@@ -334,7 +344,7 @@ class Capture:
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
                 held_block = block.take(held)
                 one = _with_transactions(held_block, raw, done, rest, held_block.order)
-                after = replace(after, held=Held(one, int(one.tx_ind[0]) == BEGIN))
+                after = replace(after, held=HeldOperation(one, int(one.tx_ind[0]) == BEGIN))
         problems = tuple(_with_source(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
@@ -345,11 +355,11 @@ class Capture:
         selection = self._parser.selections.of(block.table)
         assert selection is not None
         # TOKENS may depend on the operation type, so key updates are marked for them. The block
-        # itself stays unmarked, because `shape` marks key updates later.
+        # itself stays unmarked, because `shape_images` marks key updates later.
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
         with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
-        return shape(selection.without_columns(with_tokens), self.rules)
+        return shape_images(selection.without_columns(with_tokens), self.rules)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Turn the notes that all batches collected into the warnings that a run prints at its end."""
@@ -370,13 +380,13 @@ class Capture:
         """
         nothing = MessageBatch(pa.py_buffer(b""), *np.zeros((4, 0), np.int64))
         if not self.options.by_id:
-            error = open_at_end(state)
+            error = open_transaction_error(state)
             problems = () if error is None else (Problem(-1, error),)
             return replace(_all_waiting(nothing, state), problems=problems)
         parsed, waiting = _all_waiting(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
-            assert isinstance(self._parser.format, Holding)
+            assert isinstance(self._parser.format, WaitingFormat)
             later = replace(self._parser.format.complete(every).later, following=None)
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, state.unreadable, later)
@@ -400,7 +410,11 @@ class Capture:
 
 
 def _with_transactions(
-    block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
+    block: ChangeBlock,
+    raw: RawOperations,
+    done: ChainedTransactions,
+    rest: CapturedOperations,
+    order: Longs,
 ) -> ChangeBlock:
     """Fill in the transaction columns of a block, and its row numbers (`order`) in the batch."""
     own_csn = done.csn is raw.seq_id
@@ -411,7 +425,9 @@ def _with_transactions(
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),
         csn=given if own_csn else take_text(done.csn, block.order),
-        seq_id=given if done.ordinals is None else with_numbers(given, done.ordinals[block.order]),
+        seq_id=given
+        if done.ordinals is None
+        else append_ten_digits(given, done.ordinals[block.order]),
     )
 
 

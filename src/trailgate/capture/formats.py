@@ -19,7 +19,7 @@ from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.tables import Definitions
-from trailgate.options import Field, Options, field_options
+from trailgate.options import FieldOption, Options, field_options
 
 
 class ParserType(NamedTuple):
@@ -115,14 +115,14 @@ PARSERS: Final = (
         "debezium.options:debezium_setup",
         "debezium.reader:DebeziumFormat",
         "debezium.options:debezium_tables",
-        inference_at="debezium.reader:InferredTables",
+        inference_at="debezium.reader:DebeziumTableInference",
     ),
     ParserType(
         "event_publishing",
         "publications.options:EventPublishingOptions",
         "publications.options:event_publishing_setup",
         "publications.reader:EventPublishingFormat",
-        inference_at="publications.reader:InferredTables",
+        inference_at="publications.reader:PublicationTableInference",
     ),
 )
 _NAMES: Final = ", ".join(row.name for row in PARSERS)
@@ -139,14 +139,14 @@ def parser_of(properties: Properties) -> ParserType:
     raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
 
 
-def row_of(options: MetadataOptions) -> ParserType:
+def parser_row(options: MetadataOptions) -> ParserType:
     """Return the row whose options class is that of `options`."""
     # The rows name classes as strings; compare the class's own address with them.
     address = f"{type(options).__module__}:{type(options).__qualname__}"
     return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == address)
 
 
-class Publication(NamedTuple):
+class PublicationFormat(NamedTuple):
     """One format that messages are written in.
 
     `parser` is the `parser.type` that reads its messages back. `options_at` and `writer_at` are
@@ -161,24 +161,24 @@ class Publication(NamedTuple):
     @property
     def options(self) -> Options:
         """The table of the format's options."""
-        return Options(self.name, field_options(import_name(self.options_at), Field))
+        return Options(self.name, field_options(import_name(self.options_at), FieldOption))
 
 
 PUBLICATIONS: Final = (
-    Publication(
+    PublicationFormat(
         "delimited",
         "event_publishing",
         "publications.delimited_writer:DelimitedPublishOptions",
         "publications.delimited_writer:DelimitedWriter",
     ),
-    Publication(
+    PublicationFormat(
         "xml",
         "event_publishing",
         "publications.xml_writer:XmlPublishOptions",
         "publications.xml_writer:XmlWriter",
     ),
-    Publication("json", "json", "json.options:JsonPublishOptions", "json.writer:JsonWriter"),
-    Publication(
+    PublicationFormat("json", "json", "json.options:JsonPublishOptions", "json.writer:JsonWriter"),
+    PublicationFormat(
         "debezium",
         "debezium",
         "debezium.options:DebeziumPublishOptions",
@@ -187,7 +187,7 @@ PUBLICATIONS: Final = (
 )
 
 
-def publication(name: str) -> Publication:
+def find_publication_format(name: str) -> PublicationFormat:
     """Look up a format by name. Raises OptionError if it is unknown."""
     word = str(name)  # callers of the library may pass None
     for row in PUBLICATIONS:
@@ -203,12 +203,12 @@ def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
 
     Raises OptionError for an unknown name or a bad value.
     """
-    row = publication(name)
+    row = find_publication_format(name)
     options: PublishOptions = import_name(row.options_at)(**row.options.match_names(given))
     return options
 
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:
     """Create a writer of messages in the named format."""
-    writer: MessageWriter = import_name(publication(name).writer_at)(options)
+    writer: MessageWriter = import_name(find_publication_format(name).writer_at)(options)
     return writer

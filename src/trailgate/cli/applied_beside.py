@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trailgate.apply.commands.follow import PAUSE, labels_of, lag_bytes
+from trailgate.apply.commands.follow import PAUSE, lag_bytes, metric_labels
 from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
@@ -19,7 +19,7 @@ from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.terminal.live_view import log_to_stderr
 
 
-class AppliedBeside:
+class CompanionApply:
     """Apply what a live capture publishes, at most every ``PAUSE`` seconds.
 
     The capture continues if the target does not work.
@@ -30,7 +30,7 @@ class AppliedBeside:
         self._run: ApplyRun | None = None
         self._due, self._waits = time.monotonic(), False
         self._retries = Retries(lasting=True)
-        self._labels = labels_of(trail, to, ApplyOptions().group)
+        self._labels = metric_labels(trail, to, ApplyOptions().group)
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
@@ -94,10 +94,10 @@ class AppliedBeside:
 
 
 @contextmanager
-def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
-    """Yield an ``AppliedBeside`` for a live capture; at the end, apply all captured operations."""
+def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionApply]:
+    """Yield an ``CompanionApply`` for a live capture; at the end, apply all captured operations."""
     log_to_stderr(LOG)
-    beside = AppliedBeside(trail, to, output)
+    beside = CompanionApply(trail, to, output)
     try:
         yield beside
         beside.finish()

@@ -7,13 +7,13 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.terminal.counts import counts_table, many
+from trailgate.terminal.counts import count_noun, counts_table
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.output import painter, printable, say, terminal_width
+from trailgate.terminal.output import make_painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary
-    from trailgate.jobs.capture.loading import Loaded
+    from trailgate.jobs.capture.loading import LoadedCapture
 
 # The counts of what was captured before, by the summary's names, each with its sentence.
 BEFORE: Final = {
@@ -39,14 +39,14 @@ SHOWN: Final = 60  # the most characters shown of a bad value
 BESIDE: Final = "the trail's files contain none, so move this file with them (--format-release 12.2 writes them into the files)"
 
 
-def print_ignored(loaded: Loaded) -> None:
+def print_ignored(loaded: LoadedCapture) -> None:
     """Print on stderr the parameters that would change the result, and that the user asked to ignore."""
     if loaded.extract is not None:
         for line, text, why in loaded.extract.ignored:
             print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
 
 
-def print_notes(loaded: Loaded) -> None:
+def print_notes(loaded: LoadedCapture) -> None:
     """Print on stderr the properties and parameters without effect, and the defaults used."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
@@ -102,13 +102,13 @@ def _print_reasons(reasons: Mapping[str, int]) -> None:
         lines = textwrap.wrap(
             line, terminal_width(), subsequent_indent=indent, break_on_hyphens=False
         )
-        print("\n".join(painter()(one, "bold") if count == "bad" else one for one in lines))
+        print("\n".join(make_painter()(one, "bold") if count == "bad" else one for one in lines))
 
 
 def _sentences(summary: CaptureSummary) -> Iterator[str]:
     yield (
-        f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
-        f"{many(summary.operations, 'operation')}"
+        f"{count_noun(summary.messages, 'message')}, {count_noun(summary.transactions, 'transaction')}, "
+        f"{count_noun(summary.operations, 'operation')}"
     )
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
@@ -117,7 +117,7 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         count = getattr(summary, name)
         if count:
             # the noun is the last word of the count's name: skipped_files → file
-            yield f"{many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+            yield f"{count_noun(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.definitions is not None and summary.files:
         yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:
@@ -134,8 +134,8 @@ def _bad_messages(summary: CaptureSummary) -> str:
     If most are, a wrong property is the likely reason.
     """
     if not summary.mostly_bad:
-        return many(summary.quarantined, "message")
-    total = many(summary.messages, "message")
+        return count_noun(summary.quarantined, "message")
+    total = count_noun(summary.messages, "message")
     if summary.quarantined < summary.messages:
         return f"{summary.quarantined:,} of {total}, which is most of them"
     return f"{total}, which is all"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trailgate.columnar.digits import short_position
 from trailgate.terminal.columns import operation_columns
-from trailgate.terminal.layout import Part, Shown
+from trailgate.terminal.layout import PaintedText, TableRow
 from trailgate.terminal.output import printable
 from trailgate.terminal.rows import Paint, Row, RowForm, short_time, value_text
 
@@ -33,7 +33,7 @@ _HEADINGS: Final = ("position", "time", "tx", "table", "op")
 _OF_RECORDS: Final = ("position", "length", "type", "table", "image", "tx", "time")
 
 
-def _operation(row: Row, paint: Paint) -> Shown:
+def _operation(row: Row, paint: Paint) -> TableRow:
     op = row["op_type"] or ""
     head = (
         short_position(row["position"]),
@@ -41,20 +41,20 @@ def _operation(row: Row, paint: Paint) -> Shown:
         f"{row['tx_ind'] or ''} {row['tx_id'] or ''}",
         row["table"] or "",
     )
-    parts = [Part(text, text) for text in map(printable, head)]
-    kind = Part(op, paint(op, KINDS.get(op, "bold")))
-    return Shown([*parts, kind], list(_change(row["before"] or {}, row["after"] or {}, paint)))
+    parts = [PaintedText(text, text) for text in map(printable, head)]
+    kind = PaintedText(op, paint(op, KINDS.get(op, "bold")))
+    return TableRow([*parts, kind], list(_change(row["before"] or {}, row["after"] or {}, paint)))
 
 
-def _wide_operation(row: Row, paint: Paint) -> Shown:
+def _wide_operation(row: Row, paint: Paint) -> TableRow:
     """Format an operation with all that is known about it."""
     head, data = _operation(row, paint)
     more = [_name(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
     tokens = [_name(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]
-    return Shown(head, [*data, *more, *tokens])
+    return TableRow(head, [*data, *more, *tokens])
 
 
-def _change(before: Values, after: Values, paint: Paint) -> Iterator[Part]:
+def _change(before: Values, after: Values, paint: Paint) -> Iterator[PaintedText]:
     """Yield columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them."""
     for name in dict.fromkeys([*after, *before]):
         label = paint(f"{name}=", "dim")
@@ -64,33 +64,33 @@ def _change(before: Values, after: Values, paint: Paint) -> Iterator[Part]:
             old, new = value_text(before[name]), value_text(after[name])
         else:
             text = value_text(after[name])
-            yield Part(f"{name}={text}", f"{label}{text}")
+            yield PaintedText(f"{name}={text}", f"{label}{text}")
             continue
         if new is None:
-            yield Part(f"{name}={old}", f"{label}{old}")
+            yield PaintedText(f"{name}={old}", f"{label}{old}")
         else:
             painted = f"{label}{paint(old, 'red')} -> {paint(new, 'green')}"
-            yield Part(f"{name}={old} -> {new}", painted)
+            yield PaintedText(f"{name}={old} -> {new}", painted)
 
 
-def _name(name: str, value: Any, paint: Paint) -> Part:
+def _name(name: str, value: Any, paint: Paint) -> PaintedText:
     text = value_text(value if value is None else str(value))
-    return Part(f"{name}={text}", paint(f"{name}=", "dim") + text)
+    return PaintedText(f"{name}={text}", paint(f"{name}=", "dim") + text)
 
 
-def _record(row: Row, paint: Paint) -> Shown:
-    return Shown(_record_head(row), list(_contents(row, paint, DATA_SHOWN)))
+def _record(row: Row, paint: Paint) -> TableRow:
+    return TableRow(_record_head(row), list(_contents(row, paint, DATA_SHOWN)))
 
 
-def _wide_record(row: Row, paint: Paint) -> Shown:
+def _wide_record(row: Row, paint: Paint) -> TableRow:
     """Format a record with its complete header and data."""
     shown = {*_RECORD_HEAD, *_CONTENTS}
     rest = (name for name, value in row.items() if name not in shown and value is not None)
     header = [_name(name, row[name], paint) for name in rest]
-    return Shown(_record_head(row), [*header, *_contents(row, paint, None)])
+    return TableRow(_record_head(row), [*header, *_contents(row, paint, None)])
 
 
-def _record_head(row: Row) -> list[Part]:
+def _record_head(row: Row) -> list[PaintedText]:
     head = (
         short_position(row["position"]),
         str(row["length"]),
@@ -100,14 +100,14 @@ def _record_head(row: Row) -> list[Part]:
         "" if row["trans_ind"] is None else str(row["trans_ind"]),
         short_time(row["io_time"]),
     )
-    return [Part(text, text) for text in map(printable, head)]
+    return [PaintedText(text, text) for text in map(printable, head)]
 
 
-def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[Part]:
+def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[PaintedText]:
     """Yield the contents of a record: a problem first, then its tokens, then its data in hex."""
     if row["problem"]:
         problem = f"! {printable(row['problem'])}"
-        yield Part(problem, paint(problem, "red"))
+        yield PaintedText(problem, paint(problem, "red"))
     for name in ("tokens", "user_tokens", "ddl"):
         for key, value in (row[name] or {}).items():
             yield _name(key, value, paint)
@@ -115,7 +115,7 @@ def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[Part]:
     if data:
         cut = shown is not None and len(data) > shown
         text = f"{data[:shown]}..." if cut else data
-        yield Part(text, text)
+        yield PaintedText(text, text)
 
 
 OPERATIONS: Final = RowForm(

@@ -6,7 +6,7 @@ one of these types:
 - `SingleBytePage`: one byte per character. A complete column is decoded in one translation.
 - `DoubleBytePage`: two bytes per character, for DBCS fields.
 - `MixedPage`: single bytes, and double bytes between shift-out (0E) and shift-in (0F).
-- `NationalPage`: UTF-16 in either byte order.
+- `Utf16Page`: UTF-16 in either byte order.
 - `Utf8Page`: UTF-8, which Arrow checks.
 - `CodecPage`: any other codec of Python (such as Shift-JIS), which decodes each distinct value
   once.
@@ -76,7 +76,7 @@ OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
 _NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
-class Text(NamedTuple):
+class DecodedText(NamedTuple):
     """Decoded text. Rows marked in ``bad`` are null: their bytes are not characters of the page."""
 
     values: pa.Array
@@ -96,7 +96,7 @@ class CodePage(Protocol):
         """Return the bytes of a blank."""
         ...
 
-    def decode(self, matrix: Octets) -> Text:
+    def decode(self, matrix: Octets) -> DecodedText:
         """Return the text of each row of bytes."""
         ...
 
@@ -105,7 +105,7 @@ class CodePage(Protocol):
         ...
 
 
-def page_text(raw: bytes, page: CodePage) -> str:
+def decode_with_page(raw: bytes, page: CodePage) -> str:
     """Decode one byte string, or return "" if it is not valid in the page."""
     return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
 
@@ -121,7 +121,7 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
     """Return the text of each row from the UTF-16 codes that are ``kept``.
 
     A surrogate code stands for a sequence of two units: its number is the code minus 0xD800 (see
-    `Sequences`).
+    `PairSequences`).
     """
     # Bytes in UTF-8: 1 up to 0x7F, 2 up to 0x7FF, else 3. Sequences have their own sizes.
     sizes = np.ones(codes.shape, np.int8)
@@ -141,24 +141,24 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
     return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
 
 
-def without(values: pa.Array, nulls: Mask | None) -> pa.Array:
+def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
     """Return the values with the rows of ``nulls`` null."""
     if nulls is None or not nulls.any():
         return values
     return values.take(pa.array(np.arange(len(values)), mask=nulls))
 
 
-def some(mask: Mask) -> Mask | None:
+def mask_or_none(mask: Mask) -> Mask | None:
     """Return the mask, or None if no row is marked."""
     return mask if mask.any() else None
 
 
-def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> Text:
+def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
     """Decode each row with a function of one value, which is called once per distinct value."""
     return decode_distinct(fixed_rows(matrix), decode)
 
 
-def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Text:
+def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
     """Decode values, of which none is null, with a function that is called once per distinct value."""
     encoded = raws.dictionary_encode()
     rows: list[str | None] = []
@@ -172,7 +172,7 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Tex
             rows.append(text)
     values = pa.array(rows, pa.string()).take(encoded.indices)
     bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-    return Text(values, bad)
+    return DecodedText(values, bad)
 
 
 def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
@@ -184,11 +184,11 @@ def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> 
             results.append(encode(text))
         except UnicodeError:
             row = encoded.indices.to_pylist().index(number)
-            raise not_in_page(page, text, row) from None
+            raise unencodable_error(page, text, row) from None
     return pa.array(results, pa.binary()).take(encoded.indices)
 
 
-def not_in_page(page: str, text: str, row: int) -> EncodeError:
+def unencodable_error(page: str, text: str, row: int) -> EncodeError:
     """Return the error for a text that a page cannot represent."""
     return EncodeError(
         f"{text!r} cannot be encoded in the code page {page}", where=Where(record=row)
@@ -243,15 +243,15 @@ class SingleBytePage:
         text = out[:done] if 2 * done >= len(out) else out[:done].copy()
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
-    def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> Text:
+    def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> DecodedText:
         """Decode each row of bytes, trimmed on the left or right."""
         values = self.plain(matrix, left=left, right=right)
         if values is not None:
-            return Text(values)
+            return DecodedText(values)
         bad = (self.sizes[matrix] == 0).any(axis=1)
         # Decode bad rows as blanks, and make them null afterwards.
         filled = np.where(bad[:, None], self.blank[0], matrix)
-        return Text(without(self.plain(filled, left=left, right=right), bad), bad)
+        return DecodedText(mask_as_null(self.plain(filled, left=left, right=right), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text. Raises EncodeError with the row as its record."""
@@ -264,7 +264,7 @@ class SingleBytePage:
             # error.start is an index into all texts together; find the row that contains it.
             ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
             row = int(np.searchsorted(ends, error.start, "right"))
-            raise not_in_page(self.name, values[row].as_py(), row) from None
+            raise unencodable_error(self.name, values[row].as_py(), row) from None
         lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
         return strings(encoded, lengths).view(pa.binary())
 
@@ -277,7 +277,7 @@ def _table(name: str) -> bytes:
 SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
 
 
-class Sequences(NamedTuple):
+class PairSequences(NamedTuple):
     """The meanings of byte pairs that take two UTF-16 units: characters above U+FFFF, or letters with a mark."""
 
     strings: tuple[str, ...]
@@ -286,12 +286,12 @@ class Sequences(NamedTuple):
 
 
 @cache
-def sequences() -> Sequences:
+def sequences() -> PairSequences:
     """Return the sequences of all pages."""
     texts = tuple(json.loads(_table("sequences.json")))
     units = np.frombuffer("".join(texts).encode("utf-16-le"), "<u2").astype(np.uint16)
     sizes = np.array([len(text.encode()) for text in texts], np.int8)
-    return Sequences(texts, units.reshape(-1, 2), sizes)
+    return PairSequences(texts, units.reshape(-1, 2), sizes)
 
 
 @cache  # read when it is first needed
@@ -341,14 +341,14 @@ class DoubleBytePage:
         """Return the two bytes of the wide blank."""
         return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
 
-    def decode(self, matrix: Octets) -> Text:
+    def decode(self, matrix: Octets) -> DecodedText:
         """Return the text of each row of bytes. All rows are bad if they have an odd number of bytes."""
         rows, width = matrix.shape
         if width % 2:
-            return Text(pa.nulls(rows, pa.string()), np.ones(rows, bool))
+            return DecodedText(pa.nulls(rows, pa.string()), np.ones(rows, bool))
         codes = double_codes(self.name)[_pairs(matrix)]
-        bad = some((codes == 0).any(axis=1))
-        return Text(without(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
+        bad = mask_or_none((codes == 0).any(axis=1))
+        return DecodedText(mask_as_null(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text. Raises EncodeError with the row as its record."""
@@ -379,7 +379,7 @@ class MixedPage:
         """Return the byte of a blank."""
         return self.single.blank
 
-    def decode(self, matrix: Octets) -> Text:
+    def decode(self, matrix: Octets) -> DecodedText:
         """Return the text of each row of bytes."""
         shifted = ((matrix == SHIFT_OUT) | (matrix == SHIFT_IN)).any(axis=1)
         if not shifted.any():
@@ -392,9 +392,9 @@ class MixedPage:
         order[shifted] = np.arange(len(mixed.values)) + len(plain.values)
         values = pa.concat_arrays([plain.values, mixed.values]).take(pa.array(order))
         bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
-        return Text(values, bad)
+        return DecodedText(values, bad)
 
-    def _shift(self, matrix: Octets) -> Text:
+    def _shift(self, matrix: Octets) -> DecodedText:
         """Decode rows that have shifts."""
         # Example: A 0E 42 C1 42 C2 0F B. ``last`` is the column of the last shift at or before each byte:
         # -1 1 1 1 1 1 6 6. A byte is ``double`` after a shift-out, and the ``first`` of its pair at an odd
@@ -410,10 +410,10 @@ class MixedPage:
         codes = np.where(double, double_codes(self.double.name)[pairs], self._codes[matrix])
         kept = ~shift & (first | ~double)
         unknown = kept & ((codes == ord(NONE)) | (double & (codes == 0)))
-        bad = some(unknown.any(axis=1) | _is_unbalanced(matrix, shift, column))
+        bad = mask_or_none(unknown.any(axis=1) | _is_unbalanced(matrix, shift, column))
         if bad is not None:
             kept &= ~bad[:, None]
-        return Text(without(from_codes(codes, kept), bad), bad)
+        return DecodedText(mask_as_null(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text. Raises EncodeError with the row as its record."""
@@ -470,7 +470,7 @@ class CodecPage:
         """Return the bytes of a blank."""
         return " ".encode(self.name)
 
-    def decode(self, matrix: Octets) -> Text:
+    def decode(self, matrix: Octets) -> DecodedText:
         """Return the text of each row of bytes."""
         return decode_each(matrix, lambda raw: raw.decode(self.name))
 
@@ -490,10 +490,10 @@ class Utf8Page:
         """Return the byte of a blank."""
         return b" "
 
-    def decode(self, matrix: Octets) -> Text:
+    def decode(self, matrix: Octets) -> DecodedText:
         """Return the text of each row of bytes."""
         try:
-            return Text(fixed_rows(matrix).cast(pa.string()))
+            return DecodedText(fixed_rows(matrix).cast(pa.string()))
         except pa.ArrowInvalid:
             return decode_each(matrix, bytes.decode)
 
@@ -503,7 +503,7 @@ class Utf8Page:
 
 
 @dataclass(frozen=True, slots=True)
-class NationalPage:
+class Utf16Page:
     """UTF-16: two bytes per character, or four above U+FFFF."""
 
     name: str = "utf-16-be"
@@ -514,35 +514,35 @@ class NationalPage:
         """Return the two bytes of a blank."""
         return " ".encode(self.name)
 
-    def decode(self, matrix: Octets) -> Text:
+    def decode(self, matrix: Octets) -> DecodedText:
         """Return the text of each row of bytes."""
         if matrix.shape[1] % 2:
             return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)
         if ((codes & 0xF800) == 0xD800).any():  # surrogates: pairs are decoded one by one
             return decode_each(matrix, lambda raw: raw.decode(self.name))
-        return Text(from_codes(codes, np.ones(codes.shape, bool)))
+        return DecodedText(from_codes(codes, np.ones(codes.shape, bool)))
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text. Raises EncodeError with the row as its record."""
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
-NATIONAL: Final = NationalPage()
-NATIONAL_LITTLE: Final = NationalPage("utf-16-le", "<")
+NATIONAL: Final = Utf16Page()
+NATIONAL_LITTLE: Final = Utf16Page("utf-16-le", "<")
 
 
-def decode_column(page: CodePage, values: pa.BinaryArray) -> Text:
+def decode_column(page: CodePage, values: pa.BinaryArray) -> DecodedText:
     """Decode each value. Null stays null and does not count as bad."""
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     filled = values.fill_null(b"") if values.null_count else values
     decoded = _decode_together(page, filled) if isinstance(page, SingleBytePage) else None
     if decoded is None:
         decoded = _decode_separately(page, filled)
-    return Text(without(decoded.values, nulls), decoded.bad)
+    return DecodedText(mask_as_null(decoded.values, nulls), decoded.bad)
 
 
-def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> Text | None:
+def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> DecodedText | None:
     """Decode all values in one translation, or return None if a byte is not a character."""
     offsets, data = byte_view(values)
     flat = data[offsets[0] : offsets[-1]].reshape(1, -1)
@@ -553,10 +553,10 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> Text | Non
     # ends[i] is the size in UTF-8 of the first i bytes, so it translates offsets of bytes to offsets of text.
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     _, data_of_text = byte_view(text.values)
-    return Text(strings(data_of_text, np.diff(ends[offsets - offsets[0]])))
+    return DecodedText(strings(data_of_text, np.diff(ends[offsets - offsets[0]])))
 
 
-def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
+def _decode_separately(page: CodePage, values: pa.BinaryArray) -> DecodedText:
     """Decode each distinct value."""
     if isinstance(page, CodecPage):
         return decode_distinct(values, lambda raw: raw.decode(page.name))
@@ -567,7 +567,7 @@ def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
         rows.append(page.decode(row).values[0].as_py() if raw else "")
     decoded = pa.array(rows, pa.string()).take(encoded.indices)
     bad = decoded.is_null().to_numpy(zero_copy_only=False) if decoded.null_count else None
-    return Text(decoded, bad)
+    return DecodedText(decoded, bad)
 
 
 PAGES: Final = tuple(sorted({*OF_PYTHON, *SINGLE_BYTE, *DOUBLE_BYTES}, key=int))

@@ -44,14 +44,14 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 )
 
 
-class BrokenQuotesError(DecodeError):
+class UnbalancedQuotesError(DecodeError):
     """Some bodies have wrong quotes. The message is about the first one; ``bodies`` has the error of each."""
 
     bodies: dict[int, DecodeError]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class DelimitedDialect:
     """The delimiters, each of one or more bytes.
 
     ``quote_escaped`` is a quote within quotes. ``others_escaped`` are the escaped forms of other
@@ -73,7 +73,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class DelimitedFields:
     """The fields of all records: field i is data[starts[i]:ends[i]], with its quotes.
 
     Record r has the fields bounds[r] to bounds[r + 1] - 1 and belongs to body ``body[r]``.
@@ -100,7 +100,9 @@ class Fields:
         return np.diff(self.bounds)
 
 
-def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> Fields:
+def index_fields(
+    data: Octets, starts: Longs, ends: Longs, dialect: DelimitedDialect
+) -> DelimitedFields:
     """Find the fields of the bodies data[starts[i]:ends[i]], which are ascending and do not overlap.
 
     The end of a body ends its last record, with or without a line delimiter; an empty body has no
@@ -141,7 +143,7 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
     bounds, body = records[0, : record_count + 1], records[1, :record_count]
     fields = spans[0, :count], spans[1, :count], flags[:count], bounds, body
     returned = kernels.drop_returns(data, ends, *fields) if dialect.returns else 0
-    return Fields(*fields, returned)
+    return DelimitedFields(*fields, returned)
 
 
 def _window(data: Octets) -> Octets:
@@ -171,7 +173,7 @@ class _Regular(NamedTuple):
 
 
 @cache
-def _regular(dialect: Dialect) -> _Regular | None:
+def _regular(dialect: DelimitedDialect) -> _Regular | None:
     """Return a dialect in the form for the fast scanner, or None if only the slow one can handle it.
 
     The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
@@ -194,7 +196,7 @@ def _regular(dialect: Dialect) -> _Regular | None:
 
 
 @cache
-def _tokens(dialect: Dialect) -> _Tokens:
+def _tokens(dialect: DelimitedDialect) -> _Tokens:
     quotes = (dialect.quote, dialect.escaped) if dialect.quote else (b"", b"")
     every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)
     bounds = np.cumsum([0, *map(len, every)])
@@ -207,7 +209,7 @@ def _tokens(dialect: Dialect) -> _Tokens:
     )
 
 
-def _kinds(dialect: Dialect) -> Octets:
+def _kinds(dialect: DelimitedDialect) -> Octets:
     """Return for each byte value what it begins. A delimiter of one byte is identified by that byte alone."""
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
@@ -227,14 +229,14 @@ def _error(data: Octets, offset: int, body: tuple[Any, Any], kind: int) -> Decod
     return DecodeError(problem, where=Where(offset=offset - int(body[0]), raw=raw), hint=hint)
 
 
-def _broken(errors: dict[int, DecodeError]) -> BrokenQuotesError:
+def _broken(errors: dict[int, DecodeError]) -> UnbalancedQuotesError:
     first = next(iter(errors.values()))
-    error = BrokenQuotesError(first.problem, where=first.where, hint=first.hint)
+    error = UnbalancedQuotesError(first.problem, where=first.where, hint=first.hint)
     error.bodies = errors
     return error
 
 
-def find_all(data: Octets, token: bytes) -> Longs:
+def find_token_offsets(data: Octets, token: bytes) -> Longs:
     """Return the offsets of ``token`` in the data, from left to right without overlaps."""
     room = len(data) // BYTES_A_FIELD + 1
     while True:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.columnar.gather import NO_NULLS, column, unfit
+from trailgate.columnar.gather import NO_NULLS, build_binary_column, measure_error
 from trailgate.columnar.kernels.strings import DIGITS, append_numbers, write_positions
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import text_view
@@ -43,7 +43,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(strings))
 
 
-def with_numbers(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
+def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
     """Append a point and a number of ten digits to each string, as in ``a.0000000042``. There must be no nulls."""
     offsets, data = text_view(strings)
     placed = np.empty(len(strings) + 1, np.int32)
@@ -52,8 +52,8 @@ def with_numbers(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
     )
     size = append_numbers(data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out)
     if size < 0:
-        raise unfit(size, len(data))
-    return column(placed, out, NO_NULLS, text=True)
+        raise measure_error(size, len(data))
+    return build_binary_column(placed, out, NO_NULLS, text=True)
 
 
 def parse_position(text: str) -> tuple[int, int]:

@@ -48,7 +48,7 @@ def gather(
     offsets = np.empty(len(starts) + 1, np.int32)
     size = kernels.measure(starts, ends, missing, len(data), offsets)
     if size < 0:
-        raise unfit(size, len(data))
+        raise measure_error(size, len(data))
     return gather_measured(data, starts, offsets, missing, text=text, checked=checked)
 
 
@@ -67,13 +67,13 @@ def gather_measured(
     """
     out = np.empty(int(offsets[-1]) + SPARE, np.uint8)
     ascii_only = kernels.copy(data, starts, offsets, out)
-    values = column(offsets, out, nulls, text=text)
+    values = build_binary_column(offsets, out, nulls, text=text)
     if text and not checked and not ascii_only:
         check_text(values, starts)
     return values
 
 
-def column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
+def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
     """Build a binary or string column from its parts.
 
     ``nulls`` may be empty. ``data`` may be longer than the values: the extra bytes (``SPARE``) let
@@ -92,7 +92,7 @@ def _as_longs(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
 
 
-def unfit(problem: int, size: int) -> DecodeError:
+def measure_error(problem: int, size: int) -> DecodeError:
     """Return the error for a problem code of ``measure``."""
     if problem == kernels.OUTSIDE:
         return DecodeError(f"a value lies outside its {size} bytes")
@@ -124,17 +124,19 @@ def take_text(values: pa.Array, rows: Longs) -> pa.Array:
     rows, taken = np.ascontiguousarray(rows, np.int64), np.empty(len(rows) + 1, np.int32)
     size = kernels.measure_rows(offsets, len(data), rows, taken)
     if size < 0:
-        raise unfit(size, len(data))
+        raise measure_error(size, len(data))
     out = np.empty(size + SPARE, np.uint8)
     kernels.copy_rows(data, offsets, rows, taken, out)
-    return column(taken, out, NO_NULLS, text=True)
+    return build_binary_column(taken, out, NO_NULLS, text=True)
 
 
 def fixed_rows(matrix: Octets) -> pa.Array:
     """Return the rows of a byte matrix as a binary column that shares its bytes."""
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)
+    return build_binary_column(
+        offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False
+    )
 
 
 def gather_objects(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import NO_NULLS
-from trailgate.columnar.gather import column as column_of
+from trailgate.columnar.gather import build_binary_column as column_of
 from trailgate.columnar.kernels import gather as kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import row_error, text_view
@@ -24,7 +24,7 @@ from trailgate.errors import DecodeError, EncodeError, Where
 _ALL: Final = np.zeros(0, bool)  # no mask: all are kept
 
 
-def state_map(
+def columns_to_maps(
     names: Sequence[str],
     values: Sequence[pa.StringArray | None],
     missing: Sequence[Mask | None],
@@ -114,7 +114,7 @@ def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows * len(names), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def columns_from_map(
+def maps_to_columns(
     maps: pa.MapArray, names: Sequence[str]
 ) -> list[tuple[pa.StringArray | None, Mask | None]]:
     """For each named column, return its values and a boolean mask of the rows in which the column is missing.
@@ -181,7 +181,7 @@ def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | 
     return items.take(pa.array(slots, mask=absent)), absent
 
 
-def joined_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
+def merge_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
     """Merge two maps per row. If both have a key, the second one wins. A null map has no entries."""
     parts = [map_entries(first), map_entries(second)]
     keys = pa.concat_arrays([part[0] for part in parts])

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from trailgate.columnar.kernels import dates as kernels
 from trailgate.columnar.rows import (
     byte_view,
-    failing_row,
+    convert_valid_rows,
+    find_failing_row,
     most_bytes,
     octets,
-    over_nulls,
     row_error,
     text_view,
     trim,
@@ -41,7 +41,7 @@ _NUMBER_BYTES: Final = np.isin(np.arange(256), np.frombuffer(b"0123456789+-.eE",
 _PLAIN_SCALE: Final = 6
 
 
-def limits(width_bytes: int, signed: bool) -> tuple[int, int]:
+def integer_limits(width_bytes: int, signed: bool) -> tuple[int, int]:
     """Return the lowest and highest value of a binary integer of ``width_bytes``."""
     bits = 8 * width_bytes
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
@@ -53,7 +53,7 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
     The unscaled value must fit in a binary integer of ``width_bytes``. Raises DecodeError with the
     row as its record.
     """
-    low, high = limits(width_bytes, signed)
+    low, high = integer_limits(width_bytes, signed)
 
     def parse(dense: pa.Array) -> pa.Array:
         numbers = _decimals(dense, scale) if scale else _integers(dense, signed)
@@ -63,11 +63,11 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
         try:
             return parse(dense)
         except (pa.ArrowException, DecodeError):
-            row = failing_row(parse, dense)
+            row = find_failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
     plain = None if scale else _digits(values, (low, high), signed)
-    return over_nulls(with_place, values) if plain is None else plain
+    return convert_valid_rows(with_place, values) if plain is None else plain
 
 
 def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
@@ -212,10 +212,10 @@ def check_number_text(values: pa.StringArray) -> pa.StringArray:
         try:
             return check(dense)
         except DecodeError:
-            row = failing_row(check, dense)
+            row = find_failing_row(check, dense)
         raise _no_number(dense, row)
 
-    return over_nulls(with_place, values)
+    return convert_valid_rows(with_place, values)
 
 
 def _surely_numbers(values: pa.Array) -> bool:
@@ -280,7 +280,7 @@ def _unscale(values: pa.Array) -> pa.Array:
     )
 
 
-def exact_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
+def parse_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
     """Parse number text as decimals of a type. Raises DecodeError, with its row, if the type cannot hold a value."""
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -291,9 +291,9 @@ def exact_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
         try:
             return _exact(_plain(dense), kind)
         except (pa.ArrowException, DecodeError):
-            row = failing_row(lambda part: _exact(_plain(part), kind), dense)
+            row = find_failing_row(lambda part: _exact(_plain(part), kind), dense)
         left = kind.precision - kind.scale
         problem = f"a number with more than {left} digits, or {kind.scale} after the point"
         raise row_error(problem, dense, row)
 
-    return over_nulls(convert, values)
+    return convert_valid_rows(convert, values)

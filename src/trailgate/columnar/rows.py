@@ -1,7 +1,7 @@
 """Work with the rows of columns: string buffers, words at any offset, rows grouped by key, and bad rows.
 
 ``words(data, "u4")[offsets]`` reads the 32-bit words that begin at these offsets through a view
-with overlapping items, without a copy. `Isolation` processes many rows at once and, if that fails,
+with overlapping items, without a copy. `BadRowIsolation` processes many rows at once and, if that fails,
 halves them until each bad row is alone.
 """
 
@@ -31,7 +31,7 @@ LITTLE_ENDIAN: Final = "<"
 FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
 
 
-def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
+def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
     """Return the index of the first row that ``check`` refuses, by bisection.
 
     ``check`` raises DecodeError or an Arrow error for a column with a bad row, and it is known to
@@ -56,7 +56,7 @@ def row_error(problem: str, values: pa.Array, row: int, hint: str = "") -> Decod
     return DecodeError(problem, where=where, hint=hint)
 
 
-def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
+def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
     """Apply ``convert`` to the rows that are not null and put the nulls back.
 
     Rows in errors of ``convert`` are translated to rows of ``values``.
@@ -78,7 +78,7 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
     return dense.take(pa.array(slots, mask=~valid))
 
 
-def without(values: pa.Array, missing: Mask) -> pa.Array:
+def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
     """Return the values with more rows null. The buffers of the values are shared, not copied."""
     if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
@@ -110,14 +110,16 @@ def most_bytes(values: pa.Array) -> int:
     return size
 
 
-def starts_before(values: pa.StringArray, width: int, mark: str) -> int:
+def find_row_without_mark(values: pa.StringArray, width: int, mark: str) -> int:
     """Return the first row in which the first ``mark`` (a single byte) is not at offset ``width``, or -1."""
     offsets, data = text_view(values)
     row: int = unmarked(data, offsets, width, ord(mark))
     return row
 
 
-def pair(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.StringArray:
+def join_string_columns(
+    left: pa.StringArray, right: pa.StringArray, between: str
+) -> pa.StringArray:
     """Join two columns row by row with a single-byte character between. There must be no nulls."""
     one, other = text_view(left), text_view(right)
     size = sum(int(offsets[-1]) - int(offsets[0]) for offsets, _ in (one, other)) + len(left)
@@ -142,7 +144,7 @@ def flat_rows(matrix: Octets) -> tuple[Octets, int]:
     return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
 
 
-def strings_of(matrix: Octets) -> pa.StringArray:
+def matrix_to_strings(matrix: Octets) -> pa.StringArray:
     """Return the rows of a byte matrix as a string column without a copy."""
     rows, width = matrix.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32) if width else None
@@ -158,7 +160,7 @@ def first_other(values: pa.StringArray, rows: Longs) -> int:
     return row
 
 
-def differing(left: pa.StringArray, right: pa.StringArray) -> Mask:
+def mask_differing_rows(left: pa.StringArray, right: pa.StringArray) -> Mask:
     """Return a mask of the rows in which two text columns differ. Two nulls are equal."""
     differ = np.empty(len(left), bool)
     kernels.mark_differing(*_parts(left), *_parts(right), differ)
@@ -186,7 +188,7 @@ def trim(values: pa.StringArray) -> pa.StringArray:
     return pc.utf8_trim(values, BLANKS)
 
 
-def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
+def encode_distinct(values: pa.Array) -> tuple[Longs, list[str]]:
     """Return the index of each row's value among the distinct values, and the distinct values. Null is one of them."""
     coded = values.dictionary_encode("encode")
     return np.asarray(coded.indices), coded.dictionary.to_pylist()
@@ -224,7 +226,7 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
     return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
-def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
+def group_rows(keys: Longs) -> Iterator[tuple[int, Longs]]:
     """Yield each key and its rows, in ascending order of the keys."""
     codes = np.empty(len(keys), np.int64)
     known, sizes = np.empty(FEW, np.int64), np.empty(FEW, np.int64)
@@ -240,7 +242,7 @@ def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
         yield int(known[code]), rows[ends[code] - sizes[code] : ends[code]]
 
 
-class Isolation:
+class BadRowIsolation:
     """Process rows 0 to ``count`` - 1 in few parts, with each bad row alone. ``errors`` are the bad rows' errors.
 
     The parts are in ascending order. A part that raises TrailgateError is tried again in halves:

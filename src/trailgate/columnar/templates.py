@@ -3,7 +3,7 @@
 A row is a sequence of pieces. Each piece has several forms, and a row uses one of them: a literal
 alone, or a literal, the row's value and another literal. For example a JSON field is the piece
 ``"A":"`` value ``"`` with the second form ``"A":null``. A format provides its pieces and its
-`Escapes`, the bytes that it writes differently in values. Rows are measured first, so that the
+`EscapeTable`, the bytes that it writes differently in values. Rows are measured first, so that the
 caller can lay out messages, and then written at any offsets.
 """
 
@@ -25,14 +25,14 @@ from trailgate.errors import EncodeError, Where
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
 
 
-class Form(NamedTuple):
+class PieceForm(NamedTuple):
     """A form of a piece: the literals before and after the value, or only ``before`` if ``after`` is None."""
 
     before: bytes = b""
     after: bytes | None = None
 
 
-class Piece(NamedTuple):
+class RowPiece(NamedTuple):
     """A part of each row: text values, and the forms in which they are written.
 
     ``states`` is the index of each row's form. If it is None, rows use the first form, or the
@@ -41,14 +41,14 @@ class Piece(NamedTuple):
     """
 
     values: pa.Array | None
-    forms: tuple[Form, ...]
+    forms: tuple[PieceForm, ...]
     states: Octets | None = None
     plain: bool = False
     name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Escapes:
+class EscapeTable:
     """The bytes that a format escapes in values, and those that it cannot contain.
 
     ``special`` are the escaped bytes, at most five in addition to control characters. ``grown`` is
@@ -88,7 +88,7 @@ class Escapes:
         return cls(np.array(filled, np.uint8), grown, octets(strings), offsets, problem, hint)
 
 
-AS_IT_IS: Final = Escapes.of({})
+AS_IT_IS: Final = EscapeTable.of({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,9 @@ class MeasuredRows:
         return self._data[base : base + len(self.sizes) * width].reshape(-1, width)
 
 
-def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> MeasuredRows:
+def measure_templates(
+    pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
+) -> MeasuredRows:
     """Measure the rows of these pieces.
 
     Raises EncodeError, with the row as its record and the column as its field, for a value that the
@@ -177,7 +179,7 @@ def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:
     return begins, octets(data or b"")[begins[0] : begins[-1]]
 
 
-def _states(piece: Piece) -> Octets | None:
+def _states(piece: RowPiece) -> Octets | None:
     """Return the index of each row's form, or None if all rows use the first one."""
     if piece.states is not None:
         return piece.states
@@ -187,7 +189,7 @@ def _states(piece: Piece) -> Octets | None:
     return nulls.astype(np.uint8)
 
 
-def _refusal(piece: Piece, row: int, escapes: Escapes) -> EncodeError:
+def _refusal(piece: RowPiece, row: int, escapes: EscapeTable) -> EncodeError:
     assert piece.values is not None
     raw = piece.values[row].as_buffer().to_pybytes()
     where = Where(record=row, field=piece.name, raw=raw)

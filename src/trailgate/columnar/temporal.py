@@ -22,12 +22,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, Words
-from trailgate.columnar.gather import NO_NULLS, column
+from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels import dates as date_kernels
 from trailgate.columnar.kernels import strings as text_kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import octets, over_nulls, row_error, strings_of, text_view
+from trailgate.columnar.rows import (
+    convert_valid_rows,
+    matrix_to_strings,
+    octets,
+    row_error,
+    text_view,
+)
 from trailgate.errors import EncodeError, OptionError, Where
 
 MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
@@ -68,7 +74,7 @@ ISO: Final = b" ::."
 ISO_T: Final = b"T::."
 
 
-class Part(Enum):
+class DatePart(Enum):
     """The meaning of a run of digits, or of the letters of a month."""
 
     YEAR = "year"
@@ -80,20 +86,20 @@ class Part(Enum):
     FRACTION = "fraction"
 
 
-class Field(NamedTuple):
+class DateField(NamedTuple):
     """The position of one part in a value. With ``letters``, it is the three letters of a month."""
 
-    part: Part
+    part: DatePart
     start: int
     width: int
     letters: bool = False
 
 
-class Layout(NamedTuple):
+class DateLayout(NamedTuple):
     """One way in which a format's values can look: of one length, with each part at a fixed offset."""
 
     length: int
-    fields: tuple[Field, ...]
+    fields: tuple[DateField, ...]
     literals: tuple[tuple[int, bytes], ...]  # position, the bytes allowed there
 
 
@@ -105,7 +111,7 @@ class DateFormat:
     """
 
     text: str
-    layouts: tuple[Layout, ...]
+    layouts: tuple[DateLayout, ...]
     origin: str = field(default="", compare=False, repr=False)
 
     def __hash__(self) -> int:
@@ -114,7 +120,7 @@ class DateFormat:
 
 
 class _Token(NamedTuple):
-    part: Part | None
+    part: DatePart | None
     widths: tuple[int, ...]
     literal: bytes = b""
     letters: bool = False
@@ -122,26 +128,26 @@ class _Token(NamedTuple):
 
 _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     {
-        "YYYY": _Token(Part.YEAR, (4,)),
-        "YY": _Token(Part.YEAR, (2,)),
-        "MMM": _Token(Part.MONTH, (3,), letters=True),
-        "MM": _Token(Part.MONTH, (2,)),
-        "M": _Token(Part.MONTH, (2, 1)),
-        "DD": _Token(Part.DAY, (2,)),
-        "D": _Token(Part.DAY, (2, 1)),
-        "HH": _Token(Part.HOUR, (2,)),
-        "MI": _Token(Part.MINUTE, (2,)),
-        "SS": _Token(Part.SECOND, (2,)),
+        "YYYY": _Token(DatePart.YEAR, (4,)),
+        "YY": _Token(DatePart.YEAR, (2,)),
+        "MMM": _Token(DatePart.MONTH, (3,), letters=True),
+        "MM": _Token(DatePart.MONTH, (2,)),
+        "M": _Token(DatePart.MONTH, (2, 1)),
+        "DD": _Token(DatePart.DAY, (2,)),
+        "D": _Token(DatePart.DAY, (2, 1)),
+        "HH": _Token(DatePart.HOUR, (2,)),
+        "MI": _Token(DatePart.MINUTE, (2,)),
+        "SS": _Token(DatePart.SECOND, (2,)),
     }
 )
 _UTC: Final = _Token(None, (1,), b"Z")  # commit times without a zone are in UTC too
 # Words of Java's format language, and the parts that they mean.
 _FOREIGN: Final = {
-    "yy": Part.YEAR,
-    "dd": Part.DAY,
-    "hh": Part.HOUR,
-    "mm": Part.MINUTE,
-    "ss": Part.SECOND,
+    "yy": DatePart.YEAR,
+    "dd": DatePart.DAY,
+    "hh": DatePart.HOUR,
+    "mm": DatePart.MINUTE,
+    "ss": DatePart.SECOND,
 }
 
 
@@ -157,9 +163,9 @@ def compile_format(text: str) -> DateFormat:
     tokens = _minutes(list(_scan(text.strip())))
     _check_capitals(tokens, text)
     _check(tokens, text)
-    layouts = [Layout(0, (), ())]
+    layouts = [DateLayout(0, (), ())]
     for i, token in enumerate(tokens):
-        open_end = token.part is Part.FRACTION and tokens[i + 1 :] in ([], [_UTC])
+        open_end = token.part is DatePart.FRACTION and tokens[i + 1 :] in ([], [_UTC])
         widths = _any_width(token.widths[0]) if open_end else token.widths
         # Every width of a token makes its own layouts: D.MM.YYYY has one with D and one with DD.
         layouts = [_extend(layout, token, width) for layout in layouts for width in widths]
@@ -194,15 +200,15 @@ def _fraction(word: str, text: str) -> _Token:
     digits = int(word[1:]) if word[1:].isdigit() else len(word)
     if not 1 <= digits <= MOST_FRACTION_DIGITS:
         raise OptionError(f"date format {text!r} has {digits} fraction digits")
-    return _Token(Part.FRACTION, (digits,))
+    return _Token(DatePart.FRACTION, (digits,))
 
 
 def _minutes(tokens: list[_Token]) -> list[_Token]:
     """Return the tokens with an MM after HH read as minutes, as in the examples of the manuals."""
     parts = [token.part for token in tokens]
-    if Part.HOUR not in parts or Part.MINUTE in parts:
+    if DatePart.HOUR not in parts or DatePart.MINUTE in parts:
         return tokens
-    hour = parts.index(Part.HOUR)
+    hour = parts.index(DatePart.HOUR)
     for i in range(hour + 1, len(tokens)):
         if tokens[i] is _TOKENS["MM"]:
             return [*tokens[:i], _TOKENS["MI"], *tokens[i + 1 :]]
@@ -223,7 +229,7 @@ def _check(tokens: list[_Token], text: str) -> None:
                 f"date format {text!r} has a one-or-two-digit part without a separator after it",
                 hint="Write MM or DD",
             )
-    if Part.FRACTION in parts and Part.SECOND not in parts:
+    if DatePart.FRACTION in parts and DatePart.SECOND not in parts:
         raise OptionError(f"date format {text!r} has a fraction without seconds")
 
 
@@ -246,13 +252,13 @@ def _check_capitals(tokens: list[_Token], text: str) -> None:
         )
 
 
-def _extend(layout: Layout, token: _Token, width: int) -> Layout:
+def _extend(layout: DateLayout, token: _Token, width: int) -> DateLayout:
     at = layout.length
     if token.part is not None:
-        field = Field(token.part, at, width, token.letters)
-        return Layout(at + width, (*layout.fields, field), layout.literals)
+        field = DateField(token.part, at, width, token.letters)
+        return DateLayout(at + width, (*layout.fields, field), layout.literals)
     extra = tuple((at + i, bytes([byte])) for i, byte in enumerate(token.literal))
-    return Layout(at + width, layout.fields, (*layout.literals, *extra))
+    return DateLayout(at + width, layout.fields, (*layout.literals, *extra))
 
 
 def _default() -> DateFormat:
@@ -295,7 +301,7 @@ def _db2() -> DateFormat:
 DB2_FORMAT: Final = _db2()
 
 
-_PARTS: Final = {part: number for number, part in enumerate(Part)}
+_PARTS: Final = {part: number for number, part in enumerate(DatePart)}
 
 
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
@@ -311,9 +317,9 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
         out = np.empty(len(dense) * size + SPARE, np.uint8)
         _read(dense, fmt, size, _NO_TIMES, out)
         offsets = np.arange(len(dense) + 1, dtype=np.int32) * np.int32(size)
-        return column(offsets, out, NO_NULLS, text=True)
+        return build_binary_column(offsets, out, NO_NULLS, text=True)
 
-    return over_nulls(convert, values)
+    return convert_valid_rows(convert, values)
 
 
 def iso_width(width: int) -> int:
@@ -400,7 +406,7 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
         single = [row for row in layout.literals if len(row[1]) == 1]
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
         start_of = {field.part: field.start for field in layout.fields}
-        starts = (start_of.get(part, -1) for part in list(Part)[:6])
+        starts = (start_of.get(part, -1) for part in list(DatePart)[:6])
         ends = (before[0], len(fields), before[1], len(literals), before[1] + len(several))
         layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
@@ -408,7 +414,7 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
     return rows[0], rows[1], rows[2], shapes, octets(_MONTHS)
 
 
-def _shape(layout: Layout) -> Octets:
+def _shape(layout: DateLayout) -> Octets:
     """Return the bytes of a layout's shape, or zeros if its parts are not pairs of digits."""
     # For "HH:MI": mask F0 F0 FF F0 F0, the expected bytes under it 30 30 3A 30 30, and digits F0 F0 00 F0 F0.
     mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
@@ -423,10 +429,10 @@ def _shape(layout: Layout) -> Octets:
     return shape.ravel()
 
 
-def _is_pairs(field: Field) -> bool:
+def _is_pairs(field: DateField) -> bool:
     """Return whether a field is one or two pairs of digits."""
-    width = 4 if field.part is Part.YEAR else 2
-    return field.width == width and not field.letters and field.part is not Part.FRACTION
+    width = 4 if field.part is DatePart.YEAR else 2
+    return field.width == width and not field.letters and field.part is not DatePart.FRACTION
 
 
 def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
@@ -449,7 +455,7 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
             return pa.array((micros // 86_400_000_000).astype(np.int32)).view(pa.date32())
         return pa.array(micros).view(pa.timestamp("us"))
 
-    return over_nulls(convert, values)
+    return convert_valid_rows(convert, values)
 
 
 def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) -> pa.StringArray:
@@ -462,7 +468,7 @@ def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) ->
     offsets = np.empty(len(times) + 1, np.int32)
     out = np.empty(len(times) * text_kernels.LONGEST, np.uint8)
     _check_text_format(times, text_kernels.write_times(times, octets(marks), trimmed, offsets, out))
-    return column(offsets, out, NO_NULLS, text=True)
+    return build_binary_column(offsets, out, NO_NULLS, text=True)
 
 
 def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
@@ -473,10 +479,10 @@ def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
     _check_text_format(
         times, text_kernels.write_ordinals(times, dates.reshape(-1), clocks.reshape(-1))
     )
-    return strings_of(dates), strings_of(clocks)
+    return matrix_to_strings(dates), matrix_to_strings(clocks)
 
 
-def with_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
+def replace_time_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
     """Replace the characters before hours, minutes and seconds in ISO strings that are long enough to have them."""
     offsets, data = text_view(values)
     changed = data[offsets[0] : offsets[-1]].copy()
@@ -484,7 +490,9 @@ def with_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
     for at, mark in zip((10, 13, 16), marks, strict=False):
         changed[starts[lengths > at] + at] = mark
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
-    return column(offsets - offsets[0], changed, NO_NULLS if valid is None else ~valid, text=True)
+    return build_binary_column(
+        offsets - offsets[0], changed, NO_NULLS if valid is None else ~valid, text=True
+    )
 
 
 def _check_text_format(micros: Longs, row: int) -> None:

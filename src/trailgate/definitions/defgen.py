@@ -3,7 +3,7 @@
 A file has a first line with version and encoding, lines about the database, and then for each
 table: its name, its record length, and one line per column with 19 or 24 attributes. ``ATTRIBUTES``
 has a row for each attribute, which both reading and writing use. Comments start with ``*``. If a
-table has no record length, ``complete`` computes the columns' offsets by Defgen's formula.
+table has no record length, ``complete_table`` computes the columns' offsets by Defgen's formula.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import DefinitionError, EncodeError, Where
-from trailgate.model.table_patterns import name_parts, table_name, unquote
-from trailgate.model.tables import Column, Database, Definitions, Table
-from trailgate.model.types import TYPES, Family
+from trailgate.model.table_patterns import normalize_table_name, split_table_name, unquote
+from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
+from trailgate.model.types import TYPES, TypeFamily
 
 DEFAULT_ENCODING: Final = "UTF-8"
 
@@ -66,7 +66,7 @@ _WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class DefgenWord:
     """One word of a line, unquoted, and its position (from 1)."""
 
     text: str
@@ -83,19 +83,19 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DefgenLine:
     """One line that is not a comment, and its number (from 1)."""
 
     number: int
     text: str
 
     @property
-    def whole(self) -> Word:
+    def whole(self) -> DefgenWord:
         """The line without surrounding blanks, as one word."""
         text = self.text.strip(" \t")
-        return Word(text, self.number, self.text.find(text) + 1, text)
+        return DefgenWord(text, self.number, self.text.find(text) + 1, text)
 
-    def after(self, label: str) -> Word | None:
+    def after(self, label: str) -> DefgenWord | None:
         """Return the text after a label (case-insensitive), or None if the line has a different label."""
         whole = self.whole
         if whole.text[: len(label)].casefold() != label.casefold():
@@ -103,9 +103,9 @@ class Line:
         rest = whole.text[len(label) :]
         text = rest.strip(" \t")
         column = whole.column + len(label) + (rest.find(text) if text else 0)
-        return Word(text, self.number, column, text)
+        return DefgenWord(text, self.number, column, text)
 
-    def words(self, encoding: str) -> Iterator[Word]:
+    def words(self, encoding: str) -> Iterator[DefgenWord]:
         """Yield the words. A quoted word may contain blanks and doubled quotes."""
         at = 0
         while at < len(self.text):
@@ -115,10 +115,10 @@ class Line:
             match = _WORD.match(self.text, at)
             if match is None:
                 rest = self.text[at:]
-                word = Word(rest, self.number, at + 1, rest)
+                word = DefgenWord(rest, self.number, at + 1, rest)
                 raise word.error("expected a closing quote and a blank after it", encoding)
             written = match.group()
-            yield Word(unquote(written), self.number, at + 1, written)
+            yield DefgenWord(unquote(written), self.number, at + 1, written)
             at = match.end()
 
 
@@ -129,7 +129,7 @@ class DefgenText:
     version: str
     encoding: str
     codec: str
-    lines: tuple[Line, ...]
+    lines: tuple[DefgenLine, ...]
     end: int
 
 
@@ -159,7 +159,7 @@ def read_text(data: bytes) -> DefgenText:
     version, encoding = _line_one(line_one)
     codec = python_codec(encoding)
     if codec is None:
-        word = Word(encoding, 1, line_one.find(encoding) + 1, encoding)
+        word = DefgenWord(encoding, 1, line_one.find(encoding) + 1, encoding)
         raise word.error(
             f"unknown encoding {encoding}: expected a Java or IANA character set name", "utf-8"
         )
@@ -167,7 +167,9 @@ def read_text(data: bytes) -> DefgenText:
         codec = "utf-8-sig"
     text = _decode(data, codec)
     rows = [row.removesuffix("\r") for row in text.split("\n")]
-    kept = (Line(i, row) for i, row in enumerate(rows, 1) if row.strip(" \t") and row[0] != "*")
+    kept = (
+        DefgenLine(i, row) for i, row in enumerate(rows, 1) if row.strip(" \t") and row[0] != "*"
+    )
     return DefgenText(version, encoding, codec, tuple(kept), len(rows))
 
 
@@ -177,7 +179,7 @@ def _line_one(line: str) -> tuple[str, str]:
         return "", DEFAULT_ENCODING
     match = _LINE_ONE.fullmatch(line)
     if match is None:
-        raise Word(line, 1, 1, line).error(
+        raise DefgenWord(line, 1, 1, line).error(
             "expected '*+- Defgen version V, Encoding E' in the first line", "utf-8"
         )
     return match.group(1), match.group(2) or DEFAULT_ENCODING
@@ -206,7 +208,7 @@ _LARGEST: Final = 2**31 - 1
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
-class Attribute(NamedTuple):
+class ColumnAttribute(NamedTuple):
     """One attribute: its position, label, field of ``Column``, default, and minimum and maximum."""
 
     position: int
@@ -219,35 +221,37 @@ class Attribute(NamedTuple):
 
 
 # Positions and labels: capture properties §9.2. Attribute 1, the name, is text and has no row.
-ATTRIBUTES: Final[tuple[Attribute, ...]] = (
-    Attribute(2, "Data Type", "data_type", greatest=65535, width=3),
-    Attribute(3, "External Length", "external_length", width=6),
-    Attribute(4, "Fetch Offset", "fetch_offset", width=8),
-    Attribute(5, "Scale", "scale", least=-1000, greatest=1000, width=2),
-    Attribute(6, "Level", "level", width=2),
-    Attribute(7, "Null", "nullable", default=1, greatest=1),
-    Attribute(8, "Bump if Odd", "bump_if_odd"),
-    Attribute(9, "Internal Length", "internal_length", width=6),
-    Attribute(10, "Binary Length", "binary_length", width=6),
-    Attribute(11, "Table Length", "table_length", width=6),
-    Attribute(12, "Most Significant DT", "most_significant"),
-    Attribute(13, "Least Significant DT", "least_significant"),
-    Attribute(14, "High Precision", "high_precision"),
-    Attribute(15, "Low Precision", "low_precision"),
-    Attribute(16, "Elementary Item", "elementary", default=1),
-    Attribute(17, "Occurs", "occurs", width=4),
-    Attribute(18, "Key Column", "key", greatest=1),
-    Attribute(19, "Sub Data Type", "sub_type", width=3),
-    Attribute(20, "Native Data Type", "native_type", least=-_LARGEST - 1, width=3),
-    Attribute(21, "Character Set", "character_set", default=-1, least=-1, width=3),
-    Attribute(22, "Character Length", "character_length", width=4),
-    Attribute(23, "LOB Type", "lob_type"),
-    Attribute(24, "Partial Type", "partial_type"),
+ATTRIBUTES: Final[tuple[ColumnAttribute, ...]] = (
+    ColumnAttribute(2, "Data Type", "data_type", greatest=65535, width=3),
+    ColumnAttribute(3, "External Length", "external_length", width=6),
+    ColumnAttribute(4, "Fetch Offset", "fetch_offset", width=8),
+    ColumnAttribute(5, "Scale", "scale", least=-1000, greatest=1000, width=2),
+    ColumnAttribute(6, "Level", "level", width=2),
+    ColumnAttribute(7, "Null", "nullable", default=1, greatest=1),
+    ColumnAttribute(8, "Bump if Odd", "bump_if_odd"),
+    ColumnAttribute(9, "Internal Length", "internal_length", width=6),
+    ColumnAttribute(10, "Binary Length", "binary_length", width=6),
+    ColumnAttribute(11, "Table Length", "table_length", width=6),
+    ColumnAttribute(12, "Most Significant DT", "most_significant"),
+    ColumnAttribute(13, "Least Significant DT", "least_significant"),
+    ColumnAttribute(14, "High Precision", "high_precision"),
+    ColumnAttribute(15, "Low Precision", "low_precision"),
+    ColumnAttribute(16, "Elementary Item", "elementary", default=1),
+    ColumnAttribute(17, "Occurs", "occurs", width=4),
+    ColumnAttribute(18, "Key Column", "key", greatest=1),
+    ColumnAttribute(19, "Sub Data Type", "sub_type", width=3),
+    ColumnAttribute(20, "Native Data Type", "native_type", least=-_LARGEST - 1, width=3),
+    ColumnAttribute(21, "Character Set", "character_set", default=-1, least=-1, width=3),
+    ColumnAttribute(22, "Character Length", "character_length", width=4),
+    ColumnAttribute(23, "LOB Type", "lob_type"),
+    ColumnAttribute(24, "Partial Type", "partial_type"),
 )
 _FLAGS: Final = frozenset({"nullable", "key"})
 
 
-def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _LARGEST) -> int:
+def parse_number(
+    word: DefgenWord, what: str, codec: str, least: int = 0, greatest: int = _LARGEST
+) -> int:
     """Parse a word as a number. Raises DefinitionError if it is not one, or out of range."""
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
@@ -256,7 +260,7 @@ def number(word: Word, what: str, codec: str, least: int = 0, greatest: int = _L
     return value
 
 
-def read_column(words: Sequence[Word], codec: str) -> Column:
+def read_column(words: Sequence[DefgenWord], codec: str) -> Column:
     """Parse a column from the words of its line. Raises DefinitionError at the wrong word."""
     name = words[0]
     if len(words) not in (SHORT, LONG):
@@ -269,7 +273,7 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
     values: dict[str, Any] = {"name": name.text}
     for attribute, word in zip(ATTRIBUTES, words[1:], strict=False):
         label = f"{attribute.label} (attribute {attribute.position})"
-        value = number(word, label, codec, attribute.least, attribute.greatest)
+        value = parse_number(word, label, codec, attribute.least, attribute.greatest)
         values[attribute.field] = bool(value) if attribute.field in _FLAGS else value
     # A code that is not in the table would be decoded wrongly.
     if values["data_type"] not in TYPES:
@@ -295,7 +299,7 @@ def attribute_text(column: Column, count: int) -> str:
     return " ".join(_attribute(column, a) for a in ATTRIBUTES[: count - 1])
 
 
-def _attribute(column: Column, attribute: Attribute) -> str:
+def _attribute(column: Column, attribute: ColumnAttribute) -> str:
     value = int(getattr(column, attribute.field))
     if not attribute.least <= value <= attribute.greatest:
         where = Where(field=column.name)
@@ -308,7 +312,13 @@ _LENGTH: Final = 2  # only in types of varying length
 _VARYING: Final = frozenset({64, 65, 66})  # 65 and 66 by analogy with 64
 _TERMINATOR: Final = 1
 _MEASURED: Final = frozenset(
-    {Family.INTEGER, Family.UNSIGNED, Family.FLOAT, Family.DATETIME, Family.NUMBER_TEXT}
+    {
+        TypeFamily.INTEGER,
+        TypeFamily.UNSIGNED,
+        TypeFamily.FLOAT,
+        TypeFamily.DATETIME,
+        TypeFamily.NUMBER_TEXT,
+    }
 )
 # Maximum display length of a datetime, and the code of its least significant part: 0 year ... 6
 # fraction. For example, YYYY-MM-DD has 10 characters and ends with the day (2).
@@ -324,7 +334,9 @@ class LayoutFault(NamedTuple):
     computed: int
 
 
-def layout(columns: Iterable[Column], *, rounded: bool = True) -> tuple[tuple[Column, ...], int]:
+def lay_out_columns(
+    columns: Iterable[Column], *, rounded: bool = True
+) -> tuple[tuple[Column, ...], int]:
     """Return the columns with lengths and fetch offsets filled in, and the record length.
 
     capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for type 64)
@@ -363,7 +375,7 @@ def complete_column(column: Column) -> Column:
     binary = column.binary_length or internal
     in_table = column.table_length or (internal if column.family in _MEASURED else 0)
     least = column.least_significant
-    if column.family is Family.DATETIME and not column.most_significant and not least:
+    if column.family is TypeFamily.DATETIME and not column.most_significant and not least:
         least = next((part for n, part in _LEAST_PART if column.external_length <= n), _FRACTION)
     return replace(
         column,
@@ -374,18 +386,18 @@ def complete_column(column: Column) -> Column:
     )
 
 
-def complete(table: Table) -> Table:
+def complete_table(table: Table) -> Table:
     """Fill in the lengths, offsets and record length of a table that was built in code.
 
     A table that already has a record length keeps its offsets.
     """
-    columns, record_length = layout(table.columns)
+    columns, record_length = lay_out_columns(table.columns)
     if table.record_length:
         return replace(table, columns=tuple(complete_column(c) for c in table.columns))
     return replace(table, columns=columns, record_length=record_length)
 
 
-def layout_fault(table: Table) -> LayoutFault | None:
+def find_layout_fault(table: Table) -> LayoutFault | None:
     """Return the first deviation from the formula, or None if it fits with or without rounding.
 
     If neither form fits, the form that fits more columns is reported.
@@ -437,13 +449,13 @@ class _Cursor:
     text: DefgenText
     at: int = 0
 
-    def peek(self) -> Line | None:
+    def peek(self) -> DefgenLine | None:
         return self.text.lines[self.at] if self.at < len(self.text.lines) else None
 
-    def take(self, expected: str) -> Line:
+    def take(self, expected: str) -> DefgenLine:
         line = self.peek()
         if line is None:
-            end = Word("", self.text.end, 1, "")
+            end = DefgenWord("", self.text.end, 1, "")
             raise end.error(
                 f"expected {expected}, found the end of the file",
                 self.text.codec,
@@ -452,7 +464,7 @@ class _Cursor:
         self.at += 1
         return line
 
-    def label(self, label: str) -> Word:
+    def label(self, label: str) -> DefgenWord:
         line = self.take(f"'{label}'")
         word = line.after(label)
         if word is None:
@@ -477,7 +489,7 @@ def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
 def _read(data: bytes) -> Definitions:
     text = read_text(data)
     if text.version not in VERSIONS:
-        word = Word(text.version, 1, len("*+- Defgen version ") + 1, text.version)
+        word = DefgenWord(text.version, 1, len("*+- Defgen version ") + 1, text.version)
         raise word.error(f"expected a Defgen version of {', '.join(VERSIONS[1:])}", text.codec)
     cursor = _Cursor(text)
     database = _read_database(cursor)
@@ -489,12 +501,12 @@ def _read(data: bytes) -> Definitions:
             raise name.error(f"table {table.name} is defined twice", text.codec)
         tables[table.name.casefold()] = table
     if not tables and not text.version:
-        end = Word("", 1, 1, "")
+        end = DefgenWord("", 1, 1, "")
         raise end.error(f"expected a Defgen file: no line '{_TABLE} ...'", text.codec)
     return Definitions(tuple(tables.values()), database)
 
 
-def _read_database(cursor: _Cursor) -> Database:
+def _read_database(cursor: _Cursor) -> DatabaseLines:
     """Read the lines about the database, up to the first table."""
     values: dict[str, str] = {}
     while (line := cursor.peek()) is not None and line.after(_TABLE) is None:
@@ -509,18 +521,18 @@ def _read_database(cursor: _Cursor) -> Database:
             raise word.error("expected text without control characters", cursor.text.codec)
         values[key] = word.text
         cursor.at += 1
-    return Database(version=cursor.text.version, encoding=cursor.text.encoding, **values)
+    return DatabaseLines(version=cursor.text.version, encoding=cursor.text.encoding, **values)
 
 
-def _read_table(cursor: _Cursor, name_word: Word) -> Table:
+def _read_table(cursor: _Cursor, name_word: DefgenWord) -> Table:
     """Read one table, up to its last line."""
     codec = cursor.text.codec
     name = _table_name(name_word, codec)
     try:
-        record_length = number(cursor.label("Record length:"), "the record length", codec)
-        syskey = number(cursor.label("Syskey:"), "Syskey", codec)
+        record_length = parse_number(cursor.label("Record length:"), "the record length", codec)
+        syskey = parse_number(cursor.label("Syskey:"), "Syskey", codec)
         count_word = cursor.label("Columns:")
-        count = number(count_word, "the number of columns", codec, 1, _MOST_COLUMNS)
+        count = parse_number(count_word, "the number of columns", codec, 1, _MOST_COLUMNS)
         rows = [_column_words(cursor, i, count) for i in range(1, count + 1)]
         columns = tuple(read_column(words, codec) for words in rows)
         _check_names(columns, rows, codec)
@@ -530,17 +542,17 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
         table = Table(name, columns, record_length, syskey)
     except DefinitionError as error:
         raise error.with_place(table=name) from None
-    return table if table.record_length else complete(table)
+    return table if table.record_length else complete_table(table)
 
 
-def _table_name(word: Word, codec: str) -> str:
+def _table_name(word: DefgenWord, codec: str) -> str:
     """Return the table's name in its normal form."""
-    if not name_parts(word.text) or CONTROL.search(word.text):
+    if not split_table_name(word.text) or CONTROL.search(word.text):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
-    return table_name(word.text)
+    return normalize_table_name(word.text)
 
 
-def _column_words(cursor: _Cursor, index: int, count: int) -> list[Word]:
+def _column_words(cursor: _Cursor, index: int, count: int) -> list[DefgenWord]:
     expected = f"column {index} of {count}"
     line = cursor.take(expected)
     if line.whole.text.casefold() == _END.casefold():
@@ -548,7 +560,7 @@ def _column_words(cursor: _Cursor, index: int, count: int) -> list[Word]:
     return list(line.words(cursor.text.codec))
 
 
-def _check_names(columns: tuple[Column, ...], rows: list[list[Word]], codec: str) -> None:
+def _check_names(columns: tuple[Column, ...], rows: list[list[DefgenWord]], codec: str) -> None:
     seen: set[str] = set()
     for column, words in zip(columns, rows, strict=True):
         if column.name in seen:
@@ -563,7 +575,7 @@ def write_sourcedefs(definitions: Definitions) -> bytes:
     2.0; if a column needs the attributes 20 to 24, it is at least 4.0 (5.0 unless stated). Raises
     EncodeError if a name or number cannot be written.
     """
-    tables = [table if table.record_length else complete(table) for table in definitions]
+    tables = [table if table.record_length else complete_table(table) for table in definitions]
     version = _version(definitions.database.version, tables)
     database = definitions.database
     codec = python_codec(database.encoding)
@@ -591,7 +603,7 @@ def _version(stated: str, tables: list[Table]) -> str:
     return _LONG_VERSIONS[-1] if late else version
 
 
-def _heading(database: Database, version: str, count: int) -> list[str]:
+def _heading(database: DatabaseLines, version: str, count: int) -> list[str]:
     lines = [f"*+- Defgen version {version}, Encoding {database.encoding}", "*"]
     lines += ["*  Field descriptions for each column entry:", "*", "*     1    Name"]
     lines += [f"*{a.position:>6}    {a.label}" for a in ATTRIBUTES[: count - 1]]
@@ -634,7 +646,7 @@ def _quote(name: str, where: Where) -> str:
 
 
 def _quoted_table(name: str, where: Where) -> str:
-    parts = name_parts(name)
+    parts = split_table_name(name)
     if not parts:
         raise EncodeError(f"table name {name!r} does not fit a line", where=where)
     return ".".join(part if part[0] == '"' else _quote(part, where) for part in parts)

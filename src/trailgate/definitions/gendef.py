@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Final
 
 from trailgate.cobol.copybook.items import FlatColumn, flat_columns
-from trailgate.cobol.copybook.layouts import Field, Layout, Number, Usage
-from trailgate.columnar.temporal import Part, compile_format
-from trailgate.definitions.defgen import complete, write_sourcedefs
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, NumberFormat, Usage
+from trailgate.columnar.temporal import DatePart, compile_format
+from trailgate.definitions.defgen import complete_table, write_sourcedefs
 from trailgate.errors import OptionError
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 
 INTEGER_DIGITS: Final = 18  # always fit 64 bits
 
@@ -26,10 +26,10 @@ _MOST_DIGITS: Final = 9  # of a fraction
 _FLOAT_LENGTH: Final = 50  # the length of an unconstrained NUMBER
 
 
-def table_of(layout: Layout, name: str | None = None) -> Table:
+def table_of_layout(layout: CopybookLayout, name: str | None = None) -> Table:
     """Return the table definition that gendef generates for a record."""
     columns = tuple(column_of(column) for column in flat_columns(layout))
-    return complete(Table(name or layout.name, columns))
+    return complete_table(Table(name or layout.name, columns))
 
 
 def column_of(column: FlatColumn) -> Column:
@@ -38,7 +38,7 @@ def column_of(column: FlatColumn) -> Column:
     return replace(_convert_type(field), name=column.name, key=field.key, nullable=not field.key)
 
 
-def _convert_type(field: Field) -> Column:
+def _convert_type(field: CopybookField) -> Column:
     if field.date_format is not None:
         return Column("", _DATETIME, _date_length(field.date_format, field))
     if field.usage in (Usage.FLOAT, Usage.DOUBLE, Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT):
@@ -54,7 +54,7 @@ def _convert_type(field: Field) -> Column:
     return Column("", _VARCHAR if field.usage is Usage.UTF8 else _CHAR, field.size)
 
 
-def _number(number: Number) -> Column:
+def _number(number: NumberFormat) -> Column:
     # A negative scale means that the last digits before the decimal point are not stored.
     scale = max(number.scale, 0)
     digits = max(number.digits + max(-number.scale, 0), scale)
@@ -64,7 +64,7 @@ def _number(number: Number) -> Column:
     return Column("", _VARCHAR, length, scale=scale, sub_type=_FIXED_TEXT)
 
 
-def _date_length(form: str, field: Field) -> int:
+def _date_length(form: str, field: CopybookField) -> int:
     """Return the number of characters of a date in the trail.
 
     A fraction has as many digits as the field has room for, but at most nine: "FFF depending on the
@@ -76,14 +76,14 @@ def _date_length(form: str, field: Field) -> int:
         raise error.with_place(field=field.name) from None
     layout = next((one for one in layouts if one.length == field.size), layouts[0])
     widths = {part.part: part.width for part in layout.fields}
-    if Part.FRACTION in widths:
-        return _TO_THE_SECOND + 1 + min(widths[Part.FRACTION], _MOST_DIGITS)
-    return _TO_THE_SECOND if widths.keys() & {Part.HOUR, Part.MINUTE} else _DATE
+    if DatePart.FRACTION in widths:
+        return _TO_THE_SECOND + 1 + min(widths[DatePart.FRACTION], _MOST_DIGITS)
+    return _TO_THE_SECOND if widths.keys() & {DatePart.HOUR, DatePart.MINUTE} else _DATE
 
 
 # capture properties §8: the header that gendef itself writes is not public; the 19-attribute form of
 # version 2.0 "is the safe choice". The character sets are those of the trails written here.
-GENERATED: Final = Database(
+GENERATED: Final = DatabaseLines(
     version="2.0",
     character_set="UTF-8",
     national_character_set="UTF-16",
@@ -91,7 +91,7 @@ GENERATED: Final = Database(
 )
 
 
-def generate(definitions: Definitions) -> bytes:
+def format_definitions(definitions: Definitions) -> bytes:
     """Format definitions as a file. The database lines of an existing definitions file are kept."""
     given = definitions.database
     database = given if given.version else replace(GENERATED, time_zone=given.time_zone)

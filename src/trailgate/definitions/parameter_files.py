@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from trailgate.definitions.parameter_macros import Line, ReadFile, expanded_lines
+from trailgate.definitions.parameter_macros import ParameterLine, ReadFile, expand_macros
 from trailgate.errors import OptionError, Where
 
 ENDED_BY_SEMICOLON: Final = frozenset({"TABLE", "MAP", "SEQUENCE"})
@@ -25,7 +25,7 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ParameterStatement:
     """One parameter, and the line on which it starts. ``text`` still contains ``&`` and ``;``.
 
     ``source`` is the file of an OBEY or INCLUDE, "" for the file itself. ``ansi_quotes``: literals
@@ -55,7 +55,7 @@ class Statement:
             return None if mark is None else mark + 1
         return None if self.text.endswith("&") else len(self.text)
 
-    def join(self, line: str) -> Statement:
+    def join(self, line: str) -> ParameterStatement:
         """Return the statement with another line appended."""
         return replace(self, text=f"{self.text.removesuffix('&').rstrip()} {line}")
 
@@ -76,7 +76,7 @@ class Statement:
             raise self.error(f"expected {what} after {self.keyword}")
         return match.group(1), match.group(2).strip()
 
-    def clauses(self, text: str) -> Iterator[Clause]:
+    def clauses(self, text: str) -> Iterator[StatementClause]:
         """Yield the clauses of a part of the statement. A clause is a word, which may have parentheses."""
         at = 0
         while text[at:].strip(" \t,"):
@@ -92,10 +92,10 @@ class Statement:
                 argument, at = text[at + 1 : close].strip(), close + 1
             else:
                 at = len(text) - len(text[at:].partition(",")[2])
-            yield Clause(match[1].upper(), argument, text[begin:at].strip(" \t,"))
+            yield StatementClause(match[1].upper(), argument, text[begin:at].strip(" \t,"))
 
 
-class Clause(NamedTuple):
+class StatementClause(NamedTuple):
     """An option's word, the text in its parentheses (None without parentheses), and its complete text."""
 
     name: str
@@ -103,38 +103,40 @@ class Clause(NamedTuple):
     text: str
 
 
-def statements(text: str, read: ReadFile | None = None) -> Iterator[Statement]:
+def read_statements(text: str, read: ReadFile | None = None) -> Iterator[ParameterStatement]:
     """Yield the parameters of a file. Raises OptionError.
 
     A parameter is one line, or several if they end with ``&``; TABLE, MAP and SEQUENCE end with
     ``;``. ``read`` returns the text of a file that OBEY or INCLUDE names.
     """
     ansi_quotes = True
-    for statement in _statements(expanded_lines(text, read)):
+    for statement in _statements(expand_macros(text, read)):
         if statement.keyword in ("USEANSISQLQUOTES", "NOUSEANSISQLQUOTES"):
             ansi_quotes = statement.keyword == "USEANSISQLQUOTES"
         yield replace(statement, ansi_quotes=ansi_quotes)
 
 
-def _statements(lines: Iterable[Line]) -> Iterator[Statement]:
-    current: Statement | None = None
+def _statements(lines: Iterable[ParameterLine]) -> Iterator[ParameterStatement]:
+    current: ParameterStatement | None = None
     for source, number, line in lines:
         if not line or _is_comment(line, inside=current is not None):
             continue
-        current = Statement(number, line, source) if current is None else current.join(line)
+        current = (
+            ParameterStatement(number, line, source) if current is None else current.join(line)
+        )
         # A line may contain the end of a statement and the start of the next.
         while current is not None and (end := current.end) is not None:
             yield replace(current, text=current.text[:end])
             rest = current.text[end:].strip()
             current = None
             if rest and not _is_comment(rest):
-                current = Statement(number, rest, source)
+                current = ParameterStatement(number, rest, source)
     if current is not None:
         expected = "';'" if current.keyword in ENDED_BY_SEMICOLON else "a line after '&'"
         raise current.error(f"expected {expected}, found the end of the file")
 
 
-def parts(text: str) -> Iterator[str]:
+def split_list(text: str) -> Iterator[str]:
     """Split a list at its commas, except those in quotes or parentheses."""
     begin = depth = 0
     for match in _COMMA.finditer(text):

@@ -35,7 +35,7 @@ _FILE: Final = re.compile(r"[A-Za-z]+\s+(\"[^\"]+\"|'[^']+'|[^\s;]+)\s*;?\s*(.*)
 _HEAD: Final = r"MACRO\s+({sign}\w+)\s*(?:PARAMS\s*\(([^()]*)\)\s*)?BEGIN\b(.*)"
 
 
-class Line(NamedTuple):
+class ParameterLine(NamedTuple):
     """A line without comments: its file ("" for the parameter file itself), number and text."""
 
     source: str
@@ -56,7 +56,7 @@ class Macro(NamedTuple):
     body: str
 
 
-def expanded_lines(text: str, read: ReadFile | None = None) -> Iterator[Line]:
+def expand_macros(text: str, read: ReadFile | None = None) -> Iterator[ParameterLine]:
     """Yield the lines of a parameter file. Raises OptionError.
 
     ``read`` returns the text of a file that OBEY or INCLUDE names.
@@ -72,7 +72,7 @@ class _Lines:
     sign: str = "#"
     macros: dict[str, Macro] = field(default_factory=dict)
 
-    def of_text(self, text: str, source: str, opened: tuple[str, ...]) -> Iterator[Line]:
+    def of_text(self, text: str, source: str, opened: tuple[str, ...]) -> Iterator[ParameterLine]:
         """Yield the lines of a file. ``opened`` are the files that include it, outermost first."""
         lines = _plain_lines(text, source)
         continues = False  # a continuation line may start with INCLUDE, as a DDL option
@@ -90,7 +90,7 @@ class _Lines:
             else:
                 yield from self._expand(line, lines)
 
-    def _set_sign(self, line: Line) -> None:
+    def _set_sign(self, line: ParameterLine) -> None:
         """Obey MACROCHAR, which changes the first character of macro names."""
         words = line.text.split()
         if len(words) != 2 or len(words[1]) != 1 or words[1].isalnum():
@@ -101,7 +101,7 @@ class _Lines:
             raise line.error("MACROCHAR follows a macro", "Write it before the first macro")
         self.sign = words[1]
 
-    def _define(self, line: Line) -> None:
+    def _define(self, line: ParameterLine) -> None:
         """Define a macro."""
         head = re.compile(_HEAD.format(sign=re.escape(self.sign)), re.IGNORECASE | re.DOTALL)
         match = head.match(line.text)
@@ -119,7 +119,7 @@ class _Lines:
             raise line.error(problem)
         self.macros[match[1].upper()] = Macro(names, body.strip())
 
-    def _of_file(self, line: Line, opened: tuple[str, ...]) -> Iterator[Line]:
+    def _of_file(self, line: ParameterLine, opened: tuple[str, ...]) -> Iterator[ParameterLine]:
         """Yield the lines of the file that OBEY or INCLUDE names."""
         match = _FILE.fullmatch(line.text)
         if match is None or match[2]:
@@ -136,7 +136,9 @@ class _Lines:
             raise error.with_place(source=line.source or None, line=line.number) from None
         yield from self.of_text(text, path, (*opened, path))
 
-    def _expand(self, line: Line, more: Iterator[Line]) -> Iterator[Line]:
+    def _expand(
+        self, line: ParameterLine, more: Iterator[ParameterLine]
+    ) -> Iterator[ParameterLine]:
         """Yield a line with its macro calls expanded. A call may continue on the next lines."""
         if self.sign not in line.text:
             yield line
@@ -146,7 +148,9 @@ class _Lines:
             if one.strip():
                 yield line._replace(text=one.strip())
 
-    def _replace(self, line: Line, text: str, more: Iterator[Line], called: tuple[str, ...]) -> str:
+    def _replace(
+        self, line: ParameterLine, text: str, more: Iterator[ParameterLine], called: tuple[str, ...]
+    ) -> str:
         """Expand the macro calls in a text. ``called`` are the macros that are being expanded around it."""
         calls = re.compile(rf"{_QUOTED}|(?<![\w$@.])({re.escape(self.sign)}\w+)(\s*\()?")
         done, at = "", 0
@@ -178,7 +182,9 @@ class _Lines:
                 raise line.error(f"{name} expands to more than {LONGEST} characters")
         return done + text[at:]
 
-    def _with_values(self, line: Line, name: str, macro: Macro, values: tuple[str, ...]) -> str:
+    def _with_values(
+        self, line: ParameterLine, name: str, macro: Macro, values: tuple[str, ...]
+    ) -> str:
         """Return a macro's text with its parameters replaced by values."""
         if len(values) != len(macro.parameters):
             count = len(macro.parameters)
@@ -193,16 +199,18 @@ class _Lines:
         return sought.sub(lambda one: known[one[1].upper()] if one[1] else one[0], macro.body)
 
 
-def _plain_lines(text: str, source: str) -> Iterator[Line]:
+def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
     """Yield the lines of a file without comments and empty lines."""
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         at = _first(_COMMENT, raw)
         line = (raw if at is None else raw[:at]).strip()
         if line:
-            yield Line(source, number, line)
+            yield ParameterLine(source, number, line)
 
 
-def _until(lines: Iterator[Line], line: Line, mark: re.Pattern[str], due: str) -> Line:
+def _until(
+    lines: Iterator[ParameterLine], line: ParameterLine, mark: re.Pattern[str], due: str
+) -> ParameterLine:
     """Join a line with the following ones, up to a line that contains the mark."""
     parts = [line.text]
     while _first(mark, parts[-1]) is None:
@@ -210,7 +218,7 @@ def _until(lines: Iterator[Line], line: Line, mark: re.Pattern[str], due: str) -
     return line._replace(text="\n".join(parts))
 
 
-def _next(lines: Iterator[Line], line: Line, due: str) -> Line:
+def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> ParameterLine:
     """Return the next line. Raises OptionError at the end of the file."""
     next_line = next(lines, None)
     if next_line is None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from trailgate.definitions.defgen import CONTROL, complete
+from trailgate.definitions.defgen import CONTROL, complete_table
 from trailgate.errors import OptionError, Where, did_you_mean
 from trailgate.model.tables import Column, Table
 
@@ -57,7 +57,7 @@ class _Layout:
     types: dict[str, PropertyLine]
 
 
-def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
+def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
     """Return the tables that the properties define, in listed order.
 
     Other properties are ignored. The word ``key`` after a column's type marks it as a key; this is
@@ -134,7 +134,7 @@ def _table(layout: _Layout, listing: PropertyLine) -> Table:
             name = _parts(entry.written)[-1]
             hint = did_you_mean(name, [column.name for column in columns.values()])
             raise _error(f"column {name} is not listed in {listing.written}", entry, hint)
-    return complete(Table(layout.name, tuple(columns.values())))
+    return complete_table(Table(layout.name, tuple(columns.values())))
 
 
 def _column(name: str, entry: PropertyLine) -> Column:

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.numbers import check_number_text, exact_decimals, format_integers
+from trailgate.columnar.numbers import check_number_text, format_integers, parse_decimals
 from trailgate.errors import DecodeError, OptionError
-from trailgate.expressions.values import Kind, Value, missing_of
+from trailgate.expressions.values import ExpressionValueType, Value, missing_of
 
 DIGITS: Final = 17
 _WHOLE: Final = pa.decimal128(2 * DIGITS, 0)
@@ -35,12 +35,12 @@ def compute(sign: str, left: Value, right: Value, rows: int) -> Value:
     if result.type.scale:
         text = pc.replace_substring_regex(text, r"\.?0+$", "")
     _check_digits(text, "a result")
-    return Value(text, Kind.NUMBER, missing_of((left, right)))
+    return Value(text, ExpressionValueType.NUMBER, missing_of((left, right)))
 
 
 def _decimals(value: Value, rows: int) -> pa.Array:
     """Return a value as decimals, with the scale of its longest fraction."""
-    if value.kind not in (Kind.NUMBER, Kind.LITERAL):
+    if value.kind not in (ExpressionValueType.NUMBER, ExpressionValueType.LITERAL):
         name = value.kind.value if value.column is None else f"the column {value.column.name}"
         raise OptionError(f"{name} is not a number")
     text = value.text()
@@ -55,7 +55,7 @@ def _decimals(value: Value, rows: int) -> pa.Array:
             pc.less(points, 0), 0, pc.subtract(pc.utf8_length(text), pc.add(points, 1))
         )
         scale = pc.max(fraction_lengths).as_py() or 0
-        return exact_decimals(text, pa.decimal128(2 * DIGITS, scale))
+        return parse_decimals(text, pa.decimal128(2 * DIGITS, scale))
     except DecodeError as error:
         raise OptionError(f"{error.problem}: {error.where.text or ''}".rstrip(": ")) from None
 

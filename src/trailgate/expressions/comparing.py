@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.numbers import NUMBER, exact_decimals
+from trailgate.columnar.numbers import NUMBER, parse_decimals
 from trailgate.errors import DecodeError, OptionError
-from trailgate.expressions.values import Kind, Value
+from trailgate.expressions.values import ExpressionValueType, Value
 from trailgate.model.values import parser_for
 
 WIDE: Final = pa.decimal256(76, 38)  # can represent both numbers of any comparison
@@ -42,15 +42,18 @@ Pair = tuple[Data, Data]
 
 def compare_values(sign: str, left: Value, right: Value) -> Data:
     """Compare two values. The result is NULL where either is. Raises OptionError if types do not fit."""
-    if left.kind is Kind.LITERAL:
+    if left.kind is ExpressionValueType.LITERAL:
         left = _read(left, right)
-    if right.kind is Kind.LITERAL:
+    if right.kind is ExpressionValueType.LITERAL:
         right = _read(right, left)
     prepare = _PAIRS.get(frozenset((left.kind, right.kind)))
     if prepare is None:
         left_name, right_name = (_name(value) for value in (left, right))
         hint = "To compare a number with text, write it in single quotes"
-        is_number = {left.kind, right.kind} == {Kind.NUMBER, Kind.TEXT}
+        is_number = {left.kind, right.kind} == {
+            ExpressionValueType.NUMBER,
+            ExpressionValueType.TEXT,
+        }
         raise OptionError(
             f"{left_name} and {right_name} cannot be compared", hint=hint if is_number else ""
         )
@@ -69,38 +72,38 @@ def _read(literal: Value, other: Value) -> Value:
 
 
 def _as_text(text: str, _: Value) -> Value:
-    return Value(pa.scalar(text, pa.string()), Kind.TEXT)
+    return Value(pa.scalar(text, pa.string()), ExpressionValueType.TEXT)
 
 
 def _as_number(text: str, other: Value) -> Value:
     if not re.search(NUMBER, text.strip()):
         raise OptionError(f"{text!r} is not a number, and {_name(other)} is compared with it")
-    return Value(pa.scalar(text.strip(), pa.string()), Kind.NUMBER)
+    return Value(pa.scalar(text.strip(), pa.string()), ExpressionValueType.NUMBER)
 
 
 def _as_datetime(text: str, other: Value) -> Value:
     if other.column is None:
-        return Value(pa.scalar(text, pa.string()), Kind.DATETIME)
+        return Value(pa.scalar(text, pa.string()), ExpressionValueType.DATETIME)
     try:
         read = parser_for(other.column)(pa.array([text], pa.string()))
     except DecodeError as error:
         problem = f"{text!r} is not a value of the column {other.column.name}: {error.problem}"
         raise OptionError(problem) from None
-    return Value(read[0], Kind.DATETIME, column=other.column)
+    return Value(read[0], ExpressionValueType.DATETIME, column=other.column)
 
 
 def _as_bytes(text: str, other: Value) -> Value:
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
         raise OptionError(f"{text!r} is not hexadecimal, and {_name(other)} is compared with it")
-    return Value(pa.scalar(text.upper(), pa.string()), Kind.BYTES)
+    return Value(pa.scalar(text.upper(), pa.string()), ExpressionValueType.BYTES)
 
 
-_LITERALS: Final[Mapping[Kind, Callable[[str, Value], Value]]] = MappingProxyType(
+_LITERALS: Final[Mapping[ExpressionValueType, Callable[[str, Value], Value]]] = MappingProxyType(
     {
-        Kind.NUMBER: _as_number,
-        Kind.FLOAT: _as_number,
-        Kind.DATETIME: _as_datetime,
-        Kind.BYTES: _as_bytes,
+        ExpressionValueType.NUMBER: _as_number,
+        ExpressionValueType.FLOAT: _as_number,
+        ExpressionValueType.DATETIME: _as_datetime,
+        ExpressionValueType.BYTES: _as_bytes,
     }
 )
 
@@ -195,7 +198,7 @@ def _wide(value: Value) -> Data:
     if isinstance(value.data, pa.Scalar):
         return pa.scalar(_decimal(value), WIDE)
     if pa.types.is_string(value.data.type):
-        return exact_decimals(value.data, WIDE)
+        return parse_decimals(value.data, WIDE)
     return pc.cast(value.data, WIDE)
 
 
@@ -207,21 +210,23 @@ def _float(value: Value) -> Data:
     return pc.cast(value.data, pa.float64(), safe=False)
 
 
-_PAIRS: Final[Mapping[frozenset[Kind], Callable[[Value, Value], Pair]]] = MappingProxyType(
-    {
-        frozenset((Kind.TEXT,)): _strings,
-        frozenset((Kind.NUMBER,)): _numbers,
-        frozenset((Kind.FLOAT,)): _floats,
-        frozenset((Kind.NUMBER, Kind.FLOAT)): _floats,
-        frozenset((Kind.DATETIME,)): _datetimes,
-        frozenset((Kind.BYTES,)): _plain,
-    }
+_PAIRS: Final[Mapping[frozenset[ExpressionValueType], Callable[[Value, Value], Pair]]] = (
+    MappingProxyType(
+        {
+            frozenset((ExpressionValueType.TEXT,)): _strings,
+            frozenset((ExpressionValueType.NUMBER,)): _numbers,
+            frozenset((ExpressionValueType.FLOAT,)): _floats,
+            frozenset((ExpressionValueType.NUMBER, ExpressionValueType.FLOAT)): _floats,
+            frozenset((ExpressionValueType.DATETIME,)): _datetimes,
+            frozenset((ExpressionValueType.BYTES,)): _plain,
+        }
+    )
 )
 
 
 def key_text(value: Value) -> Data:
     """Return text that is equal for equal values, for the hash of @RANGE."""
-    if value.kind is Kind.NUMBER and pa.types.is_string(value.data.type):
+    if value.kind is ExpressionValueType.NUMBER and pa.types.is_string(value.data.type):
         value = replace(value, data=_wide(value))
         return pc.cast(value.data, pa.string())
     if value.column is not None and value.column.type_row.fixed:

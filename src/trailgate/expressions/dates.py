@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
 from trailgate.errors import OptionError
-from trailgate.expressions.syntax import Call, Literal, Node, expression_error
-from trailgate.expressions.values import Kind, Scope, Value, missing_of
+from trailgate.expressions.syntax import FunctionCall, Node, TextLiteral, expression_error
+from trailgate.expressions.values import EvaluationScope, ExpressionValueType, Value, missing_of
 
 MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
@@ -41,7 +41,7 @@ FORM: Final = "YYYY-MM-DD[ HH:MI[:SS]]"
 _DATE_TIME: Final = r"^[0-9-]{10}([ :][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.0+)?)?)?$"
 
 
-class Part(NamedTuple):
+class DescriptorPart(NamedTuple):
     """A part of a descriptor: its name, or "" for literal characters."""
 
     name: str
@@ -53,9 +53,9 @@ class Part(NamedTuple):
         return 7 if self.name == "JUL" else len(self.text)
 
 
-def parse_descriptor(text: str, *, is_input: bool) -> tuple[Part, ...]:
+def parse_descriptor(text: str, *, is_input: bool) -> tuple[DescriptorPart, ...]:
     """Split a descriptor into parts. Raises OptionError."""
-    result: list[Part] = []
+    result: list[DescriptorPart] = []
     for word in _NAMES.findall(text):
         if word in REFUSED:
             raise OptionError(f"@DATE does not support {word}")
@@ -67,7 +67,7 @@ def parse_descriptor(text: str, *, is_input: bool) -> tuple[Part, ...]:
             hint = f"F to {'F' * MICROSECONDS} are digits of a second, and @STREXT takes the first characters of a value with more"
             raise OptionError(f"@DATE does not support {len(word)} digits of a second", hint=hint)
         is_name = len(word) > 1 or word == "F"
-        result.append(Part(("F" if word[0] == "F" else word) if is_name else "", word))
+        result.append(DescriptorPart(("F" if word[0] == "F" else word) if is_name else "", word))
     names = [part.name for part in result if part.name]
     if is_input and len(set(names)) < len(names):
         raise OptionError("a part occurs twice in the format that @DATE reads")
@@ -77,7 +77,9 @@ def parse_descriptor(text: str, *, is_input: bool) -> tuple[Part, ...]:
 Parts = dict[str, Longs]
 
 
-def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray[Any, Any]]:
+def read_parts(
+    parts: Sequence[DescriptorPart], text: pa.Array
+) -> tuple[Parts, np.ndarray[Any, Any]]:
     """Return the numbers of the parts by name, and a mask of the NULL rows.
 
     Raises OptionError if a text does not match the descriptor.
@@ -110,7 +112,7 @@ def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray
     return numbers_by_part, np.asarray(pc.is_null(text))
 
 
-def _length_hint(parts: Sequence[Part], value: str) -> str:
+def _length_hint(parts: Sequence[DescriptorPart], value: str) -> str:
     """Return what to do about a value that is longer than what a descriptor reads, or shorter by digits of a second."""
     width, form = sum(part.width for part in parts), "".join(part.text for part in parts)
     rest = value[width:]
@@ -192,7 +194,9 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[Longs], pa.Array]]]] = MappingPr
 _LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
-def write_parts(parts: Sequence[Part], known: Parts, days: Longs | None, rows: int) -> pa.Array:
+def write_parts(
+    parts: Sequence[DescriptorPart], known: Parts, days: Longs | None, rows: int
+) -> pa.Array:
     """Format the parts that a descriptor names. Raises OptionError if a part is unknown."""
     numbers_known = known if days is None else {**known, **_of_day(days)}
     pieces = []
@@ -224,7 +228,7 @@ def check_times(parts: Parts, shown: pa.Array) -> None:
             )
 
 
-def date_value(scope: Scope, call: Call) -> Value:
+def date_value(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@DATE: read dates and times by some descriptors, and write them by another one."""
     form, *pairs = call.arguments
     rows = len(scope.block)
@@ -243,20 +247,24 @@ def date_value(scope: Scope, call: Call) -> Value:
     check_times(known, shown)
     days = days_of(known, shown)
     written = write_parts(_descriptor(form, is_input=False), known, days, rows)
-    kind = Kind.NUMBER if isinstance(form, Literal) and form.text == "JUL" else Kind.TEXT
+    kind = (
+        ExpressionValueType.NUMBER
+        if isinstance(form, TextLiteral) and form.text == "JUL"
+        else ExpressionValueType.TEXT
+    )
     return Value(pc.if_else(pa.array(nulls), None, written), kind, missing_of(values))
 
 
-def _descriptor(node: Node, *, is_input: bool) -> tuple[Part, ...]:
-    assert isinstance(node, Literal)
+def _descriptor(node: Node, *, is_input: bool) -> tuple[DescriptorPart, ...]:
+    assert isinstance(node, TextLiteral)
     return parse_descriptor(node.text, is_input=is_input)
 
 
-def check_date(call: Call, text: str) -> None:
+def check_date(call: FunctionCall, text: str) -> None:
     """Raise OptionError with a caret if a descriptor is wrong."""
     form, *pairs = call.arguments
     for number, node in enumerate([form, *pairs[::2]]):
-        if len(pairs) % 2 or not isinstance(node, Literal):
+        if len(pairs) % 2 or not isinstance(node, TextLiteral):
             hint = "As in @DATE ('YYYY-MM-DD', 'YYMMDD', SOLD)"
             problem = "@DATE takes a descriptor, and pairs of a descriptor and a value"
             raise expression_error(problem, text, node.at, hint)
@@ -266,14 +274,14 @@ def check_date(call: Call, text: str) -> None:
             raise expression_error(error.problem, text, node.at, error.hint) from None
 
 
-def date_difference(scope: Scope, call: Call) -> Value:
+def date_difference(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@DATEDIFF: the days or seconds from one date and time to another, NULL if either is NULL.
 
     Raises OptionError if the number of days depends on how a part of a day counts, which is not
     documented.
     """
     unit, *nodes = call.arguments
-    assert isinstance(unit, Literal)
+    assert isinstance(unit, TextLiteral)
     values = [scope.value(node) for node in nodes]
     (first, start, no_first), (second, end, no_second) = (
         _instants(value.text(), len(scope.block)) for value in values
@@ -289,7 +297,7 @@ def date_difference(scope: Scope, call: Call) -> Value:
                 hint="Use dates without times, as in @STREXT (SOLD, 1, 10), or 'SS'",
             )
         seconds = days
-    return Value(pa.array(seconds, mask=nulls), Kind.NUMBER, missing_of(values))
+    return Value(pa.array(seconds, mask=nulls), ExpressionValueType.NUMBER, missing_of(values))
 
 
 def _instants(text: pa.Array | pa.Scalar, rows: int) -> tuple[Longs, Longs, np.ndarray[Any, Any]]:

@@ -13,8 +13,13 @@ import pyarrow.compute as pc
 from trailgate.arrays import Octets
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.expressions.syntax import Call, Literal, double_quotes_hint, expression_error
-from trailgate.expressions.values import Environment, Kind, Scope, Value
+from trailgate.expressions.syntax import (
+    FunctionCall,
+    TextLiteral,
+    double_quotes_hint,
+    expression_error,
+)
+from trailgate.expressions.values import EvaluationScope, ExpressionValueType, GetenvValues, Value
 from trailgate.model.changes import (
     BEGIN,
     COMMIT_TIME,
@@ -31,7 +36,7 @@ from trailgate.model.changes import (
 )
 
 Data: TypeAlias = Any  # a column or a constant of Arrow
-Give = Callable[[ChangeBlock, Environment], Data]
+Give = Callable[[ChangeBlock, GetenvValues], Data]
 
 # Names as the manuals print them (H.7 and Table H-1).
 OPERATIONS: Final = {
@@ -45,7 +50,7 @@ INDICATORS: Final = {BEGIN: "BEGIN", MIDDLE: "MIDDLE", END: "END", WHOLE: "WHOLE
 NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2)
 
 
-class Item(NamedTuple):
+class GetenvItem(NamedTuple):
     """An item: the function that computes its value, and its restrictions.
 
     ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
@@ -60,7 +65,7 @@ class Item(NamedTuple):
     of_records: bool = False
 
 
-def commit_time(block: ChangeBlock, _: Environment) -> Data:
+def commit_time(block: ChangeBlock, _: GetenvValues) -> Data:
     """Return the time of each operation as YYYY-MM-DD HH:MI:SS.FFFFFF."""
     # For a timestamp in microseconds, Arrow's %S includes the fraction.
     naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
@@ -89,7 +94,7 @@ def _number(block: ChangeBlock, first: int, end: int) -> Data:
     return pc.cast(pc.cast(digits, pa.int64()), pa.string())
 
 
-def _image(block: ChangeBlock, _: Environment) -> Data:
+def _image(block: ChangeBlock, _: GetenvValues) -> Data:
     return pc.if_else(pa.array(block.op_type == DELETE), "BEFORE", "AFTER")
 
 
@@ -97,44 +102,46 @@ def _always(text: str) -> Give:
     return lambda *_: pa.scalar(text, pa.string())
 
 
-def _table(block: ChangeBlock, _: Environment) -> Data:
+def _table(block: ChangeBlock, _: GetenvValues) -> Data:
     return pa.scalar(block.table.name, pa.string())
 
 
-ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
+ITEMS: Final[Mapping[str, Mapping[str, GetenvItem]]] = MappingProxyType(
     {
         "TRANSACTION": {
-            "USERNAME": Item(lambda block, _: _or_null(block.tx_owner)),
-            "NAME": Item(lambda block, _: _or_null(block.tx_name)),
-            "TIMESTAMP": Item(commit_time),
-            "TRANSACTIONID": Item(lambda block, _: block.tx_id, of_transaction=True),
-            "XID": Item(lambda block, _: block.tx_id, of_transaction=True),
-            "CSN": Item(lambda block, _: block.csn, of_transaction=True),
+            "USERNAME": GetenvItem(lambda block, _: _or_null(block.tx_owner)),
+            "NAME": GetenvItem(lambda block, _: _or_null(block.tx_name)),
+            "TIMESTAMP": GetenvItem(commit_time),
+            "TRANSACTIONID": GetenvItem(lambda block, _: block.tx_id, of_transaction=True),
+            "XID": GetenvItem(lambda block, _: block.tx_id, of_transaction=True),
+            "CSN": GetenvItem(lambda block, _: block.csn, of_transaction=True),
         },
         "GGHEADER": {
-            "BEFOREAFTERINDICATOR": Item(_image),
-            "COMMITTIMESTAMP": Item(commit_time),
-            "LOGPOSITION": Item(_always(NO_POSITION), of_messages=True),
-            "LOGRBA": Item(_always(NO_POSITION), of_messages=True),
-            "OBJECTNAME": Item(_table),
-            "RECORDLENGTH": Item(_always(RECORD_LENGTH), of_messages=True, of_records=True),
-            "TABLENAME": Item(_table),
-            "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
-            "TRANSACTIONINDICATOR": Item(
+            "BEFOREAFTERINDICATOR": GetenvItem(_image),
+            "COMMITTIMESTAMP": GetenvItem(commit_time),
+            "LOGPOSITION": GetenvItem(_always(NO_POSITION), of_messages=True),
+            "LOGRBA": GetenvItem(_always(NO_POSITION), of_messages=True),
+            "OBJECTNAME": GetenvItem(_table),
+            "RECORDLENGTH": GetenvItem(_always(RECORD_LENGTH), of_messages=True, of_records=True),
+            "TABLENAME": GetenvItem(_table),
+            "OPTYPE": GetenvItem(lambda block, _: _letters(block.op_type, OPERATIONS)),
+            "TRANSACTIONINDICATOR": GetenvItem(
                 lambda block, _: _letters(block.tx_ind, INDICATORS), of_transaction=True
             ),
         },
         "RECORD": {
-            "FILESEQNO": Item(lambda block, _: _number(block, 0, DIGITS), of_trails=True),
-            "FILERBA": Item(lambda block, _: _number(block, DIGITS, 2 * DIGITS), of_trails=True),
-            "RSN": Item(lambda block, _: _or_null(block.seq_id), of_messages=True),
-            "TIMESTAMP": Item(commit_time),
+            "FILESEQNO": GetenvItem(lambda block, _: _number(block, 0, DIGITS), of_trails=True),
+            "FILERBA": GetenvItem(
+                lambda block, _: _number(block, DIGITS, 2 * DIGITS), of_trails=True
+            ),
+            "RSN": GetenvItem(lambda block, _: _or_null(block.seq_id), of_messages=True),
+            "TIMESTAMP": GetenvItem(commit_time),
         },
         "GGENVIRONMENT": {
-            "GROUPNAME": Item(lambda _, around: pa.scalar(around.group, pa.string())),
-            "GROUPTYPE": Item(lambda _, around: pa.scalar(around.group_type, pa.string())),
-            "HOSTNAME": Item(lambda _, around: pa.scalar(around.host, pa.string())),
-            "OSUSERNAME": Item(lambda _, around: pa.scalar(around.user, pa.string())),
+            "GROUPNAME": GetenvItem(lambda _, around: pa.scalar(around.group, pa.string())),
+            "GROUPTYPE": GetenvItem(lambda _, around: pa.scalar(around.group_type, pa.string())),
+            "HOSTNAME": GetenvItem(lambda _, around: pa.scalar(around.host, pa.string())),
+            "OSUSERNAME": GetenvItem(lambda _, around: pa.scalar(around.user, pa.string())),
         },
     }
 )
@@ -171,15 +178,15 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 )
 
 
-def environment_item(call: Call) -> tuple[str, str]:
+def environment_item(call: FunctionCall) -> tuple[str, str]:
     """Return the group and item that a call of @GETENV names."""
-    words = [node.text for node in call.arguments if isinstance(node, Literal)]
+    words = [node.text for node in call.arguments if isinstance(node, TextLiteral)]
     group = words[0].upper()
     item = words[1] if len(words) > 1 else ""
     return group, item if group == OS_VARIABLE else item.upper()
 
 
-def environment_value(scope: Scope, call: Call) -> Value:
+def environment_value(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@GETENV: the value of an item for each row. Raises OptionError if it is unknown at this point."""
     group, item = environment_item(call)
     if group == OS_VARIABLE:
@@ -187,7 +194,7 @@ def environment_value(scope: Scope, call: Call) -> Value:
         if item not in variables:
             hint = f"Set it, or add it to the parameter file: SETENV ({item} = 'value')"
             raise scope.error(f"the environment has no variable {item}", call, hint)
-        return Value(pa.scalar(variables[item], pa.string()), Kind.TEXT)
+        return Value(pa.scalar(variables[item], pa.string()), ExpressionValueType.TEXT)
     row = ITEMS[group][item]
     if row.of_transaction and not scope.environment.has_transactions:
         problem = f"{item} is known only after operations are selected"
@@ -205,12 +212,12 @@ def environment_value(scope: Scope, call: Call) -> Value:
         raise scope.error(problem, call, hint)
     if row.of_trails and scope.environment.group_type == "EXTRACT":
         raise scope.error(f"{item} exists only in a trail, but messages are read", call)
-    return Value(row.give(scope.block, scope.environment), Kind.TEXT)
+    return Value(row.give(scope.block, scope.environment), ExpressionValueType.TEXT)
 
 
-def check_environment(call: Call, text: str) -> None:
+def check_environment(call: FunctionCall, text: str) -> None:
     """Raise OptionError with a caret if a call does not name a known item."""
-    if not all(isinstance(node, Literal) for node in call.arguments):
+    if not all(isinstance(node, TextLiteral) for node in call.arguments):
         hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
         if any(double_quotes_hint(text, node.at) for node in call.arguments):
             hint += ", or write NOUSEANSISQLQUOTES before it"
@@ -226,7 +233,7 @@ def check_environment(call: Call, text: str) -> None:
         raise _unknown_item(group, item, call, text)
 
 
-def _unknown_item(group: str, item: str, call: Call, text: str) -> OptionError:
+def _unknown_item(group: str, item: str, call: FunctionCall, text: str) -> OptionError:
     known = ITEMS.get(group)
     if known is None:
         names, word = [*ITEMS, OS_VARIABLE], group

@@ -22,38 +22,38 @@ from trailgate.expressions.comparing import compare_values
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.syntax import (
     EITHER,
-    Call,
     ColumnName,
     Comparison,
     Computation,
     Expression,
+    FunctionCall,
     Junction,
-    Literal,
     Negation,
     Node,
-    Number,
+    NumberLiteral,
     StateTest,
+    TextLiteral,
     double_quotes_hint,
     expression_error,
 )
 from trailgate.expressions.values import (
     JUNCTIONS,
     KINDS,
-    Environment,
-    Kind,
+    ExpressionValueType,
+    GetenvValues,
     Value,
     Verdicts,
     missing_of,
 )
 from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn
-from trailgate.model.operations_table import image_of
+from trailgate.model.operations_table import select_images
 from trailgate.model.tables import Table
 
-NOTHING: Final = Environment()
-ZERO: Final = Value(pa.scalar("0", pa.string()), Kind.NUMBER)
+NOTHING: Final = GetenvValues()
+ZERO: Final = Value(pa.scalar("0", pa.string()), ExpressionValueType.NUMBER)
 
 
-class Selection(NamedTuple):
+class RowSelection(NamedTuple):
     """The rows that a condition selects, and the rows whose result depends on a missing column."""
 
     selected: Mask
@@ -61,25 +61,27 @@ class Selection(NamedTuple):
 
 
 def select_rows(
-    condition: Expression, block: ChangeBlock, environment: Environment = NOTHING
-) -> Selection:
+    condition: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
+) -> RowSelection:
     """Return the rows of a block for which a condition is true.
 
     Raises OptionError with a caret if the condition does not fit the table, and DecodeError if a
     number is too long to compare.
     """
     verdicts = _Scope(block, environment, condition.text).verdicts(condition.node)
-    return Selection(verdicts.true_rows, verdicts.undecided_rows)
+    return RowSelection(verdicts.true_rows, verdicts.undecided_rows)
 
 
-def strings(value: Expression, block: ChangeBlock, environment: Environment = NOTHING) -> pa.Array:
+def evaluate_as_text(
+    value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
+) -> pa.Array:
     """Return a value as text for each row, NULL if it is NULL or missing."""
     result = _Scope(block, environment, value.text).value(value.node).text()
     return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result
 
 
-def evaluated(
-    value: Expression, block: ChangeBlock, environment: Environment = NOTHING
+def evaluate_with_missing(
+    value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> StateColumn:
     """Return a value as text for each row; it is missing if one of its columns is missing."""
     result = _Scope(block, environment, value.text).value(value.node)
@@ -88,7 +90,7 @@ def evaluated(
     return StateColumn(column, result.missing)
 
 
-def no_rows(table: Table) -> ChangeBlock:
+def make_empty_block(table: Table) -> ChangeBlock:
     """Return an empty block of a table, for checking that an expression fits the table."""
     none, text = np.zeros(0, np.int64), pa.array([], pa.string())
     letters = np.zeros(0, np.uint8)
@@ -101,7 +103,7 @@ class _Scope:
     """A block in which the nodes of one expression are evaluated."""
 
     block: ChangeBlock
-    environment: Environment
+    environment: GetenvValues
     text: str
 
     def error(self, problem: str, node: Node, hint: str = "") -> OptionError:
@@ -115,13 +117,13 @@ class _Scope:
     def verdicts(self, node: Node) -> Verdicts:
         return _CONDITIONS.get(type(node), _Scope.not_zero)(self, node)
 
-    def literal(self, node: Literal) -> Value:
-        return Value(pa.scalar(node.text, pa.string()), Kind.LITERAL)
+    def literal(self, node: TextLiteral) -> Value:
+        return Value(pa.scalar(node.text, pa.string()), ExpressionValueType.LITERAL)
 
-    def number(self, node: Number) -> Value:
-        return Value(pa.scalar(node.text, pa.string()), Kind.NUMBER)
+    def number(self, node: NumberLiteral) -> Value:
+        return Value(pa.scalar(node.text, pa.string()), ExpressionValueType.NUMBER)
 
-    def call(self, node: Call) -> Value:
+    def call(self, node: FunctionCall) -> Value:
         try:
             return FUNCTIONS[node.function].apply(self, node)
         except OptionError as error:
@@ -145,7 +147,11 @@ class _Scope:
             raise self.error(f"no column {node.name}", node, hint) from None
         column = table.columns[index]
         # Dates with time zones cannot be compared by their text.
-        kind = Kind.OTHER if column.zoned else KINDS.get(column.family, Kind.OTHER)
+        kind = (
+            ExpressionValueType.OTHER
+            if column.zoned
+            else KINDS.get(column.family, ExpressionValueType.OTHER)
+        )
         state = self.state(node, index)
         rows = len(self.block)
         if state.values is None:
@@ -155,11 +161,11 @@ class _Scope:
     def state(self, node: ColumnName, index: int) -> StateColumn:
         before, after = self.block.before[index], self.block.after[index]
         if node.image == EITHER:
-            return image_of(before, after, ~before.is_missing(len(self.block)))
+            return select_images(before, after, ~before.is_missing(len(self.block)))
         if node.image is not None:
             return before if node.image == "BEFORE" else after
         # A delete has only a before image, all others have an after image.
-        return image_of(before, after, self.block.op_type == DELETE)
+        return select_images(before, after, self.block.op_type == DELETE)
 
     def not_zero(self, node: Node) -> Verdicts:
         """Evaluate a value as a condition: true if it is not 0."""
@@ -199,10 +205,10 @@ class _Scope:
 
 _VALUES: Final[Mapping[type[Any], Callable[[Any, Any], Value]]] = MappingProxyType(
     {
-        Literal: _Scope.literal,
-        Number: _Scope.number,
+        TextLiteral: _Scope.literal,
+        NumberLiteral: _Scope.number,
         ColumnName: _Scope.column,
-        Call: _Scope.call,
+        FunctionCall: _Scope.call,
         Computation: _Scope.computation,
     }
 )

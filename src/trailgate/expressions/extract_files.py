@@ -15,9 +15,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
-from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
+from trailgate.definitions.parameter_files import (
+    ParameterStatement,
+    StatementClause,
+    read_statements,
+    split_list,
+    unquote,
+)
 from trailgate.definitions.parameter_macros import ReadFile
-from trailgate.errors import OptionError, Where, did_you_mean, nearest
+from trailgate.errors import OptionError, Where, did_you_mean, nearest_name
 from trailgate.expressions.extract_parameters import (
     NOTED,
     REASONS,
@@ -27,9 +33,9 @@ from trailgate.expressions.extract_parameters import (
 )
 from trailgate.expressions.foreign_parameters import OF_REPLICAT, foreign_reason
 from trailgate.expressions.parser import parse_condition, parse_value
-from trailgate.expressions.selection import ALL, CaptureRules, Condition, TableRule, Token
-from trailgate.expressions.values import Environment
-from trailgate.model.table_patterns import NAME_PART, name_parts
+from trailgate.expressions.selection import ALL, CaptureRules, SelectCondition, TableRule, UserToken
+from trailgate.expressions.values import GetenvValues
+from trailgate.model.table_patterns import NAME_PART, split_table_name
 
 OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
@@ -38,7 +44,7 @@ _LOG_WORD: Final = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\"[^\"]*\"|'[^']
 _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
 
 
-def _table(draft: _Draft, statement: Statement) -> None:
+def _table(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey a TABLE statement with its options."""
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
@@ -60,7 +66,9 @@ def _table(draft: _Draft, statement: Statement) -> None:
     draft.add("tables", rule)
 
 
-def _not_obeyed_in_table(draft: _Draft, statement: Statement, clause: Clause) -> None:
+def _not_obeyed_in_table(
+    draft: _Draft, statement: ParameterStatement, clause: StatementClause
+) -> None:
     if clause.name in TABLE_NOTED:
         draft.note(statement, clause.text, TABLE_NOTED[clause.name])
         return
@@ -73,14 +81,16 @@ def _not_obeyed_in_table(draft: _Draft, statement: Statement, clause: Clause) ->
 
 def with_catalog(catalog: str, pattern: str) -> str:
     """Prepend the catalog of SOURCECATALOG to a table pattern that has none."""
-    has_catalog = len(name_parts(pattern)) != 2
+    has_catalog = len(split_table_name(pattern)) != 2
     return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"
 
 
-def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
+def column_names(
+    member: str,
+) -> Callable[[TableRule, StatementClause, ParameterStatement], TableRule]:
     """Return a function that parses column names into this member of the rule."""
 
-    def read(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
+    def read(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
         if getattr(rule, member):
             raise statement.error(f"{clause.name} is given twice")
         argument = clause.argument or ""
@@ -93,9 +103,11 @@ def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableR
     return read
 
 
-def read_condition(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
+def read_condition(
+    rule: TableRule, clause: StatementClause, statement: ParameterStatement
+) -> TableRule:
     """Add a FILTER or WHERE to the rule. FILTER can be limited to some operations."""
-    limits, words = "", list(parts(clause.argument or ""))
+    limits, words = "", list(split_list(clause.argument or ""))
     ignored = ""
     while clause.name == "FILTER" and len(words) > 1 and (match := _LIMIT.fullmatch(words[0])):
         letter = OPERATIONS[match[2].upper()]
@@ -104,13 +116,13 @@ def read_condition(rule: TableRule, clause: Clause, statement: Statement) -> Tab
         words.pop(0)
     applied = "".join(one for one in limits or "IUD" if one not in ignored)
     expression = parse_condition(", ".join(words), ansi_quotes=statement.ansi_quotes)
-    condition = Condition(clause.name, expression, applied)
+    condition = SelectCondition(clause.name, expression, applied)
     return replace(rule, conditions=(*rule.conditions, condition))
 
 
-def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
+def _tokens(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
     tokens = list(rule.tokens)
-    for part in parts(clause.argument or ""):
+    for part in split_list(clause.argument or ""):
         match = TOKEN.fullmatch(part)
         if match is None:
             raise statement.error(f"expected NAME = value in TOKENS, found {part!r}")
@@ -118,21 +130,21 @@ def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
         if name in {token.name for token in tokens}:
             raise statement.error(f"the token {name} is given twice")
         value = parse_value(match[2], ansi_quotes=statement.ansi_quotes)
-        tokens.append(Token(name, value))
+        tokens.append(UserToken(name, value))
     return replace(rule, tokens=tuple(tokens))
 
 
-CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]] = (
-    MappingProxyType(
-        {
-            "KEYCOLS": column_names("key"),
-            "COLS": column_names("columns"),
-            "COLSEXCEPT": column_names("without"),
-            "FILTER": read_condition,
-            "WHERE": read_condition,
-            "TOKENS": _tokens,
-        }
-    )
+CLAUSES: Final[
+    Mapping[str, Callable[[TableRule, StatementClause, ParameterStatement], TableRule]]
+] = MappingProxyType(
+    {
+        "KEYCOLS": column_names("key"),
+        "COLS": column_names("columns"),
+        "COLSEXCEPT": column_names("without"),
+        "FILTER": read_condition,
+        "WHERE": read_condition,
+        "TOKENS": _tokens,
+    }
 )
 
 MEGABYTE: Final = 1_000_000
@@ -191,7 +203,7 @@ _OTHER_EXTRACTS: Final = {
 }
 
 
-class Remark(NamedTuple):
+class ParameterRemark(NamedTuple):
     """A parameter or option that is not obeyed: its line, its text and the reason."""
 
     line: int
@@ -199,26 +211,28 @@ class Remark(NamedTuple):
     reason: str
 
 
-def remark_of(statement: Statement, text: str, reason: str) -> Remark:
+def remark_of(statement: ParameterStatement, text: str, reason: str) -> ParameterRemark:
     """Return a remark on part of a statement. If the statement is in an included file, it names the file."""
     shown = " ".join(text.rstrip("; \t").split())
     if statement.source:
         shown += f" ({statement.source})"
-    return Remark(statement.line, shown, reason)
+    return ParameterRemark(statement.line, shown, reason)
 
 
 @dataclass(slots=True, kw_only=True)
-class Remarks:
+class ParameterRemarks:
     """The parameters that have no effect (``unused``), and those that would have one (``refused``)."""
 
-    unused: list[Remark] = field(default_factory=list)
-    refused: list[Remark] = field(default_factory=list)
+    unused: list[ParameterRemark] = field(default_factory=list)
+    refused: list[ParameterRemark] = field(default_factory=list)
 
-    def note(self, statement: Statement, text: str, reason: str) -> None:
+    def note(self, statement: ParameterStatement, text: str, reason: str) -> None:
         """Add a parameter or option that has no effect."""
         self.unused.append(remark_of(statement, text, reason))
 
-    def refuse(self, statement: Statement, text: str, reason: str = _UNKNOWN_OPTION) -> None:
+    def refuse(
+        self, statement: ParameterStatement, text: str, reason: str = _UNKNOWN_OPTION
+    ) -> None:
         """Add a parameter or option that is not obeyed, unless the text is empty."""
         if text:
             self.refused.append(remark_of(statement, text, reason))
@@ -228,14 +242,14 @@ def obey_statements(
     text: str,
     read: ReadFile | None,
     draft: Draft,
-    handlers: Mapping[str, Callable[[Draft, Statement], None]],
-    otherwise: Callable[[Draft, Statement], None],
+    handlers: Mapping[str, Callable[[Draft, ParameterStatement], None]],
+    otherwise: Callable[[Draft, ParameterStatement], None],
 ) -> None:
     """Call the handler of each statement, or ``otherwise`` if its keyword has none.
 
     Raises OptionError with the line.
     """
-    for statement in statements(text, read):
+    for statement in read_statements(text, read):
         try:
             handlers.get(statement.keyword, otherwise)(draft, statement)
         except OptionError as error:
@@ -266,8 +280,8 @@ class ExtractParameters:
     update_format: str | None = None
     max_bytes: int | None = None
     environment: tuple[tuple[str, str], ...] = ()
-    unused: tuple[Remark, ...] = ()
-    ignored: tuple[Remark, ...] = ()
+    unused: tuple[ParameterRemark, ...] = ()
+    ignored: tuple[ParameterRemark, ...] = ()
 
     @property
     def rules(self) -> CaptureRules:
@@ -280,12 +294,12 @@ class ExtractParameters:
             excluded=self.excluded,
             users=self.users,
             transactions=self.transactions,
-            environment=Environment(group=self.group, variables=self.environment),
+            environment=GetenvValues(group=self.group, variables=self.environment),
         )
 
 
 @dataclass(slots=True)
-class _Draft(Remarks):
+class _Draft(ParameterRemarks):
     """The parameters read so far. ``not_taken`` are letters of operations that TABLE currently ignores."""
 
     parameters: ExtractParameters = ExtractParameters("", "")
@@ -316,13 +330,13 @@ def parse_extract(
         obey_statements(text, read, draft, _HANDLERS, _not_obeyed)
         _check(draft)
         if draft.refused and not ignore_unsupported:
-            raise refusal(draft.refused, "It would change what is captured", "capture")
+            raise refusal_error(draft.refused, "It would change what is captured", "capture")
     except OptionError as error:
         raise error.with_place(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
 
 
-def refusal(refused: Sequence[Remark], effect: str, verb: str) -> OptionError:
+def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
     """Return the error for parameters that are not obeyed: it names the first and counts the others."""
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not obeyed: {first.reason}"
@@ -351,17 +365,19 @@ def _check(draft: _Draft) -> None:
     raise OptionError("no VAM parameter", hint="Write VAM library, PARAMS properties-file")
 
 
-def _once(statement: Statement, earlier: str | None, hint: str = "") -> None:
+def _once(statement: ParameterStatement, earlier: str | None, hint: str = "") -> None:
     """Raise OptionError if a parameter occurs a second time."""
     if earlier:
         problem = f"{statement.keyword} is given twice"
         raise statement.error(problem, hint or f"The first is {earlier}")
 
 
-def _value(member: str, what: str, *, several: bool = False) -> Callable[[_Draft, Statement], None]:
+def _value(
+    member: str, what: str, *, several: bool = False
+) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler for a parameter with one value. With ``several``, values accumulate."""
 
-    def apply(draft: _Draft, statement: Statement) -> None:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if not several:
             _once(statement, getattr(draft.parameters, member))
         value, rest = statement.first(what)
@@ -371,7 +387,7 @@ def _value(member: str, what: str, *, several: bool = False) -> Callable[[_Draft
     return apply
 
 
-def _vam(draft: _Draft, statement: Statement) -> None:
+def _vam(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey VAM: read the path of the properties file."""
     _once(statement, draft.parameters.properties_path)
     _, after = statement.first("a library")
@@ -391,7 +407,7 @@ def _vam(draft: _Draft, statement: Statement) -> None:
     draft.refuse(statement, rest, "only the first item of PARAMS is used")
 
 
-def _trail(draft: _Draft, statement: Statement) -> None:
+def _trail(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey EXTTRAIL and the like. All of them mean a trail on this machine."""
     hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
@@ -416,35 +432,35 @@ def _trail(draft: _Draft, statement: Statement) -> None:
         draft.note(statement, statement.text, "its files are numbered, like those of a trail")
 
 
-def _tableexclude(draft: _Draft, statement: Statement) -> None:
+def _tableexclude(draft: _Draft, statement: ParameterStatement) -> None:
     pattern, rest = table_pattern(statement)
     draft.add("excluded", with_catalog(draft.catalog, pattern))
     draft.refuse(statement, rest)
 
 
-def _exclude_all_of(levels: int) -> Callable[[_Draft, Statement], None]:
+def _exclude_all_of(levels: int) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler that excludes all tables of a schema (``levels`` 1) or catalog (2)."""
 
-    def apply(draft: _Draft, statement: Statement) -> None:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         name, rest = statement.first("a name")
-        more = ".*" * (3 - len(name_parts(name)) if levels == 2 else 1)
+        more = ".*" * (3 - len(split_table_name(name)) if levels == 2 else 1)
         draft.add("excluded", name + more)
         draft.refuse(statement, rest)
 
     return apply
 
 
-def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
+def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey SOURCECATALOG: the catalog of later tables whose names have only two parts."""
     draft.catalog, rest = statement.first("a catalog")
     draft.refuse(statement, rest)
 
 
-def _obeyed_already(_: _Draft, __: Statement) -> None:
+def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
     """Accept a parameter that was obeyed while the file was split into statements."""
 
 
-def table_pattern(statement: Statement) -> tuple[str, str]:
+def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
     """Return the table pattern at the start of a statement, and the text after it."""
     pattern, rest = statement.first("a table name")
     parts = NAME_PART.findall(pattern)
@@ -453,24 +469,24 @@ def table_pattern(statement: Statement) -> tuple[str, str]:
     return pattern, rest
 
 
-def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
+def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler that makes later TABLE statements include or ignore an operation."""
 
-    def apply(draft: _Draft, statement: Statement) -> None:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
         draft.refuse(statement, statement.rest)
 
     return apply
 
 
-def _switch(name: str, value: bool) -> Callable[[_Draft, Statement], None]:
+def _switch(name: str, value: bool) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler that sets a switch for the whole run.
 
     In GoldenGate it would only apply to the TABLE statements after it, so it is refused between
     them.
     """
 
-    def apply(draft: _Draft, statement: Statement) -> None:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if draft.parameters.tables and getattr(draft.parameters, name) != value:
             line = draft.parameters.tables[0].line
             problem = f"{statement.keyword} would not apply to the TABLE before it, in line {line}"
@@ -483,10 +499,10 @@ def _switch(name: str, value: bool) -> Callable[[_Draft, Statement], None]:
     return apply
 
 
-def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], None]:
+def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler for a parameter whose value is one of these words."""
 
-    def apply(draft: _Draft, statement: Statement) -> None:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         word, rest = statement.first(f"one of {', '.join(words)}")
         if word.upper() not in words:
             raise statement.error(f"expected one of {', '.join(words)}, found {word}")
@@ -496,7 +512,7 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], 
     return apply
 
 
-def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
+def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey TRANLOGOPTIONS: each option is a word, with values up to the next option."""
     if not statement.rest:
         raise statement.error("expected an option after TRANLOGOPTIONS")
@@ -526,7 +542,7 @@ def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
         yield words[begin], words[begin + 1 : end]
 
 
-def read_variable(statement: Statement) -> tuple[str, str]:
+def read_variable(statement: ParameterStatement) -> tuple[str, str]:
     """Parse SETENV. Returns the name and value of the variable."""
     match = _SETENV.search(statement.rest)
     if match is None:
@@ -534,12 +550,12 @@ def read_variable(statement: Statement) -> tuple[str, str]:
     return match[1], unquote(match[2])
 
 
-def _setenv(draft: _Draft, statement: Statement) -> None:
+def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
     draft.add("environment", read_variable(statement))
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) uses it")
 
 
-def _recovery(draft: _Draft, statement: Statement) -> None:
+def _recovery(draft: _Draft, statement: ParameterStatement) -> None:
     word, rest = statement.first("APPENDMODE or OVERWRITEMODE")
     if word.upper() not in ("APPENDMODE", "OVERWRITEMODE"):
         raise statement.error(f"expected APPENDMODE or OVERWRITEMODE, found {word}")
@@ -548,7 +564,7 @@ def _recovery(draft: _Draft, statement: Statement) -> None:
     draft.refuse(statement, rest)
 
 
-def _not_obeyed(draft: _Draft, statement: Statement) -> None:
+def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
     """Note a parameter that does not affect the data; refuse any other."""
     text = statement.text.rstrip("; \t")
     if statement.keyword in NOTED:
@@ -558,12 +574,12 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
     if statement.keyword in OF_LINES:
         reason = IN_MACRO
     if not reason:
-        near = nearest(statement.keyword, (*_HANDLERS, *NOTED, *REFUSED))
+        near = nearest_name(statement.keyword, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
     draft.refuse(statement, text, reason)
 
 
-_HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingProxyType(
+_HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = MappingProxyType(
     {
         "EXTRACT": _value("group", "a group name"),
         "VAM": _vam,

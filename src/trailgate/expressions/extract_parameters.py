@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.expressions.foreign_parameters import by_reason
+from trailgate.expressions.foreign_parameters import expand_reasons
 
 _NO_DATABASE: Final = "no database is read"
 _NO_TRAIL: Final = "no trail is read"
@@ -26,7 +26,7 @@ _ONE_MACHINE: Final = "nothing is sent to another machine"
 _EVERY_UPDATE: Final = "every update of the messages is captured"
 _UNKNOWN_WRITER: Final = "messages do not state who wrote them: EXCLUDEUSER leaves a user out"
 
-NOTED: Final = by_reason(
+NOTED: Final = expand_reasons(
     {
         "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
         "memory is bounded by itself": "CACHEMGR NUMFILES LOBMEMORY TRANSMEMORY FUNCTIONSTACKSIZE",
@@ -53,7 +53,7 @@ NOTED: Final = by_reason(
         "wildcards are resolved when the run begins": "WILDCARDRESOLVE",
     }
 )
-REFUSED: Final = by_reason(
+REFUSED: Final = expand_reasons(
     {
         "all messages are captured": "BEGIN END",
         _IN_UTF_8: "CHARSET COLCHARSET SOURCECHARSET TRAILCHARSET TRAILCHARSETASCII TRAILCHARSETEBCDIC TRAILCHARSETUNICODE",
@@ -78,7 +78,7 @@ REFUSED: Final = by_reason(
         "it names a variable for @GETENV: write SETENV": "GETENV",
     }
 )
-REASONS: Final = by_reason(
+REASONS: Final = expand_reasons(
     {
         _NOT_MAPPED: "COLMAP TARGET TARGETDEF",
         "the properties file names the definitions": "DEF",
@@ -92,7 +92,7 @@ REASONS: Final = by_reason(
         "messages carry no partitions": "PARTITIONOBJID",
     }
 )
-TABLE_NOTED: Final = by_reason(
+TABLE_NOTED: Final = expand_reasons(
     {
         "text is captured as it is, which is what it asks for": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL",
         "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
@@ -112,7 +112,7 @@ class LogOption(NamedTuple):
     refused: str = ""
 
 
-_LOG_NOTED: Final = by_reason(
+_LOG_NOTED: Final = expand_reasons(
     {
         "there is one kind of capture only": "VAMCOMPATIBILITY",
         "metadata always come from the properties": "GETMETADATAFROMVAM",
@@ -135,7 +135,7 @@ _LOG_NOTED: Final = by_reason(
         "it is the default of GoldenGate": "NOGETCTASDML",
     }
 )
-_LOG_REFUSED: Final = by_reason(
+_LOG_REFUSED: Final = expand_reasons(
     {
         _NO_TAGS: "EXCLUDETAG",
         "messages name users: EXCLUDEUSER leaves one out": "EXCLUDEUSERID",

@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final
 
 
-def by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
+def expand_reasons(names: Mapping[str, str]) -> Mapping[str, str]:
     """Return the reason for each name, from groups of space-separated names that share one."""
     return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
 
 # From Oracle's parameter reference, 12.3 to 26, "Valid For". Names that are also parameters of Extract
 # or Replicat are in their own tables, which are searched first.
-FOREIGN: Final = by_reason(
+FOREIGN: Final = expand_reasons(
     {
         "it belongs to GLOBALS, which is not read": (
             "ALLOWNULLABLEKEYS NOALLOWNULLABLEKEYS ALLOWINVISIBLEINDEXKEYS ALLOWNONVALIDATEDKEYS ALLOWOUTPUTDIR CHARMAP CREDENTIALSTORELOCATION CRYPTOENGINE "

@@ -20,20 +20,20 @@ from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.expressions.comparing import compare_values, key_text
 from trailgate.expressions.environment_items import check_environment, environment_value
-from trailgate.expressions.foreign_parameters import by_reason
+from trailgate.expressions.foreign_parameters import expand_reasons
 from trailgate.expressions.syntax import (
     CONDITIONS,
-    Call,
     ColumnName,
     Comparison,
-    Literal,
+    FunctionCall,
     Node,
-    Number,
+    NumberLiteral,
+    TextLiteral,
     expression_error,
 )
 from trailgate.expressions.values import (
-    Kind,
-    Scope,
+    EvaluationScope,
+    ExpressionValueType,
     Value,
     Verdicts,
     missing_of,
@@ -41,15 +41,15 @@ from trailgate.expressions.values import (
     text_value,
 )
 
-Check = Callable[[Call, str], None]
+Check = Callable[[FunctionCall, str], None]
 ANY_NUMBER: Final = 99
 BETWEEN_KEYS: Final = "\x1f"  # separates the columns of @RANGE; NULL_KEY stands for NULL
 NULL_KEY: Final = "\x1e"
-NULL: Final = Value(pa.scalar(None, pa.string()), Kind.TEXT)
+NULL: Final = Value(pa.scalar(None, pa.string()), ExpressionValueType.TEXT)
 SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
 
 
-def _nothing(call: Call, text: str) -> None:
+def _nothing(call: FunctionCall, text: str) -> None:
     """Accept any arguments."""
 
 
@@ -65,7 +65,7 @@ def _every_other(at: int) -> bool:
     return at % 2 == 0
 
 
-class Function(NamedTuple):
+class FunctionSpec(NamedTuple):
     """A function: its number of arguments, its implementation, and the check of its arguments.
 
     ``check`` runs before there are any rows. ``takes_condition`` states which arguments may be
@@ -74,7 +74,7 @@ class Function(NamedTuple):
 
     least: int
     most: int
-    apply: Callable[[Scope, Call], Value]
+    apply: Callable[[EvaluationScope, FunctionCall], Value]
     check: Check = _nothing
     takes_condition: Callable[[int], bool] = _no_condition
 
@@ -88,11 +88,11 @@ class Function(NamedTuple):
         return f"{self.least} to {self.most} arguments"
 
 
-def _values(scope: Scope, call: Call) -> list[Value]:
+def _values(scope: EvaluationScope, call: FunctionCall) -> list[Value]:
     return [scope.value(argument) for argument in call.arguments]
 
 
-def _find(scope: Scope, call: Call) -> Value:
+def _find(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRFIND: the position of a text in another, from 1, or 0 if it does not occur."""
     value, sought = scope.value(call.arguments[0]), _literal(scope, call, 1)
     skipped = _whole_number(scope, call, 2) - 1 if len(call.arguments) > 2 else 0
@@ -108,17 +108,17 @@ def _find(scope: Scope, call: Call) -> Value:
     return number_value(pc.if_else(pc.less(positions, 0), 0, pc.add(positions, skipped + 1)), value)
 
 
-def _literal(scope: Scope, call: Call, index: int) -> str:
+def _literal(scope: EvaluationScope, call: FunctionCall, index: int) -> str:
     node = call.arguments[index]
-    if not isinstance(node, Literal) or not node.text:
+    if not isinstance(node, TextLiteral) or not node.text:
         raise scope.error("expected a literal, as in 'text'", node)
     return node.text
 
 
-def _whole_number(scope: Scope, call: Call, index: int) -> int:
+def _whole_number(scope: EvaluationScope, call: FunctionCall, index: int) -> int:
     node = call.arguments[index]
     if (
-        not isinstance(node, Number)
+        not isinstance(node, NumberLiteral)
         or not node.text.isdigit()
         or not 0 < int(node.text[:9]) < 10**8
     ):
@@ -126,26 +126,31 @@ def _whole_number(scope: Scope, call: Call, index: int) -> int:
     return int(node.text)
 
 
-def _equal(scope: Scope, call: Call) -> Value:
+def _equal(scope: EvaluationScope, call: FunctionCall) -> Value:
     left, right = (scope.value(argument) for argument in call.arguments)
     return number_value(compare_values("=", _as_text(left), _as_text(right)), left, right)
 
 
 def _as_text(value: Value) -> Value:
     """Return a value as text. It keeps its column, whose padding must be ignored when comparing."""
-    kind = Kind.TEXT if value.kind is not Kind.LITERAL else Kind.LITERAL
-    column = value.column if value.kind is Kind.TEXT else None
+    kind = (
+        ExpressionValueType.TEXT
+        if value.kind is not ExpressionValueType.LITERAL
+        else ExpressionValueType.LITERAL
+    )
+    column = value.column if value.kind is ExpressionValueType.TEXT else None
     return Value(value.text(), kind, value.missing, column)
 
 
-def _compare(scope: Scope, call: Call) -> Value:
+def _compare(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRCMP and @STRNCMP: -1, 0 or 1 if the first text is less, equal or greater."""
     values = _values(scope, call)
     strings = [_as_text(value) for value in values]
     if len(values) > 2:
         size = _whole_number(scope, call, 2)
         strings = [
-            Value(pc.utf8_slice_codeunits(t.text(), 0, size), Kind.TEXT) for t in strings[:2]
+            Value(pc.utf8_slice_codeunits(t.text(), 0, size), ExpressionValueType.TEXT)
+            for t in strings[:2]
         ]
     # True and false are 1 and 0: after minus before is -1, 0 or 1.
     before, after = (compare_values(sign, strings[0], strings[1]) for sign in ("<", ">"))
@@ -153,25 +158,27 @@ def _compare(scope: Scope, call: Call) -> Value:
     return number_value(number, *values)
 
 
-def _change(change: Callable[[pa.Array], pa.Array]) -> Callable[[Scope, Call], Value]:
-    def apply(scope: Scope, call: Call) -> Value:
+def _change(
+    change: Callable[[pa.Array], pa.Array],
+) -> Callable[[EvaluationScope, FunctionCall], Value]:
+    def apply(scope: EvaluationScope, call: FunctionCall) -> Value:
         value = scope.value(call.arguments[0])
         return text_value(change(value.text()), value)
 
     return apply
 
 
-def _length(scope: Scope, call: Call) -> Value:
+def _length(scope: EvaluationScope, call: FunctionCall) -> Value:
     value = scope.value(call.arguments[0])
     return number_value(pc.utf8_length(value.text()), value)
 
 
-def _join(scope: Scope, call: Call) -> Value:
+def _join(scope: EvaluationScope, call: FunctionCall) -> Value:
     values = _values(scope, call)
     return text_value(pc.binary_join_element_wise(*(v.text() for v in values), ""), *values)
 
 
-def _join_parts(scope: Scope, call: Call) -> Value:
+def _join_parts(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRNCAT: join texts, each cut to the number of characters after it."""
     values = [scope.value(argument) for argument in call.arguments[::2]]
     sizes = [_whole_number(scope, call, index) for index in range(1, len(call.arguments), 2)]
@@ -182,28 +189,28 @@ def _join_parts(scope: Scope, call: Call) -> Value:
     return text_value(pc.binary_join_element_wise(*parts, ""), *values)
 
 
-def _check_sizes(call: Call, text: str) -> None:
+def _check_sizes(call: FunctionCall, text: str) -> None:
     if len(call.arguments) % 2:
         problem = f"@{call.function} takes pairs of a text and a number of characters"
         raise expression_error(problem, text, call.at)
 
 
-def _hexadecimal(scope: Scope, call: Call) -> Value:
+def _hexadecimal(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@BINTOHEX: return bytes as hexadecimal digits, in which form they are already stored."""
     value = scope.value(call.arguments[0])
-    if value.kind is not Kind.BYTES:
+    if value.kind is not ExpressionValueType.BYTES:
         hint = "The digits of text would depend on its character set"
         raise scope.error("@BINTOHEX takes a column of bytes", call, hint)
     return text_value(value.text(), value)
 
 
-def _extract(scope: Scope, call: Call) -> Value:
+def _extract(scope: EvaluationScope, call: FunctionCall) -> Value:
     value = scope.value(call.arguments[0])
     first, last = (_whole_number(scope, call, index) for index in (1, 2))
     return text_value(pc.utf8_slice_codeunits(value.text(), first - 1, max(last, first - 1)), value)
 
 
-def _range(scope: Scope, call: Call) -> Value:
+def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@RANGE: 1 for the rows of one of several ranges, else 0. Rows are assigned by a hash of columns."""
     number, total = (_whole_number(scope, call, index) for index in (0, 1))
     table = scope.block.table
@@ -218,77 +225,83 @@ def _range(scope: Scope, call: Call) -> Value:
     offsets, data = text_view(joined)
     hashes = np.empty(rows, np.int64)
     hash_strings(data, offsets, hashes)
-    selected = Value(pa.array((hashes % total == number - 1).astype(np.int64)), Kind.NUMBER)
-    return Value(selected.data, Kind.NUMBER, missing_of(values))
+    selected = Value(
+        pa.array((hashes % total == number - 1).astype(np.int64)), ExpressionValueType.NUMBER
+    )
+    return Value(selected.data, ExpressionValueType.NUMBER, missing_of(values))
 
 
 def _column(data: pa.Array | pa.Scalar, rows: int) -> pa.Array:
     return pa.repeat(data, rows) if isinstance(data, pa.Scalar) else data
 
 
-def _check_range(call: Call, text: str) -> None:
+def _check_range(call: FunctionCall, text: str) -> None:
     numbers = call.arguments[:2]
     for node in numbers:
-        if not isinstance(node, Number) or not node.text.isdigit() or not 0 < len(node.text) < 9:
+        if (
+            not isinstance(node, NumberLiteral)
+            or not node.text.isdigit()
+            or not 0 < len(node.text) < 9
+        ):
             hint = "As in @RANGE (1, 3, ID): the first of three"
             raise expression_error("expected a whole number", text, node.at, hint)
-    first, total = (int(node.text) for node in numbers if isinstance(node, Number))
+    first, total = (int(node.text) for node in numbers if isinstance(node, NumberLiteral))
     if not 0 < first <= total:
         problem = f"range {first} is not one of {total}"
         raise expression_error(problem, text, numbers[0].at)
 
 
-def _date(scope: Scope, call: Call) -> Value:
+def _date(scope: EvaluationScope, call: FunctionCall) -> Value:
     from trailgate.expressions.dates import date_value  # noqa: PLC0415  most expressions have none
 
     return date_value(scope, call)
 
 
-def _check_date(call: Call, text: str) -> None:
+def _check_date(call: FunctionCall, text: str) -> None:
     from trailgate.expressions.dates import check_date  # noqa: PLC0415  as above
 
     check_date(call, text)
 
 
-def _date_difference(scope: Scope, call: Call) -> Value:
+def _date_difference(scope: EvaluationScope, call: FunctionCall) -> Value:
     from trailgate.expressions.dates import date_difference  # noqa: PLC0415  as above
 
     return date_difference(scope, call)
 
 
-def _check_difference(call: Call, text: str) -> None:
+def _check_difference(call: FunctionCall, text: str) -> None:
     node = call.arguments[0]
-    if not isinstance(node, Literal) or node.text.upper() not in ("DD", "SS"):
+    if not isinstance(node, TextLiteral) or node.text.upper() not in ("DD", "SS"):
         hint = "As in @DATEDIFF ('DD', '2011-01-01', SOLD)"
         raise expression_error("expected 'DD' or 'SS'", text, node.at, hint)
 
 
-def _now(scope: Scope, call: Call) -> Value:
+def _now(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@DATENOW: the time at which a batch is applied."""
     now = scope.environment.now
     if now is None:
         hint = "It can be used in the COLMAP of a MAP statement"
         raise scope.error("@DATENOW would differ from run to run here", call, hint)
-    return Value(pa.scalar(now, pa.string()), Kind.LITERAL)
+    return Value(pa.scalar(now, pa.string()), ExpressionValueType.LITERAL)
 
 
-def _compute(scope: Scope, call: Call) -> Value:
+def _compute(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@COMPUTE: a computed number, or 1 or 0 for a condition that is true or not."""
     (node,) = call.arguments
     if not isinstance(node, CONDITIONS):
         value = scope.value(node)
-        return Value(value.text(), Kind.NUMBER, value.missing)
+        return Value(value.text(), ExpressionValueType.NUMBER, value.missing)
     verdicts = scope.verdicts(node)
     data = pc.if_else(pa.array(verdicts.true_rows), "1", "0")
-    return Value(data, Kind.NUMBER, verdicts.undecided_rows)
+    return Value(data, ExpressionValueType.NUMBER, verdicts.undecided_rows)
 
 
-def _if(scope: Scope, call: Call) -> Value:
+def _if(scope: EvaluationScope, call: FunctionCall) -> Value:
     condition, *values = call.arguments
     return _choose(scope, [(scope.verdicts(condition), values[0])], values[1])
 
 
-def _evaluate(scope: Scope, call: Call) -> Value:
+def _evaluate(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@EVAL: the value after the first true condition, else the last value, else NULL."""
     arguments = call.arguments
     pairs = [
@@ -297,13 +310,13 @@ def _evaluate(scope: Scope, call: Call) -> Value:
     return _choose(scope, pairs, arguments[-1] if len(arguments) % 2 else None)
 
 
-def _check_default(call: Call, text: str) -> None:
+def _check_default(call: FunctionCall, text: str) -> None:
     last = call.arguments[-1]
     if len(call.arguments) % 2 and isinstance(last, CONDITIONS):
         raise expression_error("expected a value after the condition", text, last.at)
 
 
-def _case(scope: Scope, call: Call) -> Value:
+def _case(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@CASE: the value after the first argument that equals the tested one, else the last, else NULL."""
     value, *rest = call.arguments
     pairs = [
@@ -313,7 +326,9 @@ def _case(scope: Scope, call: Call) -> Value:
     return _choose(scope, pairs, rest[-1] if len(rest) % 2 else None)
 
 
-def _choose(scope: Scope, pairs: Sequence[tuple[Verdicts, Node]], default: Node | None) -> Value:
+def _choose(
+    scope: EvaluationScope, pairs: Sequence[tuple[Verdicts, Node]], default: Node | None
+) -> Value:
     """Return, per row, the value of the first true condition, else the default.
 
     It is missing if a missing column decides which condition is true. The pairs are applied in
@@ -330,14 +345,20 @@ def _choose(scope: Scope, pairs: Sequence[tuple[Verdicts, Node]], default: Node 
         missing = np.where(true, _missing(value, rows), missing) | verdicts.undecided_rows
     # The result is a number only if all possible values are.
     kinds = {value.kind for value in (*values, *([last] if default is not None else ()))}
-    return Value(data, Kind.NUMBER if kinds == {Kind.NUMBER} else Kind.TEXT, missing)
+    return Value(
+        data,
+        ExpressionValueType.NUMBER
+        if kinds == {ExpressionValueType.NUMBER}
+        else ExpressionValueType.TEXT,
+        missing,
+    )
 
 
 def _missing(value: Value, rows: int) -> Mask:
     return np.zeros(rows, bool) if value.missing is None else value.missing
 
 
-def _one_of(scope: Scope, call: Call) -> Value:
+def _one_of(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@VALONEOF: 1 if the first argument equals one of the others, else 0."""
     value, *others = call.arguments
     result = reduce(
@@ -345,44 +366,44 @@ def _one_of(scope: Scope, call: Call) -> Value:
         (scope.verdicts(Comparison("=", value, other, call.at)) for other in others),
     )
     true = pa.array(result.true_rows.astype(np.int64))
-    return Value(true, Kind.NUMBER, result.undecided_rows)
+    return Value(true, ExpressionValueType.NUMBER, result.undecided_rows)
 
 
-def _column_state(scope: Scope, call: Call) -> Value:
+def _column_state(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@COLSTAT: a value that is NULL, or missing, in all rows."""
     node = call.arguments[0]
     assert isinstance(node, ColumnName)
     rows = len(scope.block)
     missing = np.full(rows, node.name.upper() == "MISSING")
-    return Value(pa.nulls(rows, pa.string()), Kind.TEXT, missing)
+    return Value(pa.nulls(rows, pa.string()), ExpressionValueType.TEXT, missing)
 
 
-def _check_column_state(call: Call, text: str) -> None:
+def _check_column_state(call: FunctionCall, text: str) -> None:
     node = call.arguments[0]
     if not isinstance(node, ColumnName) or node.name.upper() not in ("NULL", "MISSING"):
         raise expression_error("expected NULL or MISSING", text, node.at)
 
 
-def _substitute(scope: Scope, call: Call) -> Value:
+def _substitute(scope: EvaluationScope, call: FunctionCall) -> Value:
     value = scope.value(call.arguments[0])
     data = value.text()
     for at in range(1, len(call.arguments), 2):
         node = call.arguments[at + 1]
-        if not isinstance(node, Literal):
+        if not isinstance(node, TextLiteral):
             raise scope.error("expected a literal, as in 'text'", node)
         data = pc.replace_substring(data, _literal(scope, call, at), node.text)
     return text_value(data, value)
 
 
-def _check_pairs(call: Call, text: str) -> None:
+def _check_pairs(call: FunctionCall, text: str) -> None:
     if len(call.arguments) % 2 == 0:
         problem = f"@{call.function} takes a text, and pairs of old and new text"
         raise expression_error(problem, text, call.at)
 
 
-def _number_of_text(scope: Scope, call: Call) -> Value:
+def _number_of_text(scope: EvaluationScope, call: FunctionCall) -> Value:
     value = scope.value(call.arguments[0])
-    return Value(pc.utf8_trim(value.text(), " "), Kind.NUMBER, value.missing)
+    return Value(pc.utf8_trim(value.text(), " "), ExpressionValueType.NUMBER, value.missing)
 
 
 LONGEST: Final = 4000  # the maximum width of @STRNUM
@@ -402,22 +423,22 @@ PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyT
 )
 
 
-def _text_of_number(scope: Scope, call: Call) -> Value:
+def _text_of_number(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRNUM: return a number as text of a width. A longer number is not cut."""
     value = scope.value(call.arguments[0])
     width = _whole_number(scope, call, 2) if len(call.arguments) > 2 else 0
     return text_value(PADDED[_word(call, 1)](value.text(), width), value)
 
 
-def _word(call: Call, index: int) -> str:
+def _word(call: FunctionCall, index: int) -> str:
     """Return an argument that is a word, quoted or not, in upper case."""
     node = call.arguments[index]
-    if isinstance(node, Literal):
+    if isinstance(node, TextLiteral):
         return node.text.upper()
     return node.name.upper() if isinstance(node, ColumnName) and node.image is None else ""
 
 
-def _check_width(call: Call, text: str) -> None:
+def _check_width(call: FunctionCall, text: str) -> None:
     alignment = _word(call, 1)
     if alignment not in PADDED:
         problem = f"expected one of {', '.join(PADDED)}"
@@ -426,22 +447,22 @@ def _check_width(call: Call, text: str) -> None:
         hint = "As in @STRNUM (ID, RIGHTZERO, 10)"
         raise expression_error(f"{alignment} needs a length here", text, call.at, hint)
     for node in call.arguments[2:]:
-        if isinstance(node, Number) and (len(node.text) > 4 or float(node.text) > LONGEST):
+        if isinstance(node, NumberLiteral) and (len(node.text) > 4 or float(node.text) > LONGEST):
             raise expression_error(f"expected a length of {LONGEST} at most", text, node.at)
 
 
-def _token(scope: Scope, call: Call) -> Value:
+def _token(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@TOKEN: the record's token of this name, or NULL."""
     name, tokens = _literal(scope, call, 0), scope.block.tokens
     if tokens is None:
         return NULL
-    return Value(pc.map_lookup(tokens, pa.scalar(name), "first"), Kind.TEXT)
+    return Value(pc.map_lookup(tokens, pa.scalar(name), "first"), ExpressionValueType.TEXT)
 
 
 _STATES: Final = ("PRESENT", "NULL", "MISSING", "INVALID")
 
 
-def _test(scope: Scope, call: Call) -> Value:
+def _test(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@COLTEST: 1 for the rows in which a column is in one of the states, else 0. It is never missing."""
     column = scope.value(call.arguments[0])
     rows = len(scope.block)
@@ -458,10 +479,10 @@ def _test(scope: Scope, call: Call) -> Value:
     for node in call.arguments[1:]:
         assert isinstance(node, ColumnName)
         matched |= states[node.name.upper()]
-    return Value(pa.array(matched.astype(np.int64)), Kind.NUMBER)
+    return Value(pa.array(matched.astype(np.int64)), ExpressionValueType.NUMBER)
 
 
-def _check_test(call: Call, text: str) -> None:
+def _check_test(call: FunctionCall, text: str) -> None:
     if not isinstance(call.arguments[0], ColumnName):
         raise expression_error("expected a column", text, call.arguments[0].at)
     for node in call.arguments[1:]:
@@ -469,7 +490,7 @@ def _check_test(call: Call, text: str) -> None:
             raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
 
 
-REFUSED_FUNCTIONS: Final = by_reason(
+REFUSED_FUNCTIONS: Final = expand_reasons(
     {
         "stored procedures and queries are not supported": "GETVAL SQLEXEC",
         "expressions return text, not bytes": "BINARY HEXTOBIN NUMBIN",
@@ -478,36 +499,36 @@ REFUSED_FUNCTIONS: Final = by_reason(
         "DDL is not applied": "DDL",
     }
 )
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
     {
-        "BINTOHEX": Function(1, 1, _hexadecimal),
-        "CASE": Function(3, ANY_NUMBER, _case),
-        "COLSTAT": Function(1, 1, _column_state, _check_column_state),
-        "COLTEST": Function(2, 5, _test, _check_test),
-        "COMPUTE": Function(1, 1, _compute, takes_condition=_first),
-        "DATE": Function(3, ANY_NUMBER, _date, _check_date),
-        "DATEDIFF": Function(3, 3, _date_difference, _check_difference),
-        "DATENOW": Function(0, 0, _now),
-        "EVAL": Function(2, ANY_NUMBER, _evaluate, _check_default, _every_other),
-        "GETENV": Function(1, 2, environment_value, check_environment),
-        "IF": Function(3, 3, _if, takes_condition=_first),
-        "NUMSTR": Function(1, 1, _number_of_text),
-        "RANGE": Function(2, ANY_NUMBER, _range, _check_range),
-        "STRCAT": Function(1, ANY_NUMBER, _join),
-        "STRCMP": Function(2, 2, _compare),
-        "STREQ": Function(2, 2, _equal),
-        "STREXT": Function(3, 3, _extract),
-        "STRFIND": Function(2, 3, _find),
-        "STRLEN": Function(1, 1, _length),
-        "STRLTRIM": Function(1, 1, _change(lambda text: pc.utf8_ltrim(text, " "))),
-        "STRNCAT": Function(2, ANY_NUMBER, _join_parts, _check_sizes),
-        "STRNCMP": Function(3, 3, _compare),
-        "STRNUM": Function(2, 3, _text_of_number, _check_width),
-        "STRRTRIM": Function(1, 1, _change(lambda text: pc.utf8_rtrim(text, " "))),
-        "STRSUB": Function(3, ANY_NUMBER, _substitute, _check_pairs),
-        "STRTRIM": Function(1, 1, _change(lambda text: pc.utf8_trim(text, " "))),
-        "STRUP": Function(1, 1, _change(pc.utf8_upper)),
-        "TOKEN": Function(1, 1, _token),
-        "VALONEOF": Function(2, ANY_NUMBER, _one_of),
+        "BINTOHEX": FunctionSpec(1, 1, _hexadecimal),
+        "CASE": FunctionSpec(3, ANY_NUMBER, _case),
+        "COLSTAT": FunctionSpec(1, 1, _column_state, _check_column_state),
+        "COLTEST": FunctionSpec(2, 5, _test, _check_test),
+        "COMPUTE": FunctionSpec(1, 1, _compute, takes_condition=_first),
+        "DATE": FunctionSpec(3, ANY_NUMBER, _date, _check_date),
+        "DATEDIFF": FunctionSpec(3, 3, _date_difference, _check_difference),
+        "DATENOW": FunctionSpec(0, 0, _now),
+        "EVAL": FunctionSpec(2, ANY_NUMBER, _evaluate, _check_default, _every_other),
+        "GETENV": FunctionSpec(1, 2, environment_value, check_environment),
+        "IF": FunctionSpec(3, 3, _if, takes_condition=_first),
+        "NUMSTR": FunctionSpec(1, 1, _number_of_text),
+        "RANGE": FunctionSpec(2, ANY_NUMBER, _range, _check_range),
+        "STRCAT": FunctionSpec(1, ANY_NUMBER, _join),
+        "STRCMP": FunctionSpec(2, 2, _compare),
+        "STREQ": FunctionSpec(2, 2, _equal),
+        "STREXT": FunctionSpec(3, 3, _extract),
+        "STRFIND": FunctionSpec(2, 3, _find),
+        "STRLEN": FunctionSpec(1, 1, _length),
+        "STRLTRIM": FunctionSpec(1, 1, _change(lambda text: pc.utf8_ltrim(text, " "))),
+        "STRNCAT": FunctionSpec(2, ANY_NUMBER, _join_parts, _check_sizes),
+        "STRNCMP": FunctionSpec(3, 3, _compare),
+        "STRNUM": FunctionSpec(2, 3, _text_of_number, _check_width),
+        "STRRTRIM": FunctionSpec(1, 1, _change(lambda text: pc.utf8_rtrim(text, " "))),
+        "STRSUB": FunctionSpec(3, ANY_NUMBER, _substitute, _check_pairs),
+        "STRTRIM": FunctionSpec(1, 1, _change(lambda text: pc.utf8_trim(text, " "))),
+        "STRUP": FunctionSpec(1, 1, _change(pc.utf8_upper)),
+        "TOKEN": FunctionSpec(1, 1, _token),
+        "VALONEOF": FunctionSpec(2, ANY_NUMBER, _one_of),
     }
 )

@@ -16,21 +16,21 @@ from trailgate.expressions.functions import FUNCTIONS, REFUSED_FUNCTIONS
 from trailgate.expressions.syntax import (
     CONDITIONS,
     EITHER,
-    Call,
     ColumnName,
     Comparison,
     Computation,
     Expression,
+    ExpressionToken,
+    ExpressionTokenType,
+    FunctionCall,
     Junction,
-    Literal,
     Negation,
     Node,
-    Number,
+    NumberLiteral,
     StateTest,
-    Token,
-    TokenKind,
+    TextLiteral,
     expression_error,
-    tokens,
+    scan_expression,
 )
 
 DEEPEST: Final = 60  # the maximum nesting of parentheses, arguments and NOTs
@@ -68,33 +68,33 @@ class _Parser:
 
     def __init__(self, text: str, ansi_quotes: bool) -> None:
         self.text, self.index, self.depth = text, 0, 0
-        self.tokens = list(tokens(text, ansi_quotes=ansi_quotes))
+        self.tokens = list(scan_expression(text, ansi_quotes=ansi_quotes))
 
     def parse_all(self, rule: Callable[[_Parser], Node]) -> Expression:
         """Apply a rule to the complete text. Raises OptionError if text is left over."""
         node, left = rule(self), self.next
-        if left.kind is not TokenKind.END:
+        if left.kind is not ExpressionTokenType.END:
             raise self.syntax_error("the end", left)
         return Expression(self.text, node)
 
     @property
-    def next(self) -> Token:
+    def next(self) -> ExpressionToken:
         return self.tokens[self.index]
 
-    def take(self) -> Token:
+    def take(self) -> ExpressionToken:
         self.index += 1
         return self.tokens[self.index - 1]
 
-    def error(self, problem: str, token: Token, hint: str = "") -> OptionError:
+    def error(self, problem: str, token: ExpressionToken, hint: str = "") -> OptionError:
         return expression_error(problem, self.text, token.at, hint)
 
-    def expect(self, sign: str) -> Token:
+    def expect(self, sign: str) -> ExpressionToken:
         token = self.take()
         if not token.is_sign(sign):
             raise self.syntax_error(f"'{sign}'", token)
         return token
 
-    def syntax_error(self, expected: str, token: Token) -> OptionError:
+    def syntax_error(self, expected: str, token: ExpressionToken) -> OptionError:
         return self.error(f"expected {expected}, found {token.shown}", token)
 
     def deeper(self, rule: Callable[[], Node]) -> Node:
@@ -128,7 +128,7 @@ class _Parser:
             return left
         sign = self.take()
         state = self.next
-        if state.kind is TokenKind.FUNCTION and state.text.upper() in STATES:
+        if state.kind is ExpressionTokenType.FUNCTION and state.text.upper() in STATES:
             return self.state_test(left, sign)
         right = self.number()
         for side in (left, right):
@@ -136,7 +136,7 @@ class _Parser:
                 raise expression_error("a condition cannot be compared", self.text, side.at)
         return Comparison(sign.text, left, right, sign.at)
 
-    def state_test(self, left: Node, sign: Token) -> Node:
+    def state_test(self, left: Node, sign: ExpressionToken) -> Node:
         state = self.take()
         if not isinstance(left, ColumnName):
             raise self.error(f"@{state.text.upper()} can only be compared with a column", state)
@@ -178,30 +178,30 @@ class _Parser:
         rule = _VALUES.get(token.kind)
         if rule is not None:
             return rule(self, token)
-        if token.is_sign("-", "+") and self.next.kind is TokenKind.NUMBER:
-            return Number(token.text + self.take().text, token.at)
+        if token.is_sign("-", "+") and self.next.kind is ExpressionTokenType.NUMBER:
+            return NumberLiteral(token.text + self.take().text, token.at)
         raise self.error(f"expected a column, a literal or a function, found {token.shown}", token)
 
-    def name(self, token: Token) -> Node:
+    def name(self, token: ExpressionToken) -> Node:
         word = token.text.upper()
         # Only BEFORE.COLUMN and AFTER.COLUMN are qualified names here.
         if self.next.is_sign("."):
             self.take()
             named = self.take()
-            if word not in _IMAGES or token.kind is not TokenKind.NAME:
+            if word not in _IMAGES or token.kind is not ExpressionTokenType.NAME:
                 hint = "Write COLUMN, or BEFORE.COLUMN"
                 raise self.error("a column must be named without its table", token, hint)
-            if named.kind not in (TokenKind.NAME, TokenKind.IDENTIFIER):
+            if named.kind not in (ExpressionTokenType.NAME, ExpressionTokenType.IDENTIFIER):
                 raise self.error(f"expected a column, found {named.shown}", named)
             return ColumnName(named.text, word, token.at)
-        if token.kind is TokenKind.NAME and word in HEADER_WORDS:
-            item = Literal(HEADER_WORDS[word], token.at)
-            return Call("GETENV", (Literal("GGHEADER", token.at), item), token.at)
+        if token.kind is ExpressionTokenType.NAME and word in HEADER_WORDS:
+            item = TextLiteral(HEADER_WORDS[word], token.at)
+            return FunctionCall("GETENV", (TextLiteral("GGHEADER", token.at), item), token.at)
         if token.is_word("AND", "OR", "NOT"):
             raise self.error(f"expected a value, found {word}", token)
         return ColumnName(token.text, None, token.at)
 
-    def call(self, token: Token) -> Node:
+    def call(self, token: ExpressionToken) -> Node:
         name = token.text.upper()
         if name in STATES:
             hint = f"As in COLUMN = @{name}"
@@ -221,11 +221,11 @@ class _Parser:
         for at, argument in enumerate(arguments_):
             if isinstance(argument, CONDITIONS) and not row.takes_condition(at):
                 raise self.error(f"@{name} does not accept a condition there", token)
-        call = Call(name, arguments_, token.at)
+        call = FunctionCall(name, arguments_, token.at)
         row.check(call, self.text)
         return call
 
-    def of_image(self, image: str, token: Token) -> Node:
+    def of_image(self, image: str, token: ExpressionToken) -> Node:
         """Parse @BEFORE (column), @AFTER (column) or @BEFOREAFTER (column)."""
         arguments_ = self.arguments()
         if len(arguments_) != 1 or not isinstance(arguments_[0], ColumnName) or arguments_[0].image:
@@ -245,12 +245,14 @@ class _Parser:
         return tuple(arguments_)
 
 
-_VALUES: Final[Mapping[TokenKind, Callable[[_Parser, Token], Node]]] = MappingProxyType(
-    {
-        TokenKind.LITERAL: lambda _, token: Literal(token.text, token.at),
-        TokenKind.NUMBER: lambda _, token: Number(token.text, token.at),
-        TokenKind.NAME: _Parser.name,
-        TokenKind.IDENTIFIER: _Parser.name,
-        TokenKind.FUNCTION: _Parser.call,
-    }
+_VALUES: Final[Mapping[ExpressionTokenType, Callable[[_Parser, ExpressionToken], Node]]] = (
+    MappingProxyType(
+        {
+            ExpressionTokenType.LITERAL: lambda _, token: TextLiteral(token.text, token.at),
+            ExpressionTokenType.NUMBER: lambda _, token: NumberLiteral(token.text, token.at),
+            ExpressionTokenType.NAME: _Parser.name,
+            ExpressionTokenType.IDENTIFIER: _Parser.name,
+            ExpressionTokenType.FUNCTION: _Parser.call,
+        }
+    )
 )

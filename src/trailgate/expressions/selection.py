@@ -18,21 +18,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.maps import joined_maps
+from trailgate.columnar.maps import merge_maps
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.expressions.environment_items import environment_item
-from trailgate.expressions.evaluation import Selection, no_rows, select_rows, strings
-from trailgate.expressions.syntax import Call, Expression
-from trailgate.expressions.values import Environment
+from trailgate.expressions.evaluation import (
+    RowSelection,
+    evaluate_as_text,
+    make_empty_block,
+    select_rows,
+)
+from trailgate.expressions.syntax import Expression, FunctionCall
+from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.table_patterns import TablePatterns, no_table
+from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class SelectCondition:
     """A FILTER or WHERE clause. ``operations`` are the letters of the operations to which it applies."""
 
     clause: str
@@ -40,7 +45,7 @@ class Condition:
     operations: str = "IUD"
 
 
-class Token(NamedTuple):
+class UserToken(NamedTuple):
     """A user token: its name and its value."""
 
     name: str
@@ -56,11 +61,11 @@ class TableRule:
 
     pattern: str
     ignored: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[SelectCondition, ...] = ()
     key: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    tokens: tuple[Token, ...] = ()
+    tokens: tuple[UserToken, ...] = ()
     line: int = field(default=0, compare=False)
     source: str = field(default="", compare=False)  # the file of OBEY or INCLUDE, or ""
 
@@ -107,7 +112,7 @@ class CaptureRules:
     excluded: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     transactions: tuple[str, ...] = ()
-    environment: Environment = field(default_factory=Environment)
+    environment: GetenvValues = field(default_factory=GetenvValues)
 
     @property
     def statements(self) -> tuple[TableRule, ...]:
@@ -156,7 +161,7 @@ class CaptureRules:
     def unmatched(self, known: Sequence[str]) -> list[str]:
         """Return a warning for each statement that matches none of the messages' tables."""
         return [
-            no_table(
+            describe_no_match(
                 f"line {rule.line}, TABLE" if rule.line else "TABLE",
                 rule.pattern,
                 known,
@@ -201,7 +206,7 @@ class TableSelection:
 
     table: Table
     statements: tuple[TableRule, ...]
-    environment: Environment
+    environment: GetenvValues
     dropped: frozenset[int] = frozenset()
     asks_types: bool = False  # True if an expression asks for OPTYPE, which shows key updates
 
@@ -228,7 +233,7 @@ class TableSelection:
 
     def check(self) -> None:
         """Raise OptionError if an expression does not fit the table."""
-        nothing = no_rows(self.table)
+        nothing = make_empty_block(self.table)
         for rule in self.statements:
             for condition in rule.conditions:
                 self._select(nothing, rule, condition)
@@ -238,7 +243,7 @@ class TableSelection:
                 except OptionError as error:
                     raise rule.place(error, "TOKENS") from None
 
-    def select(self, block: ChangeBlock) -> Selection:
+    def select(self, block: ChangeBlock) -> RowSelection:
         """Return the selected rows, and the rows that a missing column leaves undecided.
 
         All rows must have the operation type of the block's first row.
@@ -251,14 +256,14 @@ class TableSelection:
             free = ~(taken | undecided)
             taken |= free & selection.selected
             undecided |= free & selection.undecided
-        return Selection(taken, undecided)
+        return RowSelection(taken, undecided)
 
-    def _of_rule(self, block: ChangeBlock, rule: TableRule) -> Selection:
+    def _of_rule(self, block: ChangeBlock, rule: TableRule) -> RowSelection:
         rows = len(block)
         letter = _letter(block)
-        every = Selection(np.ones(rows, bool), np.zeros(rows, bool))
+        every = RowSelection(np.ones(rows, bool), np.zeros(rows, bool))
         if letter in rule.ignored:
-            return Selection(every.undecided, every.undecided)
+            return RowSelection(every.undecided, every.undecided)
         selections = (
             self._select(block, rule, condition)
             for condition in rule.conditions
@@ -266,7 +271,9 @@ class TableSelection:
         )
         return reduce(_both, selections, every)
 
-    def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
+    def _select(
+        self, block: ChangeBlock, rule: TableRule, condition: SelectCondition
+    ) -> RowSelection:
         # Messages are selected before their transactions are known. A trail's records include theirs.
         is_known = self.environment.group_type != "EXTRACT"
         around = replace(self.environment, has_transactions=is_known)
@@ -300,13 +307,15 @@ class TableSelection:
         token_maps = _maps([token.name for token in tokens], values)
         return replace(
             block,
-            tokens=token_maps if block.tokens is None else joined_maps(block.tokens, token_maps),
+            tokens=token_maps if block.tokens is None else merge_maps(block.tokens, token_maps),
         )
 
-    def _token_values(self, token: Token, block: ChangeBlock) -> pa.Array:
+    def _token_values(self, token: UserToken, block: ChangeBlock) -> pa.Array:
         node = token.value.node
-        is_item = isinstance(node, Call) and node.function == "GETENV"
-        return strings(token.value, block, replace(self.environment, is_whole_token=is_item))
+        is_item = isinstance(node, FunctionCall) and node.function == "GETENV"
+        return evaluate_as_text(
+            token.value, block, replace(self.environment, is_whole_token=is_item)
+        )
 
     def without_columns(self, block: ChangeBlock) -> ChangeBlock:
         """Drop the columns that COLS or COLSEXCEPT excludes."""
@@ -325,11 +334,11 @@ def _letter(block: ChangeBlock) -> str:
     return "U" if kind == KEY_UPDATE else chr(kind)
 
 
-def _both(left: Selection, right: Selection) -> Selection:
+def _both(left: RowSelection, right: RowSelection) -> RowSelection:
     """Combine two selections: a row must be selected by both."""
     maybe = (left.selected | left.undecided) & (right.selected | right.undecided)
     both = left.selected & right.selected
-    return Selection(both, maybe & ~both)
+    return RowSelection(both, maybe & ~both)
 
 
 def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:

@@ -15,7 +15,7 @@ from trailgate.errors import OptionError, caret_below
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class TextLiteral:
     """Text in single quotes. The value that it is compared with decides how it is interpreted."""
 
     text: str
@@ -23,7 +23,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberLiteral:
     """A number as written."""
 
     text: str
@@ -47,7 +47,7 @@ class ColumnName:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A function and its arguments."""
 
     function: str
@@ -103,10 +103,10 @@ class Junction:
 
 
 Node = (
-    Literal
-    | Number
+    TextLiteral
+    | NumberLiteral
     | ColumnName
-    | Call
+    | FunctionCall
     | Computation
     | Comparison
     | StateTest
@@ -131,9 +131,9 @@ class Expression:
             yield node
             waiting += _parts(node)
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[FunctionCall]:
         """Yield all function calls."""
-        return (node for node in self.nodes() if isinstance(node, Call))
+        return (node for node in self.nodes() if isinstance(node, FunctionCall))
 
     def columns(self) -> Iterator[ColumnName]:
         """Yield all column names."""
@@ -141,7 +141,7 @@ class Expression:
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
-    if isinstance(node, Call):
+    if isinstance(node, FunctionCall):
         return node.arguments
     if isinstance(node, Comparison | Computation):
         return node.left, node.right
@@ -152,7 +152,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
     return node.parts if isinstance(node, Junction) else ()
 
 
-class TokenKind(Enum):
+class ExpressionTokenType(Enum):
     """The type of a token."""
 
     LITERAL = auto()  # in single quotes
@@ -164,25 +164,25 @@ class TokenKind(Enum):
     END = auto()
 
 
-class Token(NamedTuple):
+class ExpressionToken(NamedTuple):
     """A token's type, its text without quotes, and the offset at which it starts."""
 
-    kind: TokenKind
+    kind: ExpressionTokenType
     text: str
     at: int
 
     def is_word(self, *words: str) -> bool:
         """Return True if this is one of the words, ignoring case."""
-        return self.kind is TokenKind.NAME and self.text.upper() in words
+        return self.kind is ExpressionTokenType.NAME and self.text.upper() in words
 
     def is_sign(self, *signs: str) -> bool:
         """Return True if this is one of the signs."""
-        return self.kind is TokenKind.OPERATOR and self.text in signs
+        return self.kind is ExpressionTokenType.OPERATOR and self.text in signs
 
     @property
     def shown(self) -> str:
         """The token as shown in errors."""
-        return "the end" if self.kind is TokenKind.END else repr(self.text)
+        return "the end" if self.kind is ExpressionTokenType.END else repr(self.text)
 
 
 _TOKEN: Final = re.compile(
@@ -200,7 +200,7 @@ _TOKEN: Final = re.compile(
 _UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is not closed"}
 
 
-def tokens(text: str, *, ansi_quotes: bool = True) -> Iterator[Token]:
+def scan_expression(text: str, *, ansi_quotes: bool = True) -> Iterator[ExpressionToken]:
     """Yield the tokens of an expression, the last one of type END. Raises OptionError.
 
     Without ``ansi_quotes``, text in double quotes is a literal too.
@@ -215,12 +215,12 @@ def tokens(text: str, *, ansi_quotes: bool = True) -> Iterator[Token]:
             quote = {"LITERAL": "'", "IDENTIFIER": '"'}.get(match.lastgroup, "")
             word = match[match.lastgroup]
             plain = word.replace(quote * 2, quote) if quote else word
-            kind = TokenKind[match.lastgroup]
-            if kind is TokenKind.IDENTIFIER and not ansi_quotes:
-                kind = TokenKind.LITERAL
-            yield Token(kind, plain, at)
+            kind = ExpressionTokenType[match.lastgroup]
+            if kind is ExpressionTokenType.IDENTIFIER and not ansi_quotes:
+                kind = ExpressionTokenType.LITERAL
+            yield ExpressionToken(kind, plain, at)
         at = match.end()
-    yield Token(TokenKind.END, "", len(text))
+    yield ExpressionToken(ExpressionTokenType.END, "", len(text))
 
 
 def expression_error(problem: str, text: str, at: int, hint: str = "") -> OptionError:

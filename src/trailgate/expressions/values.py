@@ -23,10 +23,10 @@ from trailgate.errors import OptionError
 from trailgate.expressions.syntax import Node
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 
-class Kind(Enum):
+class ExpressionValueType(Enum):
     """The type of a value, which decides how it is compared."""
 
     LITERAL = "a literal"  # text, interpreted by the value that it is compared with
@@ -38,15 +38,15 @@ class Kind(Enum):
     OTHER = "of a type that is not compared"
 
 
-KINDS: Final[Mapping[Family, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[TypeFamily, ExpressionValueType]] = MappingProxyType(
     {
-        Family.TEXT: Kind.TEXT,
-        Family.NUMBER_TEXT: Kind.NUMBER,
-        Family.INTEGER: Kind.NUMBER,
-        Family.UNSIGNED: Kind.NUMBER,
-        Family.FLOAT: Kind.FLOAT,
-        Family.DATETIME: Kind.DATETIME,
-        Family.BYTES: Kind.BYTES,
+        TypeFamily.TEXT: ExpressionValueType.TEXT,
+        TypeFamily.NUMBER_TEXT: ExpressionValueType.NUMBER,
+        TypeFamily.INTEGER: ExpressionValueType.NUMBER,
+        TypeFamily.UNSIGNED: ExpressionValueType.NUMBER,
+        TypeFamily.FLOAT: ExpressionValueType.FLOAT,
+        TypeFamily.DATETIME: ExpressionValueType.DATETIME,
+        TypeFamily.BYTES: ExpressionValueType.BYTES,
     }
 )
 
@@ -59,7 +59,7 @@ class Value:
     """
 
     data: pa.Array | pa.Scalar
-    kind: Kind
+    kind: ExpressionValueType
     missing: Mask | None = None
     column: Column | None = None
 
@@ -67,19 +67,19 @@ class Value:
         """Return the value as text."""
         if pa.types.is_string(self.data.type):
             return self.data
-        if self.kind is Kind.NUMBER and isinstance(self.data, pa.Array):
+        if self.kind is ExpressionValueType.NUMBER and isinstance(self.data, pa.Array):
             return format_integers(self.data)
         return pc.cast(self.data, pa.string())
 
 
 def text_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
     """Return text computed from other values; it is missing where any of these is."""
-    return Value(data, Kind.TEXT, missing_of(values))
+    return Value(data, ExpressionValueType.TEXT, missing_of(values))
 
 
 def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
     """Return integers computed from other values; they are missing where any of these is."""
-    return Value(pc.cast(data, pa.int64()), Kind.NUMBER, missing_of(values))
+    return Value(pc.cast(data, pa.int64()), ExpressionValueType.NUMBER, missing_of(values))
 
 
 def missing_of(values: Sequence[Value]) -> Mask | None:
@@ -92,7 +92,7 @@ def missing_of(values: Sequence[Value]) -> Mask | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class GetenvValues:
     """The values of @GETENV that do not come from the operation itself.
 
     ``has_transactions``: transaction ids and indicators are known. This is so when tokens are made,
@@ -112,7 +112,7 @@ class Environment:
     is_whole_token: bool = False
 
 
-class Scope(Protocol):
+class EvaluationScope(Protocol):
     """The context in which a function is evaluated."""
 
     @property
@@ -121,7 +121,7 @@ class Scope(Protocol):
         ...
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> GetenvValues:
         """The environment."""
         ...
 

@@ -1,6 +1,6 @@
 """Check a trail: its files, headers, records, transactions, definitions and manifest.
 
-The files are read once, in chunks (``steps``). First ``trail.checking`` looks for faults in all
+The files are read once, in chunks (``check_steps``). First ``trail.checking`` looks for faults in all
 records of a chunk at once. The good records are then decoded by the code of the readers, so that
 everything that a reader would refuse is found; without ``values`` only indicators and lengths are
 checked, with them values are decoded and converted to the types of their columns. If a chunk is
@@ -22,38 +22,38 @@ import numpy as np
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, mask_logins
 from trailgate.model.kernels import BEGINS, UNDOES
-from trailgate.model.shapes import check_types, fine_times
+from trailgate.model.shapes import check_types, find_fine_times
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import Fate, Followed
+from trailgate.model.transactions import FollowedTransactions, TransactionOutcome
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import FoundTrail, look_at
+from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
 from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
-from trailgate.trail.annotation.file_header import header_order, iso_time
+from trailgate.trail.annotation.file_header import detect_header_order, format_iso_time
 from trailgate.trail.checking import (
-    Inspected,
-    Known,
-    TransactionState,
+    InspectedRecords,
+    KnownTables,
+    TransactionCheckState,
     check_csns,
-    check_tables,
+    check_table_references,
+    count_unfinished_records,
     follow_records,
-    inspect,
-    unfinished,
+    inspect_records,
 )
-from trailgate.trail.findings import Finding, Findings, Kind, Severity
+from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
 from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
-from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
+from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
-from trailgate.trail.reading.images import Wanted
+from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.damage import UNFINISHED, other_number, unreadable_at
-from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
+from trailgate.trail.records.damage import UNFINISHED, describe_unreadable, find_other_number
+from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
 from trailgate.trail.records.metadata import TrailTables
-from trailgate.trail.records.record import LONGEST, find_good, guess_order
+from trailgate.trail.records.record import LONGEST, detect_record_order, find_next_record
 from trailgate.trail.records.record_problems import REFUSED
-from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.record_view import RecordColumns, view_records
 
 # The most bad transactions of a chunk that are isolated one by one. If there are more, for example
 # because the definitions are those of other tables, larger parts of the chunk count as bad.
@@ -70,7 +70,7 @@ SHOWN: Final = 64  # the most bytes shown of the damage itself
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReaderCheck:
     """How records are decoded: the definitions, the character set, and whether values are decoded too.
 
     ``fine`` collects, per table and column, a date time with more digits than a timestamp can hold.
@@ -81,7 +81,7 @@ class Reading:
     values: bool = False
     fine: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def accepts(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> bool:
+    def accepts(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> bool:
         """Return whether readers accept all of these records.
 
         ``tables`` are those known before them.
@@ -93,14 +93,18 @@ class Reading:
         return True
 
     def check(
-        self, found: Inspected, followed: Followed, source: TrailBytes, tables: TrailTables
+        self,
+        found: InspectedRecords,
+        followed: FollowedTransactions,
+        source: TrailBytes,
+        tables: TrailTables,
     ) -> None:
         """Decode a chunk's records as the readers do, and note those that they refuse."""
         _Work(self, found, source, tables, _numbered_groups(found, followed)).run()
 
-    def read(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> None:
+    def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
         """Decode records. Raises TrailgateError if readers would."""
-        wanted = Wanted(values=self.values, positions=False)
+        wanted = ReadSelection(values=self.values, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
         decoded = decode(
             source.buffer,
@@ -114,19 +118,19 @@ class Reading:
         if self.values:
             for block in decoded.batch.blocks:
                 check_types(block)
-                for column, error in fine_times(block):
+                for column, error in find_fine_times(block):
                     raw = error.where.raw or b""
                     text = f"{block.table.name}, column {column}: {raw.decode(errors='replace')}"
                     self.fine.setdefault((block.table.name, column), text)
 
 
-def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
+def _numbered_groups(found: InspectedRecords, followed: FollowedTransactions) -> Longs:
     """Return the group (transaction) of each record to be decoded, or -1 for records that are not decoded.
 
     Group 0 began before these records. Not decoded are groups with a bad record, because that is
     noted already, and the records that a restart made void, together with the restart.
     """
-    skipped = followed.fates == Fate.LEFT_OUT
+    skipped = followed.fates == TransactionOutcome.LEFT_OUT
     known = found.bad | (found.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
     # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True
@@ -137,8 +141,8 @@ def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
 class _Work:
     """Records to be decoded group by group. ``groups`` is the group of each record, or -1."""
 
-    reading: Reading
-    found: Inspected
+    reading: ReaderCheck
+    found: InspectedRecords
     source: TrailBytes
     tables: TrailTables
     groups: Longs
@@ -170,7 +174,7 @@ class _Work:
         within = (self.groups >= part[0]) & (self.groups <= part[-1])
         stop = int(np.flatnonzero(within)[-1])
         # the metadata records before the group may define its tables
-        metadata = view.role == Role.METADATA
+        metadata = view.role == RecordRole.METADATA
         if metadata.any():
             metadata[stop:] = False
             within |= metadata & ~self.found.bad
@@ -198,7 +202,7 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
-class FileBegun:
+class FileBeginning:
     """The beginning of a file: its header as bytes and decoded, or the problem with it."""
 
     number: int  # the index of the file among those that are checked
@@ -210,7 +214,7 @@ class FileBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class CheckedChunk:
     """Consecutive records.
 
     ``base`` is the offset of ``data`` in the file; ``tables`` are those known after them.
@@ -221,14 +225,14 @@ class Chunk:
     number: int
     base: int
     data: Octets
-    found: Inspected
-    followed: Followed
+    found: InspectedRecords
+    followed: FollowedTransactions
     tables: TrailTables
     fine: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class UnreadableGap:
     """Bytes that are not records, up to the next good record."""
 
     number: int
@@ -240,51 +244,53 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumePoint:
     """The state after the last good record of a file, with which reading continues if the file has grown."""
 
     at: int
     order: ByteOrder
-    state: TransactionState
-    known: Known
-    reading: Reading
+    state: TransactionCheckState
+    known: KnownTables
+    reading: ReaderCheck
 
 
 @dataclass(frozen=True, slots=True)
-class FileEnded:
+class FileEnd:
     """The end of a file, with the tables of its metadata."""
 
     number: int
     file: TrailFile
     tables: TrailTables
-    resume: Resume
+    resume: ResumePoint
 
 
-Step = FileBegun | Chunk | Gap | FileEnded
+Step = FileBeginning | CheckedChunk | UnreadableGap | FileEnd
 
 
 @dataclass(slots=True)
 class _Place:
     """The state that is carried from chunk to chunk."""
 
-    state: TransactionState
-    known: Known = field(default_factory=Known)
-    reading: Reading = field(default_factory=Reading)
+    state: TransactionCheckState
+    known: KnownTables = field(default_factory=KnownTables)
+    reading: ReaderCheck = field(default_factory=ReaderCheck)
     size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
-    sound: tuple[int, ByteOrder, TransactionState, Known] | None = None  # after the last chunk
+    sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = (
+        None  # after the last chunk
+    )
 
-    def ended(self, number: int, file: TrailFile) -> FileEnded:
+    def ended(self, number: int, file: TrailFile) -> FileEnd:
         """Return the end of a file."""
         assert self.sound is not None
-        return FileEnded(number, file, self.known.tables, Resume(*self.sound, self.reading))
+        return FileEnd(number, file, self.known.tables, ResumePoint(*self.sound, self.reading))
 
 
-def steps(
-    trail: FoundTrail,
+def check_steps(
+    trail: StoredTrail,
     files: tuple[TrailFile, ...],
     *,
     values: bool = False,
-    after: FileEnded | None = None,
+    after: FileEnd | None = None,
 ) -> Iterator[Step]:
     """Yield everything in these files: beginnings, chunks, gaps and ends. Raises StorageError.
 
@@ -292,8 +298,8 @@ def steps(
     ``after`` is the end of the file before the first one.
     """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
-    reading = Reading(trail.definitions or Definitions(()), values=values)
-    place = _Place(TransactionState(elsewhere=elsewhere), reading=reading)
+    reading = ReaderCheck(trail.definitions or Definitions(()), values=values)
+    place = _Place(TransactionCheckState(elsewhere=elsewhere), reading=reading)
     last: TrailFile | None = None
     if after is not None:
         place.state, last = after.resume.state, after.file
@@ -301,7 +307,7 @@ def steps(
         if last is not None and file.number != last.number + 1:
             # a missing file ends the open transaction
             place.state = replace(place.state, is_open=False)
-        place.known = Known(trail.definitions)
+        place.known = KnownTables(trail.definitions)
         entry = (trail.manifest or {}).get(name_of(file.path))
         place.size = entry.size if entry is not None else 0
         with TrailFileReader(file) as reader:
@@ -315,7 +321,7 @@ def steps(
         last = file
 
 
-def resumed(file: TrailFile, ended: FileEnded) -> Iterator[Step]:
+def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
     """Yield the steps for what was added to a file since it was read to its end."""
     past = ended.resume
     place = _Place(past.state, past.known, past.reading, file.size)
@@ -338,32 +344,32 @@ def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]
     yield from _body(number, reader, (begin, begun.order), place)
 
 
-def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
+def _begin(number: int, reader: TrailFileReader) -> tuple[FileBeginning, int]:
     """Return a file's header, and the offset of its first record."""
     file = reader.file
     head = reader.read(0, LONGEST).tobytes()
     if head[:1] == bytes((RECORD,)):
-        return FileBegun(number, file, guess_order(reader.read, 0, file.size)), 0
+        return FileBeginning(number, file, detect_record_order(reader.read, 0, file.size)), 0
     try:
         header, length = decode_header(head)
         if head[SIGNATURE_AT : SIGNATURE_AT + len(SIGNATURE)] != SIGNATURE:
             raise DecodeError("the header's signature is missing")
     except TrailgateError as error:
         length = _frame_length(head)
-        order = guess_order(reader.read, length, file.size)
-        begun = FileBegun(number, file, order, head[:length], problem=error.problem)
+        order = detect_record_order(reader.read, length, file.size)
+        begun = FileBeginning(number, file, order, head[:length], problem=error.problem)
     else:
-        order = guess_order(reader.read, length, file.size)
-        begun = FileBegun(number, file, order, head[:length], header)
+        order = detect_record_order(reader.read, length, file.size)
+        begun = FileBeginning(number, file, order, head[:length], header)
     first = head[length : length + 1]
     if begun.header is not None or length or not first:
         return begun, length
-    return begun, find_good(reader.read, 0, file.size, order)
+    return begun, find_next_record(reader.read, 0, file.size, order)
 
 
 def _frame_length(head: bytes) -> int:
     """Return the header's length from its frame, or 0 if the frame is invalid."""
-    order = header_order(head)
+    order = detect_header_order(head)
     return 0 if order is None else order.number(head[2:FRAME])
 
 
@@ -375,14 +381,14 @@ def _body(
     place.sound = (at, order, place.state, place.known)
     while at < size:
         data = reader.read(at, wanted)
-        places, error = find_sound(data, order)
+        places, error = find_records_until_damage(data, order)
         problem = error.problem if error is not None else ""
-        source = trail_bytes(data, at, order)
+        source = wrap_trail_bytes(data, at, order)
         view = view_records(source, places)
         if not problem and at + len(data) < size:
             # Leave an incomplete operation at the end of the chunk for the next one. If nothing else
             # is in the chunk, read a larger one.
-            view = view.take(slice(len(view) - unfinished(view)))
+            view = view.take(slice(len(view) - count_unfinished_records(view)))
             if not len(view) and wanted < size:
                 wanted = 4 * wanted
                 continue
@@ -395,32 +401,36 @@ def _body(
         elif not problem:
             problem = UNFINISHED
         if problem:
-            lost = unreadable_at(reader.read, at, size, order)
+            lost = describe_unreadable(reader.read, at, size, order)
             yield _gap(number, reader, (at, lost.end), lost.problem)
             place.state = replace(place.state, is_open=False)
             place.known = replace(place.known, lost=True)
             at, wanted = lost.end, min(AFTER_DAMAGE, CHUNK)
 
 
-def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Chunk:
+def _chunk(number: int, source: TrailBytes, view: RecordColumns, place: _Place) -> CheckedChunk:
     tables = place.known.tables
     accepted = place.reading.accepts(source, view, tables)
-    found = inspect(source, view, accepted=accepted)
+    found = inspect_records(source, view, accepted=accepted)
     check_csns(found, place.state.csn)
     followed, place.state = follow_records(found, place.state)
-    place.known = check_tables(found, source, place.known)
+    place.known = check_table_references(found, source, place.known)
     if not accepted:
         place.reading.check(found, followed, source, tables)
     fine = tuple(place.reading.fine.values())
     place.reading.fine.clear()
-    return Chunk(number, source.base, source.data, found, followed, place.known.tables, fine)
+    return CheckedChunk(number, source.base, source.data, found, followed, place.known.tables, fine)
 
 
-def _gap(number: int, reader: TrailFileReader, span: tuple[int, int], problem: str) -> Gap:
+def _gap(
+    number: int, reader: TrailFileReader, span: tuple[int, int], problem: str
+) -> UnreadableGap:
     start, end = span
     before = max(0, start - AROUND)
     raw = reader.read(start, min(SHOWN, end - start)).tobytes()
-    return Gap(number, start, end, problem, reader.read(before, start - before).tobytes(), raw)
+    return UnreadableGap(
+        number, start, end, problem, reader.read(before, start - before).tobytes(), raw
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +446,7 @@ class FileReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RecordFacts:
     """Facts about a file's records that its header states too.
 
     Times are microseconds since 1970.
@@ -454,24 +464,24 @@ class FileTotals:
 
     file: TrailFile
     csn: str | None = None
-    facts: Facts = Facts()
+    facts: RecordFacts = RecordFacts()
     records: int = 0
     transactions: int = 0
     operations: int = 0
     types: Any = field(default_factory=lambda: np.zeros(256, np.int64))
 
-    def add(self, step: Chunk) -> None:
+    def add(self, step: CheckedChunk) -> None:
         """Count the records of a chunk."""
         found, followed = step.found, step.followed
         view = found.view
-        change = view.role == Role.CHANGE
+        change = view.role == RecordRole.CHANGE
         self.records += len(found)
         self.operations += int((change & ~(view.is_before & (view.io_type == IO_UPDATE))).sum())
         self.transactions += int(((followed.marks & BEGINS != 0) & view.readable).sum())
         self.types += np.bincount(view.io_type[view.readable], minlength=256)
         self._add_facts(step, change)
 
-    def _add_facts(self, step: Chunk, change: Any) -> None:
+    def _add_facts(self, step: CheckedChunk, change: Any) -> None:
         found, facts = step.found, self.facts
         rows, strings = found.csn
         # `rows` are the records that contain a CSN, usually the first of each transaction. A record
@@ -506,7 +516,7 @@ class FileTotals:
         )
 
 
-def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ...]:
+def files_to_check(trail: StoredTrail, findings: FindingCollector) -> tuple[TrailFile, ...]:
     """Return the files that belong to a trail, and add findings about their names and sizes."""
     for fault in trail.faults:
         kind = kinds.MANIFEST if fault.startswith("the manifest") else kinds.DEFINITIONS
@@ -520,7 +530,9 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
     return tuple(files)
 
 
-def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailFile | None]:
+def _size(
+    trail: StoredTrail, findings: FindingCollector
+) -> Callable[[TrailFile], TrailFile | None]:
     def check_size(file: TrailFile) -> TrailFile | None:
         name = name_of(file.path)
         if trail.manifest is None:
@@ -537,7 +549,7 @@ def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailF
     return check_size
 
 
-def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
+def _check_numbers(files: list[TrailFile], findings: FindingCollector) -> None:
     if len({number_digits(file.path) for file in files}) > 1:
         findings.add(Finding(kinds.DIGITS.name))
     for one, two in pairwise(files):
@@ -549,7 +561,7 @@ def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
             findings.add(Finding(kinds.GAP.name, name, detail=detail))
 
 
-def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> None:
+def check_header(begun: FileBeginning, totals: FileTotals, findings: FindingCollector) -> None:
     """Add findings if a file header contradicts its file."""
     file, header = begun.file, begun.header
     name = name_of(file.path)
@@ -564,7 +576,7 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
     if trail.file_size not in (None, file.size):
         detail = f"{trail.file_size} bytes there, {file.size} here"
         findings.add(Finding(kinds.SIZE.name, name, detail=detail))
-    other = other_number(header, file.number) if number_digits(file.path) else None
+    other = find_other_number(header, file.number) if number_digits(file.path) else None
     if other is not None:
         detail = f"{other} there, {file.number} in the name"
         findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
@@ -574,7 +586,9 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
             findings.add(Finding(kinds.FACT.name, name, detail=detail))
 
 
-def _facts(header: FileHeader, facts: Facts) -> tuple[tuple[str, str | None, str | None], ...]:
+def _facts(
+    header: FileHeader, facts: RecordFacts
+) -> tuple[tuple[str, str | None, str | None], ...]:
     trail = header.trail
     return (
         ("the first CSN", trail.first_csn, facts.first_csn),
@@ -585,10 +599,10 @@ def _facts(header: FileHeader, facts: Facts) -> tuple[tuple[str, str | None, str
 
 
 def _time(microseconds: int | None) -> str | None:
-    return None if microseconds is None else iso_time(microseconds)
+    return None if microseconds is None else format_iso_time(microseconds)
 
 
-def check_count(trail: FoundTrail, totals: FileTotals, findings: Findings) -> None:
+def check_count(trail: StoredTrail, totals: FileTotals, findings: FindingCollector) -> None:
     """Add a finding if the manifest states another number of operations."""
     name = name_of(totals.file.path)
     entry = (trail.manifest or {}).get(name)
@@ -598,7 +612,7 @@ def check_count(trail: FoundTrail, totals: FileTotals, findings: Findings) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """The result of a check."""
 
     path: str
@@ -611,43 +625,43 @@ class Report:
         return all(found.severity is not Severity.ERROR for found in self.findings)
 
 
-def check_trail(path: str, definitions: str | None = None, *, values: bool = False) -> Report:
+def check_trail(path: str, definitions: str | None = None, *, values: bool = False) -> CheckReport:
     """Check a trail, and return a report. Raises StorageError if the trail does not exist.
 
     With ``values`` all values are decoded as well, in the way readers decode them.
     """
-    trail = look_at(path, definitions)
-    findings = Findings()
+    trail = find_stored_trail(path, definitions)
+    findings = FindingCollector()
     files = files_to_check(trail, findings)
     reports: list[FileReport] = []
-    for totals, _ in check_arguments(trail, files, findings, values=values):
+    for totals, _ in check_files(trail, files, findings, values=values):
         reports.append(totals.report())
-    return Report(mask_logins(path), tuple(reports), findings.result())
+    return CheckReport(mask_logins(path), tuple(reports), findings.result())
 
 
-def check_arguments(
-    trail: FoundTrail,
+def check_files(
+    trail: StoredTrail,
     files: tuple[TrailFile, ...],
-    findings: Findings,
+    findings: FindingCollector,
     watch: Callable[[Step], None] | None = None,
     *,
     values: bool = False,
-) -> Iterator[tuple[FileTotals, FileBegun]]:
+) -> Iterator[tuple[FileTotals, FileBeginning]]:
     """Run the check over files, and yield the totals of each when it is complete.
 
     Findings are added meanwhile. ``watch`` is called with each step, after its faults are complete.
     """
     totals: FileTotals | None = None
-    begun: FileBegun | None = None
+    begun: FileBeginning | None = None
     listed_tables = trail.definitions is not None
     is_open = False
-    for step in steps(trail, files, values=values):
+    for step in check_steps(trail, files, values=values):
         if watch is not None:
             watch(step)
-        if isinstance(step, FileBegun):
+        if isinstance(step, FileBeginning):
             totals = FileTotals(step.file, totals.csn if totals else None)
             begun = step
-        elif isinstance(step, FileEnded):
+        elif isinstance(step, FileEnd):
             assert totals is not None
             assert begun is not None
             listed_tables |= bool(step.tables.tables)
@@ -656,25 +670,25 @@ def check_arguments(
             yield totals, begun
         else:
             assert totals is not None
-            if isinstance(step, Chunk):
+            if isinstance(step, CheckedChunk):
                 totals.add(step)
                 # after the last step this is whether the trail ends inside a transaction
                 is_open = step.followed.is_open
             else:
                 is_open = False
-            tell(step, totals.file, findings)
+            add_step_findings(step, totals.file, findings)
     if is_open and totals is not None:
         findings.add(Finding(kinds.OPEN.name, name_of(totals.file.path), totals.file.size))
     if not listed_tables:
         findings.add(Finding(kinds.NO_DEFINITIONS.name))
 
 
-def tell(step: Step, file: TrailFile, findings: Findings) -> None:
+def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -> None:
     """Add the findings of a chunk or a gap."""
     name = name_of(file.path)
-    if isinstance(step, Gap) and step.start == step.end:
+    if isinstance(step, UnreadableGap) and step.start == step.end:
         return  # the wrong size of the file is a finding already
-    if isinstance(step, Gap):
+    if isinstance(step, UnreadableGap):
         kind = kinds.CUT if step.end >= file.size else kinds.FRAMING
         following = None if step.end >= file.size else step.end
         findings.add(
@@ -689,7 +703,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
                 next=following,
             )
         )
-    elif isinstance(step, Chunk):
+    elif isinstance(step, CheckedChunk):
         for kind, rows in step.found.faults:
             shown = rows[: findings.room(name, kind.name)]
             for row in shown.tolist():
@@ -699,7 +713,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
             findings.add(Finding(kinds.FINE_TIMES.name, name, detail=detail))
 
 
-def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:
+def _finding(step: CheckedChunk, name: str, kind: FindingType, row: int) -> Finding:
     found = step.found
     detail = found.details.get(row, "") if kind is kinds.READING else ""
     at, length = int(found.view.offsets[row]), int(found.view.lengths[row])
@@ -716,11 +730,11 @@ def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:
         before=before,
         raw=step.data[at : at + min(SHOWN, length)].tobytes(),
         next=step.base + at + length,
-        transaction=transaction_at(step, row),
+        transaction=last_transaction_id(step, row),
     )
 
 
-def transaction_at(step: Chunk, row: int, since: int = 0) -> str | None:
+def last_transaction_id(step: CheckedChunk, row: int, since: int = 0) -> str | None:
     """Return the last transaction id in the records from ``since`` to ``row``."""
     rows, strings = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))

@@ -8,10 +8,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from trailgate.expressions.environment_items import OS_VARIABLE
-from trailgate.expressions.values import Environment
+from trailgate.expressions.values import GetenvValues
 
 
-def with_machine(around: Environment, asked: Collection[tuple[str, str]]) -> Environment:
+def add_machine_items(around: GetenvValues, asked: Collection[tuple[str, str]]) -> GetenvValues:
     """Fill the items of this machine that expressions use into an environment.
 
     ``asked`` are pairs of group and item. Items that no expression uses stay empty, so that a run

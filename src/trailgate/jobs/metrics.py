@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from trailgate.errors import OptionError
-from trailgate.storage.files.durable import write_whole
+from trailgate.storage.files.durable import replace_whole_file
 
 S = TypeVar("S")
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -91,7 +91,7 @@ class _File(MetricsOutput[S]):
 
     def write(self) -> None:
         """Replace the file by the present metrics."""
-        write_whole(self._path, self.text())
+        replace_whole_file(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
 
 

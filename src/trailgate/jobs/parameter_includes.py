@@ -7,23 +7,23 @@ from typing import Final
 
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where
-from trailgate.storage.files.addresses import is_absolute, is_there, read_whole
+from trailgate.storage.files.addresses import address_exists, is_absolute, read_file
 
 HINT: Final = "Relative paths are searched in the working directory, in the folder of the parameter file, and in the folder above that"
 
 
-def reader_of(path: str) -> ReadFile:
+def include_reader(path: str) -> ReadFile:
     """Return a function that reads the files named in a parameter file.
 
     GoldenGate resolves relative paths from its home, which is the folder above dirprm.
     """
 
     def read(name: str) -> str:
-        path_of_file = found_file(path, name)
-        if not is_there(path_of_file):
+        path_of_file = find_parameter_file(path, name)
+        if not address_exists(path_of_file):
             raise OptionError(f"there is no file {name}", hint=HINT)
         try:
-            return read_whole(path_of_file, "parameter file").decode()
+            return read_file(path_of_file, "parameter file").decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
             raise OptionError(problem, where=Where(source=path_of_file)) from None
@@ -31,9 +31,9 @@ def reader_of(path: str) -> ReadFile:
     return read
 
 
-def found_file(path: str, name: str) -> str:
+def find_parameter_file(path: str, name: str) -> str:
     """Return the path of a file named in a parameter file, or the name itself if no such file exists."""
-    return next((one for one in _candidates(path, name) if is_there(one)), name)
+    return next((one for one in _candidates(path, name) if address_exists(one)), name)
 
 
 def _candidates(path: str, name: str) -> Iterator[str]:

@@ -14,14 +14,14 @@ from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, name_of
-from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.annotation.elements import Damage, Element, content
-from trailgate.trail.annotation.file_header import header_order
-from trailgate.trail.annotation.redaction import NotUnderstoodError, Redaction, kind_of
-from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken, bytes_of_part
+from trailgate.trail.annotation.file_header import detect_header_order
+from trailgate.trail.annotation.redaction import Redactor, UnredactableRecordError, record_type_name
+from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.tokens import FILE_HEADER, UNSET
 
 SIZE_FIELD: Final = "file_size"
@@ -57,7 +57,7 @@ def redact_trail(
     StorageError, also if a file exists already.
     """
     source = find_trail(trail, definitions)
-    redaction = Redaction(
+    redaction = Redactor(
         secrets.token_bytes() if key is None else key.encode("utf-8", "surrogatepass"), names=names
     )
     left_out: Counter[str] = Counter()
@@ -66,7 +66,7 @@ def redact_trail(
         target = Path(f"{to}{name_of(file.path)[-number_digits(file.path) :]}")
         if target.exists():
             raise StorageError("the file exists already", where=Where(source=str(target)))
-        with writing(target):
+        with convert_write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.redact")
             count += _redact_file(file, staged, redaction, left_out, records)
@@ -74,34 +74,36 @@ def redact_trail(
         written.append(str(target))
     if len(source.definitions):
         definitions_file = Path(f"{to}.def")
-        with writing(definitions_file):
-            write_whole(definitions_file, write_sourcedefs(_rename(source.definitions, redaction)))
+        with convert_write_errors(definitions_file):
+            replace_whole_file(
+                definitions_file, write_sourcedefs(_rename(source.definitions, redaction))
+            )
     return RedactSummary(str(to), tuple(written), count, dict(left_out), dict(redaction.zeros))
 
 
 def _redact_file(
     file: TrailFile,
     staged: Path,
-    redaction: Redaction,
+    redaction: Redactor,
     left_out: Counter[str],
     records: int | None,
 ) -> int:
     """Write the records of a file with other values, and return their number."""
     taken, header = 0, None
     with TrailFileReader(file) as reader, staged.open("wb") as out:
-        for part in analyze(reader.read, file.size):
+        for part in explain_trail(reader.read, file.size):
             if taken == records:
                 break
-            if isinstance(part, Damage):
+            if isinstance(part, DamagedSpan):
                 left_out[f"damage: {part.problem}"] += 1
                 continue
             try:
                 raw = redaction.redact(part)
-            except NotUnderstoodError as error:
+            except UnredactableRecordError as error:
                 if part.path == (FILE_HEADER,):
                     problem = f"the file header is not understood: {error}"
                     raise DecodeError(problem, where=Where(source=file.path)) from None
-                left_out[f"{kind_of(part)}: {error}"] += 1
+                left_out[f"{record_type_name(part)}: {error}"] += 1
                 continue
             out.write(raw)
             if part.path == (FILE_HEADER,):
@@ -113,25 +115,25 @@ def _redact_file(
     return taken
 
 
-def _state_size(header: Element, out: BinaryIO) -> None:
+def _state_size(header: ExplainedToken, out: BinaryIO) -> None:
     """Write the size of the file into its header, if the header has such a field."""
     size = out.tell()
-    order = header_order(content(header))
+    order = detect_header_order(bytes_of_part(header))
     for field in _fields(header):
         if field.name == SIZE_FIELD and field.frame[1] != UNSET and order is not None:
             out.seek(field.offset + len(field.frame))
             out.write(order.raw(size, field.length))
 
 
-def _fields(element: Element) -> Iterator[Element]:
+def _fields(element: ExplainedToken) -> Iterator[ExplainedToken]:
     """Yield an element and all elements inside it."""
     yield element
     for part in element.parts:
-        if isinstance(part, Element):
+        if isinstance(part, ExplainedToken):
             yield from _fields(part)
 
 
-def _rename(definitions: Definitions, redaction: Redaction) -> Definitions:
+def _rename(definitions: Definitions, redaction: Redactor) -> Definitions:
     """Return definitions with the replaced names of tables and columns."""
     tables = (
         replace(

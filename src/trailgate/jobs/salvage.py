@@ -1,7 +1,7 @@
 """Copy all complete transactions of a damaged trail to a new trail, and list what was skipped.
 
 The steps of a check are processed chunk by chunk. ``RecordGroups`` finds the transactions of a
-chunk and decides which are complete; ``Selection`` writes these in order. Whether the last
+chunk and decides which are complete; ``SalvageSelection`` writes these in order. Whether the last
 transaction of a chunk is complete is known only later, so until then nothing after it is written,
 which keeps the order. Only byte ranges are kept of it, so memory use does not depend on its length.
 
@@ -28,32 +28,40 @@ from trailgate.arrays import Longs, Mask
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.jobs.checking import (
-    Chunk,
-    FileBegun,
-    FileEnded,
+    CheckedChunk,
+    CheckReport,
+    FileBeginning,
+    FileEnd,
     FileTotals,
-    Gap,
-    Report,
     Step,
-    check_arguments,
+    UnreadableGap,
+    check_files,
     files_to_check,
-    transaction_at,
+    last_transaction_id,
 )
 from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
-from trailgate.model.transactions import Fate
+from trailgate.model.transactions import TransactionOutcome
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.durable import lock, sync_folder
 from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
-from trailgate.storage.files.manifest import Manifest, Published, manifest_path, write_manifest
-from trailgate.storage.files.trail_files import FoundTrail, look_at
+from trailgate.storage.files.manifest import Manifest, ManifestFile, manifest_path, write_manifest
+from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.target import file_header, writable_prefix
 from trailgate.trail import findings as kinds
-from trailgate.trail.findings import NOT_READ, SEQNO, SIZE, Finding, Findings, Kind, Severity
+from trailgate.trail.findings import (
+    NOT_READ,
+    SEQNO,
+    SIZE,
+    Finding,
+    FindingCollector,
+    FindingType,
+    Severity,
+)
 from trailgate.trail.format.file_header import decode_header, encode_header
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.writing.file_headers import HeaderFacts, patched_header
+from trailgate.trail.writing.file_headers import HeaderFacts, patch_header
 
 SUSPECT: Final = "the next record continues the transaction after its end"
 COPIED: Final = 4 << 20  # bytes copied at once
@@ -64,7 +72,7 @@ FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRange:
+class SourceByteRange:
     """The bytes [start, end) of a source file.
 
     Records that are ``apart`` (metadata, DDL) are kept whatever happens to the transaction around
@@ -78,7 +86,7 @@ class ByteRange:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedBytes:
     """Bytes that are not copied, and the reason."""
 
     number: int
@@ -108,10 +116,10 @@ class RecordGroups:
     apart: Mask
     dropped_apart: Mask
     reason: Longs
-    kinds: tuple[Kind, ...]
+    kinds: tuple[FindingType, ...]
 
     @classmethod
-    def of(cls, step: Chunk) -> RecordGroups:
+    def of(cls, step: CheckedChunk) -> RecordGroups:
         """Find the groups of a chunk."""
         found, followed = step.found, step.followed
         errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
@@ -120,7 +128,7 @@ class RecordGroups:
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
         apart, bad, firsts = followed.apart, reason >= 0, followed.firsts
-        whole = followed.fates == Fate.WHOLE
+        whole = followed.fates == TransactionOutcome.WHOLE
         # one bad record makes its complete group incomplete
         whole[followed.number[bad & ~apart]] = False
         return cls(
@@ -163,11 +171,11 @@ class RecordGroups:
         return SUSPECT if self.closes[rows[-1]] else self.why_open(group + 1)
 
 
-def _counts(kind: Kind) -> bool:
+def _counts(kind: FindingType) -> bool:
     return kind.severity is Severity.ERROR and kind is not kinds.UNENDED
 
 
-def runs(step: Chunk, rows: Longs) -> Iterator[tuple[int, int]]:
+def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]]:
     """Yield the byte ranges of records; adjacent records become one range."""
     if not len(rows):
         return
@@ -180,7 +188,7 @@ def runs(step: Chunk, rows: Longs) -> Iterator[tuple[int, int]]:
     yield from zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True)
 
 
-def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
+def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[SourceByteRange]:
     """Yield the ranges of records in the source file, in order.
 
     Records that are apart get ranges of their own.
@@ -191,12 +199,14 @@ def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
     # Split where records change between apart and not apart.
     borders = np.flatnonzero(which[1:] != which[:-1]) + 1
     for piece in np.split(rows, borders):
-        for start, end in runs(step, piece):
-            yield ByteRange(step.number, step.base + start, step.base + end, bool(apart[piece[0]]))
+        for start, end in adjacent_ranges(step, piece):
+            yield SourceByteRange(
+                step.number, step.base + start, step.base + end, bool(apart[piece[0]])
+            )
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingGroup:
     """A group of records that may continue, or whose end is not confirmed by the next record yet."""
 
     transaction: str | None
@@ -204,15 +214,15 @@ class Pending:
     closed: bool = False
     counted: bool = True  # False for a restart record, which is not a transaction
     fault: str = ""
-    parts: list[ByteRange] = field(default_factory=list)
+    parts: list[SourceByteRange] = field(default_factory=list)
 
 
 Write = Callable[[int, Sequence[memoryview]], None]
-Copy = Callable[[ByteRange], None]
+Copy = Callable[[SourceByteRange], None]
 
 
 @dataclass(slots=True)
-class Selection:
+class SalvageSelection:
     """Process the steps of a check in order, and choose the bytes to copy.
 
     ``write`` gets bytes of the current file in order, ``copy`` ranges of source files, and
@@ -221,35 +231,37 @@ class Selection:
 
     write: Write
     copy: Copy
-    leave: Callable[[LeftOut], None]
+    leave: Callable[[SkippedBytes], None]
     transactions: int = 0
-    _pending: Pending | None = None
+    _pending: PendingGroup | None = None
     _adjacent: bool = False
     _number: int = -1
 
     def take(self, step: Step) -> None:
         """Process one step."""
-        if isinstance(step, Chunk):
+        if isinstance(step, CheckedChunk):
             self._chunk(step)
             self._adjacent = True
-        elif isinstance(step, Gap):
+        elif isinstance(step, UnreadableGap):
             self._settle(kinds.BROKEN.statement)
             self._adjacent = False
             if step.end > step.start:
-                self.leave(LeftOut(step.number, step.start, step.end - step.start, step.problem))
-        elif isinstance(step, FileBegun):
+                self.leave(
+                    SkippedBytes(step.number, step.start, step.end - step.start, step.problem)
+                )
+        elif isinstance(step, FileBeginning):
             # A file is missing before this one.
             if step.file.number != self._number + 1:
                 self._adjacent = False
             self._number = step.file.number
         else:
-            assert isinstance(step, FileEnded)
+            assert isinstance(step, FileEnd)
 
     def finish(self) -> None:
         """Decide about the pending group at the end of the trail."""
         self._settle(kinds.OPEN.statement)
 
-    def _chunk(self, step: Chunk) -> None:
+    def _chunk(self, step: CheckedChunk) -> None:
         groups = RecordGroups.of(step)
         first = groups.first_row
         self._extend(step, groups, range(first))
@@ -261,14 +273,14 @@ class Selection:
         self._settle(groups.why_open(0), suspect=suspect)
         last = int(groups.firsts[-1])
         self._choose(step, groups, range(first, last))
-        self._pending = Pending(
-            transaction_at(step, last, last),
+        self._pending = PendingGroup(
+            last_transaction_id(step, last, last),
             bool(groups.headed[-1]),
             counted=not groups.restart[-1],
         )
         self._extend(step, groups, range(last, len(step.found)))
 
-    def _extend(self, step: Chunk, groups: RecordGroups, span: range) -> None:
+    def _extend(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
         """Add records to the pending group. Records that are apart need no transaction."""
         start, stop = span.start, span.stop
         if start == stop:
@@ -279,9 +291,9 @@ class Selection:
         pending = self._pending
         if pending is None:
             # At the start of a trail, only records that are apart come before the first group.
-            pending = self._pending = Pending(None, headed=True, closed=True)
+            pending = self._pending = PendingGroup(None, headed=True, closed=True)
         if pending.transaction is None:
-            pending.transaction = transaction_at(step, stop - 1, start)
+            pending.transaction = last_transaction_id(step, stop - 1, start)
         for part in byte_ranges(step, good, groups.apart):
             pending.parts.append(part)
         in_transaction = rows[~groups.apart[start:stop]]
@@ -291,7 +303,7 @@ class Selection:
             if len(faulty) and not pending.fault:
                 pending.fault = groups.why(int(faulty[0]))
 
-    def _choose(self, step: Chunk, groups: RecordGroups, span: range) -> None:
+    def _choose(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
         """Write the complete groups of a span of records. The groups begin and end in the span."""
         start, stop = span.start, span.stop
         if start == stop:
@@ -306,26 +318,26 @@ class Selection:
         self._leave_apart(step, groups, span)
         rows = start + np.flatnonzero(kept)
         view = step.data.data
-        parts = runs(step, rows)
+        parts = adjacent_ranges(step, rows)
         self.write(step.number, [view[one:two] for one, two in parts])
         for group in np.flatnonzero(~whole).tolist():
             first, end = int(groups.firsts[group]), int(groups.firsts[group + 1])
             in_transaction = first + np.flatnonzero(~groups.apart[first:end])
-            left = LeftOut(
+            left = SkippedBytes(
                 step.number,
                 step.base + int(step.found.view.offsets[first]),
                 int(step.found.view.lengths[in_transaction].sum()),
                 groups.why_dropped(group),
-                transaction_at(step, int(in_transaction[-1]), first),
+                last_transaction_id(step, int(in_transaction[-1]), first),
             )
             self.leave(left)
 
-    def _leave_apart(self, step: Chunk, groups: RecordGroups, span: range) -> None:
+    def _leave_apart(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
         start, stop = span.start, span.stop
         for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
             offset = step.base + int(step.found.view.offsets[row])
             length = int(step.found.view.lengths[row])
-            self.leave(LeftOut(step.number, offset, length, groups.why(row)))
+            self.leave(SkippedBytes(step.number, offset, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
         """Write the pending group if it is complete, or else only its records that are apart."""
@@ -346,11 +358,11 @@ class Selection:
             for number in sorted({part.number for part in in_transaction}):
                 here = [part for part in in_transaction if part.number == number]
                 length = sum(part.end - part.start for part in here)
-                left = LeftOut(number, here[0].start, length, reason, pending.transaction)
+                left = SkippedBytes(number, here[0].start, length, reason, pending.transaction)
                 self.leave(left)
 
 
-class NewTrail:
+class SalvagedTrail:
     """The files of the new trail.
 
     Records are appended as they come, and headers are completed at the end.
@@ -365,7 +377,7 @@ class NewTrail:
         self.tables: dict[str, Table] = {}
         self.left_out = self.left_out_bytes = 0
         self.list = (folder / "left-out").open("w")
-        self.selection = Selection(self.write, self.copy, self.leave)
+        self.selection = SalvageSelection(self.write, self.copy, self.leave)
 
     def name(self, number: int) -> str:
         """Return the name of a new file, without its folder."""
@@ -373,18 +385,18 @@ class NewTrail:
 
     def take(self, step: Step) -> None:
         """Process one step of the check."""
-        if isinstance(step, FileBegun):
+        if isinstance(step, FileBeginning):
             self._begin(step)
-        elif isinstance(step, FileEnded):
+        elif isinstance(step, FileEnd):
             for known in step.tables.tables.values():
                 if known.table is not None:
                     self.tables.setdefault(known.name.casefold(), known.table)
         self.selection.take(step)
 
-    def _begin(self, step: FileBegun) -> None:
+    def _begin(self, step: FileBeginning) -> None:
         """Start a file with the header of the source file, or with a new one if that is damaged or missing."""
         if step.problem and step.raw:
-            self.leave(LeftOut(step.number, 0, len(step.raw), step.problem))
+            self.leave(SkippedBytes(step.number, 0, len(step.raw), step.problem))
         facts = HeaderFacts("", self.first + step.number)
         if step.header is not None:
             self.headers.append((step.raw, step.header.order))
@@ -402,21 +414,21 @@ class NewTrail:
     def _patch(self, number: int, facts: HeaderFacts) -> bytes:
         raw, order = self.headers[number]
         filename = str(Path(self.prefix).with_name(self.name(number)))
-        return patched_header(raw, order, replace(facts, filename=filename))
+        return patch_header(raw, order, replace(facts, filename=filename))
 
     def write(self, number: int, pieces: Sequence[memoryview]) -> None:
         """Append bytes to a new file."""
         with (self.folder / self.name(number)).open("ab") as file:
             file.writelines(pieces)
 
-    def copy(self, part: ByteRange) -> None:
+    def copy(self, part: SourceByteRange) -> None:
         """Append bytes of a source file to the new file with the same number."""
         with TrailFileReader(self.files[part.number]) as reader:
             for place in range(part.start, part.end, COPIED):
                 data = reader.read(place, min(COPIED, part.end - place))
                 self.write(part.number, [data.data])
 
-    def leave(self, left: LeftOut) -> None:
+    def leave(self, left: SkippedBytes) -> None:
         """Add an entry to the list of skipped bytes."""
         self.left_out += 1
         self.left_out_bytes += left.length
@@ -456,7 +468,7 @@ class NewTrail:
 
 
 @dataclass(frozen=True, slots=True)
-class Salvaged:
+class SalvageResult:
     """The result: the new files, how much was skipped, and the report about the damaged trail."""
 
     prefix: str
@@ -466,12 +478,12 @@ class Salvaged:
     left_out: int
     left_out_bytes: int
     listed: str
-    report: Report
+    report: CheckReport
 
 
 def salvage(
     path: str, out: str, definitions: str | None = None, *, values: bool = False
-) -> Salvaged:
+) -> SalvageResult:
     """Copy the complete transactions of a trail to a new trail ``out``.
 
     With ``values``, transactions with a value that cannot be decoded are skipped too. Raises
@@ -479,17 +491,15 @@ def salvage(
     prefix.
     """
     prefix = writable_prefix(out)
-    trail = look_at(path, definitions)
-    findings = Findings()
+    trail = find_stored_trail(path, definitions)
+    findings = FindingCollector()
     files = files_to_check(trail, findings)
     with lock(prefix), _staging(prefix) as folder:
         _refuse_existing(prefix)
-        work = NewTrail(folder, prefix, files)
-        totals = [
-            one for one, _ in check_arguments(trail, files, findings, work.take, values=values)
-        ]
+        work = SalvagedTrail(folder, prefix, files)
+        totals = [one for one, _ in check_files(trail, files, findings, work.take, values=values)]
         work.selection.finish()
-        report = Report(path, tuple(one.report() for one in totals), findings.result())
+        report = CheckReport(path, tuple(one.report() for one in totals), findings.result())
         return _publish(work, trail, report)
 
 
@@ -516,7 +526,7 @@ def _staging(prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
+def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> SalvageResult:
     """Check the new trail, complete its headers, and name its files.
 
     The manifest is written last.
@@ -526,9 +536,9 @@ def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     definitions = trail.definitions
     if definitions is None and work.tables:
         definitions = Definitions(tuple(work.tables.values()))
-    new_trail = FoundTrail(work.prefix, staged, definitions=definitions)
-    findings = Findings()
-    totals = [one for one, _ in check_arguments(new_trail, staged, findings)]
+    new_trail = StoredTrail(work.prefix, staged, definitions=definitions)
+    findings = FindingCollector()
+    totals = [one for one, _ in check_files(new_trail, staged, findings)]
     for number, one in enumerate(totals):
         work.fill_in(number, one)
     worst = next((found for found in findings.result() if _stays(found)), None)
@@ -536,12 +546,12 @@ def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
         problem = f"the salvaged trail is damaged, so nothing was written: {worst}"
         raise StorageError(problem, where=Where(source=report.path))
     published = tuple(
-        Published(name_of(one.file.path), one.file.number, one.file.size, one.operations)
+        ManifestFile(name_of(one.file.path), one.file.number, one.file.size, one.operations)
         for one in totals
     )
     _place(work, definitions)
     write_manifest(work.prefix, Manifest(published))
-    return Salvaged(
+    return SalvageResult(
         prefix=work.prefix,
         files=tuple(file.name for file in published),
         transactions=work.selection.transactions,
@@ -558,7 +568,7 @@ def _stays(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR and finding.kind not in FILLED_IN
 
 
-def _place(work: NewTrail, definitions: Definitions | None) -> None:
+def _place(work: SalvagedTrail, definitions: Definitions | None) -> None:
     folder = Path(work.prefix).parent
     if definitions is not None:
         with Path(f"{work.prefix}.def").open("xb") as file:

@@ -31,20 +31,29 @@ from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
+from trailgate.jobs.capture.loading import LoadedCapture, load_with_notes, warn_ignored
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, OnError
 from trailgate.live.brokers.address import BrokerAddress
-from trailgate.live.files.journal import Stored
+from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
-from trailgate.live.jobs.feed import check_journalled, receiver_of
+from trailgate.live.jobs.feed import check_journalled, make_receiver
 from trailgate.live.jobs.journal_stream import StoringReceiver, TransactionBorders, operations_of
 from trailgate.live.jobs.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, row_of
+from trailgate.options import (
+    COUNT,
+    FLAG,
+    NAMES,
+    PATH,
+    TEXT,
+    Option,
+    Options,
+    option_from_annotation,
+)
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
-from trailgate.spark.sources import Offset, Rows, Source
+from trailgate.spark.sources import Offset, PartitionReader, SparkSource
 from trailgate.storage.files.found_files import is_pattern
 
 SPLIT_BYTES: Final = 16 << 20
@@ -57,11 +66,11 @@ OPTIONS: Final = Options(
         Option("password", TEXT, "the password, if the url has none"),
         Option("receive", FLAG, "false: only follow the journal, which another process fills"),
         Option("properties", PATH, "the capture's properties: operations instead of messages"),
-        row_of("extract", Extract),
-        row_of("ignore_unsupported", IgnoreUnsupported, False),
+        option_from_annotation("extract", Extract),
+        option_from_annotation("ignore_unsupported", IgnoreUnsupported, False),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
-        row_of("on_error", OnError, "stop"),
+        option_from_annotation("on_error", OnError, "stop"),
         Option("max_messages_per_trigger", COUNT, "the most messages in a stream's batch"),
         Option("split_bytes", COUNT, "the bytes of messages that a task parses", SPLIT_BYTES),
         Option("idle_seconds", COUNT, "after which availableNow ends", IDLE_SECONDS),
@@ -137,7 +146,7 @@ class JmsOptions:
         return MESSAGES if self.projection is None else self.projection.schema
 
 
-def _load(values: Mapping[str, Any]) -> Loaded | None:
+def _load(values: Mapping[str, Any]) -> LoadedCapture | None:
     """Load the capture that turns messages into operations, or return None if no properties are given."""
     if values["properties"] is None and values["extract"] is None:
         for name in ("table", "columns", "on_error"):
@@ -146,7 +155,7 @@ def _load(values: Mapping[str, Any]) -> Loaded | None:
                 hint = "The options properties and extract make them"
                 raise OptionError(problem, hint=hint)
         return None
-    loaded = load(
+    loaded = load_with_notes(
         values["properties"],
         values["extract"],
         base=values["base"],
@@ -192,7 +201,7 @@ def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
 
 
 @with_brief_errors
-class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
     """A stream that follows a journal, and fills it if a broker is given."""
 
     def __init__(self, options: JmsOptions, schema: StructType) -> None:
@@ -274,7 +283,7 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         if self._options.address is None:
             return
         if self._receiver is None:
-            receiver = receiver_of(self._options.address)
+            receiver = make_receiver(self._options.address)
             rule = self._options.message_ids
             self._receiver = StoringReceiver(receiver, self._options.journal, rule=rule)
         self._receiver.check()
@@ -318,7 +327,7 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         return not self._receiver.is_quiet(self._options.idle_seconds)
 
 
-def _rows(stored: Stored) -> pa.RecordBatch:
+def _rows(stored: StoredMessages) -> pa.RecordBatch:
     messages = stored.messages
     numbers = pa.array(np.arange(stored.number, stored.end))
     columns = [messages[name].cast(MESSAGES.field(name).type) for name in MESSAGES.names[1:]]
@@ -326,7 +335,7 @@ def _rows(stored: Stored) -> pa.RecordBatch:
 
 
 @with_brief_errors
-class JmsSource(Source):
+class JmsSource(SparkSource):
     """Messages in the order in which they were received; with ``properties`` their operations."""
 
     format = "jms"
@@ -334,4 +343,4 @@ class JmsSource(Source):
     _reads = JmsOptions
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:
-        return JmsTail(self.read_options(schema), schema)
+        return JmsStreamReader(self.read_options(schema), schema)

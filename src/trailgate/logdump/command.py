@@ -98,12 +98,12 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 
 def _prompt(conversation: Conversation) -> Iterator[str]:
     """Return the lines typed at a terminal until the input ends."""
-    from trailgate.logdump.completion import completer
-    from trailgate.terminal.typed_lines import typed_lines
+    from trailgate.logdump.completion import make_completer
+    from trailgate.terminal.typed_lines import read_typed_lines
 
-    return typed_lines(
+    return read_typed_lines(
         HISTORY,
         lambda: conversation.prompt,
         default=lambda: conversation.edit,
-        completer=completer(conversation.session),
+        completer=make_completer(conversation.session),
     )

@@ -10,18 +10,18 @@ from prompt_toolkit.document import Document
 
 from trailgate.errors import OptionError
 from trailgate.logdump.conversation import offered_words
-from trailgate.logdump.session import Session
+from trailgate.logdump.session import LogdumpSession
 
 FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
 
 
-def completer(session: Session) -> Completer:
+def make_completer(session: LogdumpSession) -> Completer:
     """Return a completer for a session's commands."""
     return _Commands(session)
 
 
 class _Commands(Completer):
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: LogdumpSession) -> None:
         self._session = session
         self._paths = PathCompleter(expanduser=True, get_paths=lambda: [session.folder or "."])
 

@@ -15,8 +15,8 @@ from trailgate.errors import TrailgateError
 from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
 from trailgate.logdump.result_output import json_values, text_lines
-from trailgate.logdump.results import Edit, Failure, Goodbye, Result
-from trailgate.logdump.session import Command, Session
+from trailgate.logdump.results import EditResult, FailureResult, Result, SessionEnd
+from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 TYPES: Final = tuple(row.name for row in TYPE_ROWS)
@@ -38,7 +38,7 @@ class Conversation:
     """
 
     def __init__(self, now: Callable[[], datetime], *, as_values: bool = False) -> None:
-        self.session = Session(COMMANDS, now)
+        self.session = LogdumpSession(COMMANDS, now)
         self.over = False
         self.failed = False
         self.edit = ""
@@ -71,9 +71,9 @@ class Conversation:
             self.session.log = None
 
     def _take_note(self, result: Result) -> None:
-        self.over |= isinstance(result, Goodbye)
-        self.failed |= isinstance(result, Failure)
-        if isinstance(result, Edit):
+        self.over |= isinstance(result, SessionEnd)
+        self.failed |= isinstance(result, FailureResult)
+        if isinstance(result, EditResult):
             self.edit = result.line
 
     def _write_log(self, text: str) -> None:
@@ -82,7 +82,7 @@ class Conversation:
             self.session.log.flush()
 
 
-def offered_words(session: Session, command: Command, rest: str) -> Iterator[str]:
+def offered_words(session: LogdumpSession, command: LogdumpCommand, rest: str) -> Iterator[str]:
     """Yield the words that may follow a command. ``rest`` is the text typed after its name.
 
     The last, unfinished word is ignored; the caller compares it with the results.
@@ -108,7 +108,7 @@ def offered_words(session: Session, command: Command, rest: str) -> Iterator[str
     yield from command.keywords
 
 
-def table_names(session: Session) -> list[str]:
+def table_names(session: LogdumpSession) -> list[str]:
     """Return the table names of the open file: those in its first metadata, and in its first records."""
     if not session.is_open:
         return []

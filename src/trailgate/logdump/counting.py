@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.open_trail import Chunk
+from trailgate.logdump.open_trail import LogdumpChunk
 from trailgate.model.transactions import BEFORE
 from trailgate.trail.format.record_types import (
     IO_COMMENT,
@@ -29,7 +29,7 @@ from trailgate.trail.format.record_types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RecordTally:
     """The counts of all records, of one table, or of an interval of time."""
 
     name: str
@@ -56,7 +56,7 @@ Key = TypeVar("Key", int, str)
 TYPES: Final = 256
 
 
-class Counted(NamedTuple):
+class CountedColumns(NamedTuple):
     """The columns that are counted: record types, sizes of data, and whether each is a before image."""
 
     types: npt.NDArray[np.uint8]
@@ -65,19 +65,19 @@ class Counted(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sums:
+class RecordSums:
     """Growing sums of some records."""
 
     data_bytes: int = 0
     befores: int = 0
     types: Counter[int] = field(default_factory=Counter)
 
-    def tally(self, name: str, begin: int | None = None, end: int | None = None) -> Tally:
+    def tally(self, name: str, begin: int | None = None, end: int | None = None) -> RecordTally:
         """Return the sums as a frozen value."""
         records = self.types.total()
         named = {_label(code): count for code, count in sorted(self.types.items())}
         afters = records - self.befores
-        return Tally(
+        return RecordTally(
             name=name,
             records=records,
             data_bytes=self.data_bytes,
@@ -89,7 +89,7 @@ class Sums:
         )
 
 
-class Groups(Generic[Key]):
+class GroupedSums(Generic[Key]):
     """The sums of each group of records, such as a table.
 
     With more than ``most`` groups the file is damaged, and OptionError is raised.
@@ -97,9 +97,9 @@ class Groups(Generic[Key]):
 
     def __init__(self, most: int, what: str) -> None:
         self._most, self._what = most, what
-        self.sums: dict[Key, Sums] = {}
+        self.sums: dict[Key, RecordSums] = {}
 
-    def add(self, groups: Longs, keys: Sequence[Key], counted: Counted) -> None:
+    def add(self, groups: Longs, keys: Sequence[Key], counted: CountedColumns) -> None:
         """Add records. ``keys[groups[i]]`` is the key of record i's group."""
         size = len(keys)
         data = np.bincount(groups, counted.data, minlength=size)
@@ -114,12 +114,12 @@ class Groups(Generic[Key]):
             sums.data_bytes += int(data[group])
             sums.befores += int(before[group])
 
-    def _of(self, key: Key) -> Sums:
+    def _of(self, key: Key) -> RecordSums:
         sums = self.sums.get(key)
         if sums is None:
             if len(self.sums) == self._most:
                 raise OptionError(f"there are more than {self._most} {self._what}")
-            sums = self.sums[key] = Sums()
+            sums = self.sums[key] = RecordSums()
         return sums
 
 
@@ -139,7 +139,7 @@ class LargeTransactions:
         self._heap: list[tuple[int, int, LargeTransaction]] = []
         self._open: LargeTransaction | None = None
 
-    def add(self, chunk: Chunk, mask: Mask) -> None:
+    def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
         """Add the selected records of a chunk."""
         numbers = chunk.numbers
         count = len(numbers.firsts) + 1
@@ -159,7 +159,9 @@ class LargeTransactions:
         if numbers.open > BEFORE:
             self._open = self._one(chunk, numbers.open, records, data)
 
-    def _one(self, chunk: Chunk, number: int, records: Longs, data: Longs) -> LargeTransaction:
+    def _one(
+        self, chunk: LogdumpChunk, number: int, records: Longs, data: Longs
+    ) -> LargeTransaction:
         row = int(chunk.numbers.firsts[number - 1])
         return _transaction(chunk, row, int(records[number]), int(data[number]))
 
@@ -168,7 +170,7 @@ class LargeTransactions:
         self._finish()
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
-    def _continue_file(self, chunk: Chunk, records: int, data: int) -> None:
+    def _continue_file(self, chunk: LogdumpChunk, records: int, data: int) -> None:
         before = self._open or _transaction(chunk, 0, 0, 0)
         self._open = LargeTransaction(
             before.offset, before.time, before.records + records, before.data_bytes + data
@@ -188,7 +190,7 @@ class LargeTransactions:
             heapq.heappop(self._heap)
 
 
-def _transaction(chunk: Chunk, row: int, records: int, data: int) -> LargeTransaction:
+def _transaction(chunk: LogdumpChunk, row: int, records: int, data: int) -> LargeTransaction:
     offset = chunk.source.base + int(chunk.view.offsets[row])
     return LargeTransaction(offset, int(chunk.view.io_time[row]), records, data)
 
@@ -202,26 +204,30 @@ _IN_TRANSACTIONS[[IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK, IO_COMMENT]] = F
 _IN_TRANSACTIONS.setflags(write=False)
 
 
-class Counting:
+class RecordCounter:
     """Count chunks. The counts are available at any time."""
 
     def __init__(
         self, *, tables: bool, minutes: int | None, large: LargeTransactions | None = None
     ) -> None:
         self.suppressed = self.transactions = self.files = 0
-        self._total: Groups[str] = Groups(1, "files")
-        self._by_table: Groups[str] | None = Groups(MOST_TABLES, "tables") if tables else None
+        self._total: GroupedSums[str] = GroupedSums(1, "files")
+        self._by_table: GroupedSums[str] | None = (
+            GroupedSums(MOST_TABLES, "tables") if tables else None
+        )
         self._interval = None if minutes is None else minutes * MICROSECONDS
-        self._by_interval: Groups[int] = Groups(MOST_INTERVALS, "intervals")
+        self._by_interval: GroupedSums[int] = GroupedSums(MOST_INTERVALS, "intervals")
         self._open: frozenset[str] = frozenset()  # the tables of the open transaction
         self._large = large
 
-    def add(self, chunk: Chunk, mask: Mask) -> None:
+    def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
         """Count the selected records of a chunk."""
         rows = np.flatnonzero(mask)
         self.suppressed += len(chunk) - len(rows)
         types = chunk.view.io_type
-        counted = Counted(types[rows], chunk.view.data_length[rows], chunk.view.is_before[rows])
+        counted = CountedColumns(
+            types[rows], chunk.view.data_length[rows], chunk.view.is_before[rows]
+        )
         self._total.add(np.zeros(len(rows), np.int64), ("",), counted)
         if self._by_table is not None:
             self._by_table.add(chunk.names.codes[rows], chunk.names.strings, counted)
@@ -235,22 +241,22 @@ class Counting:
         if self._large is not None:
             self._large.add(chunk, mask)
 
-    def total(self) -> Tally:
+    def total(self) -> RecordTally:
         """Return the counts of all records."""
-        return self._total.sums.get("", Sums()).tally("")
+        return self._total.sums.get("", RecordSums()).tally("")
 
-    def tables(self) -> tuple[Tally, ...]:
+    def tables(self) -> tuple[RecordTally, ...]:
         """Return the counts of each table, ordered by name."""
         found = sorted(self._by_table.sums.items()) if self._by_table else []
         return tuple(sums.tally(name) for name, sums in found)
 
-    def intervals(self) -> tuple[Tally, ...]:
+    def intervals(self) -> tuple[RecordTally, ...]:
         """Return the counts of each interval, ordered by time."""
         step = self._interval or 0
         found = sorted(self._by_interval.sums.items())
         return tuple(sums.tally("", at * step, (at + 1) * step) for at, sums in found)
 
-    def _add_transactions(self, chunk: Chunk, rows: Longs) -> None:
+    def _add_transactions(self, chunk: LogdumpChunk, rows: Longs) -> None:
         """Count transactions, and the number of different tables in each."""
         rows = rows[_IN_TRANSACTIONS[chunk.view.io_type[rows]]]
         if not len(rows):

@@ -15,25 +15,25 @@ from trailgate.arrays import Mask
 from trailgate.errors import OptionError
 from trailgate.logdump import filters
 from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import Chunk
+from trailgate.logdump.open_trail import LogdumpChunk
 from trailgate.logdump.syntax import (
     Comparison,
     TimeOffset,
     compare_strings,
     ggs_token_code,
     indicator_code,
-    one_of,
     read_byte_range,
+    read_choice,
     read_comparison,
     read_number,
     read_time,
     type_codes,
     unquote,
 )
-from trailgate.trail.format.tokens import read_user_tokens
+from trailgate.trail.format.tokens import decode_user_tokens
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_data import images_of
+from trailgate.trail.records.record_data import read_record_images
 
 BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
 COMPARED: Final = "[comparison] value"
@@ -120,7 +120,7 @@ def transaction(place: int) -> MakeTest:
 
 def image(arguments: OptionArguments) -> RecordTest:
     """Return the test of IMAGE."""
-    return filters.of_image(before=one_of(" ".join(arguments.words), BEFORE))
+    return filters.of_image(before=read_choice(" ".join(arguments.words), BEFORE))
 
 
 def string(arguments: OptionArguments) -> RecordTest:
@@ -171,7 +171,7 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
     wanted = arguments.name_and_value()
     code, compare, value = ggs_token_code(wanted.name), wanted.compare, wanted.value.encode()
 
-    def test(chunk: Chunk) -> Mask:
+    def test(chunk: LogdumpChunk) -> Mask:
         token = find_token(chunk.source, chunk.view.tokens, code)
         found = np.zeros(len(chunk), bool)
         # Only the rows that have the token; the others stay False.
@@ -190,12 +190,12 @@ def user_token(arguments: OptionArguments) -> RecordTest:
     name, compare, value = wanted.name.upper(), wanted.compare, wanted.value.encode()
 
     def has(payload: bytes) -> bool:
-        for token, text in read_user_tokens(payload) or ():
+        for token, text in decode_user_tokens(payload) or ():
             if token.upper() == name:
                 return compare is None or compare_strings(compare, text.encode(), value)
         return False
 
-    def test(chunk: Chunk) -> Mask:
+    def test(chunk: LogdumpChunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         areas = chunk.view.user
         # Only the records that have user tokens.
@@ -212,11 +212,11 @@ def column(arguments: OptionArguments) -> RecordTest:
     index, compare = read_number(wanted.name, 0, 0xFFFF), wanted.compare
     value = wanted.value.encode()
 
-    def has(chunk: Chunk, row: int) -> bool:
+    def has(chunk: LogdumpChunk, row: int) -> bool:
         record = decode_record(
             chunk.source.data, int(chunk.view.offsets[row]), order=chunk.source.order
         )
-        for image in images_of(record):
+        for image in read_record_images(record):
             for column in image.columns:
                 if column.index == index:
                     if compare is None:
@@ -226,7 +226,7 @@ def column(arguments: OptionArguments) -> RecordTest:
                         return True
         return False
 
-    def test(chunk: Chunk) -> Mask:
+    def test(chunk: LogdumpChunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         # Decode one record at a time: columns are found only by walking through the image.
         for row in np.flatnonzero(chunk.view.data_length > 0).tolist():
@@ -256,7 +256,7 @@ def system_key(arguments: OptionArguments) -> RecordTest:
     """Return the test of SYSKEY, for the system key at the start of some NonStop records."""
     compare, value = arguments.number()
 
-    def test(chunk: Chunk) -> Mask:
+    def test(chunk: LogdumpChunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         source, areas = chunk.source, chunk.view.data
         # The key is the first 4 or 8 bytes of the data, as the header states.

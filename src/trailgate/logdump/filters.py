@@ -18,10 +18,10 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.open_trail import Chunk
-from trailgate.logdump.syntax import ByteRange, Comparison
+from trailgate.logdump.open_trail import LogdumpChunk
+from trailgate.logdump.syntax import Comparison, DataByteRange
 
-RecordTest = Callable[[Chunk], Mask]
+RecordTest = Callable[[LogdumpChunk], Mask]
 
 
 def any_of(tests: Sequence[RecordTest]) -> RecordTest:
@@ -47,11 +47,13 @@ def of_names(patterns: Sequence[str]) -> RecordTest:
     return any_of([partial(_is_named, pattern) for pattern in patterns])
 
 
-def _is_named(pattern: str, chunk: Chunk) -> Mask:
+def _is_named(pattern: str, chunk: LogdumpChunk) -> Mask:
     return chunk.names.like(pattern)
 
 
-def of_values(values_of: Callable[[Chunk], Any], compare: Comparison, value: int) -> RecordTest:
+def of_values(
+    values_of: Callable[[LogdumpChunk], Any], compare: Comparison, value: int
+) -> RecordTest:
     """Return a test that compares a column of a chunk with a number."""
     return lambda chunk: np.asarray(compare(values_of(chunk), value), bool)
 
@@ -71,7 +73,7 @@ def of_image(*, before: bool) -> RecordTest:
     return lambda chunk: chunk.view.is_before == before
 
 
-def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordTest:
+def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> RecordTest:
     """Return a test for bytes in a record's data, within a range of it. ``fold`` ignores the case.
 
     The bytes are searched in the complete chunk at once, and each hit is then assigned to its
@@ -81,7 +83,7 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
         raise OptionError("nothing to look for")
     first, last = limits.first, limits.last
 
-    def test(chunk: Chunk) -> Mask:
+    def test(chunk: LogdumpChunk) -> Mask:
         matches = np.zeros(len(chunk), bool)
         text = chunk.source.data.tobytes()
         pattern = needle.lower() if fold else needle
@@ -111,7 +113,7 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
     return test
 
 
-class Side(StrEnum):
+class FilterSide(StrEnum):
     """Whether matching records are shown or suppressed."""
 
     INCLUDE = "include"
@@ -119,7 +121,7 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RecordFilter:
     """A filter: its option, the text that was typed, and the test.
 
     If ``joins``, all filters of the same option count as one, and a record passes if any of them
@@ -133,13 +135,13 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class FilterList:
+class RecordFilterList:
     """The filters of one side. A record must match all of them, or any."""
 
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[RecordFilter, ...] = ()
     match_all: bool = True
 
-    def mask(self, chunk: Chunk) -> Mask:
+    def mask(self, chunk: LogdumpChunk) -> Mask:
         """Return the mask of matching records. There must be at least one filter."""
         # Filters of an option that joins share the key (option, -1), and their masks are combined
         # by or.
@@ -154,23 +156,23 @@ class FilterList:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class RecordFilters:
     """All filters: a record is shown if it matches ``include`` and does not match ``exclude``."""
 
     enabled: bool = False
-    include: FilterList = FilterList()
-    exclude: FilterList = FilterList(match_all=False)
+    include: RecordFilterList = RecordFilterList()
+    exclude: RecordFilterList = RecordFilterList(match_all=False)
 
     @property
-    def by_number(self) -> tuple[Filter, ...]:
+    def by_number(self) -> tuple[RecordFilter, ...]:
         """The filters in the order of their numbers in FILTER SHOW."""
         return (*self.include.filters, *self.exclude.filters)
 
-    def side(self, side: Side) -> FilterList:
+    def side(self, side: FilterSide) -> RecordFilterList:
         """Return the filters of a side."""
-        return self.include if side is Side.INCLUDE else self.exclude
+        return self.include if side is FilterSide.INCLUDE else self.exclude
 
-    def mask(self, chunk: Chunk) -> Mask:
+    def mask(self, chunk: LogdumpChunk) -> Mask:
         """Return the mask of records that are shown."""
         shown = np.ones(len(chunk), bool)
         if not self.enabled or not len(chunk):
@@ -181,28 +183,28 @@ class Filters:
             shown &= ~self.exclude.mask(chunk)
         return shown
 
-    def with_filter(self, side: Side, one: Filter) -> Filters:
+    def with_filter(self, side: FilterSide, one: RecordFilter) -> RecordFilters:
         """Return the filters with one more on a side, and switch filtering on."""
         longer = (*self.side(side).filters, one)
         return replace(self._with(side, filters=longer), enabled=True)
 
-    def matching(self, side: Side, *, match_all: bool) -> Filters:
+    def matching(self, side: FilterSide, *, match_all: bool) -> RecordFilters:
         """Return filters in which a record must match all, or any, of a side."""
         return self._with(side, match_all=match_all)
 
-    def _with(self, side: Side, **changes: Any) -> Filters:
+    def _with(self, side: FilterSide, **changes: Any) -> RecordFilters:
         changed = replace(self.side(side), **changes)
-        if side is Side.INCLUDE:
+        if side is FilterSide.INCLUDE:
             return replace(self, include=changed)
         return replace(self, exclude=changed)
 
-    def clear(self, what: str) -> Filters:
+    def clear(self, what: str) -> RecordFilters:
         """Return the filters without the one with a number (as in FILTER SHOW), or without all of an option.
 
         "ALL" removes all filters.
         """
         if what.upper() == "ALL":
-            return Filters()
+            return RecordFilters()
         removed = [
             number
             for number, one in enumerate(self.by_number)
@@ -218,6 +220,6 @@ class Filters:
         )
 
 
-def _without(filters: FilterList, removed: list[int], first: int) -> FilterList:
+def _without(filters: RecordFilterList, removed: list[int], first: int) -> RecordFilterList:
     kept = (one for number, one in enumerate(filters.filters, first) if number not in removed)
     return replace(filters, filters=tuple(kept))

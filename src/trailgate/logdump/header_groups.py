@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from trailgate.columnar.rows import octets
-from trailgate.trail.annotation.file_header import header_order
+from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.format.tokens import FRAME, NORMAL, ByteOrder
-from trailgate.trail.records.record import Token, tokens_between
+from trailgate.trail.records.record import RecordToken, read_tokens_between
 
 TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
 FILE_SIZE: Final = 0x39  # a field of that group
@@ -17,22 +17,22 @@ FILE_SIZE: Final = 0x39  # a field of that group
 class HeaderGroup(NamedTuple):
     """A group: its own token, its fields, and the offset of each field's payload."""
 
-    token: Token
-    fields: tuple[Token, ...]
+    token: RecordToken
+    fields: tuple[RecordToken, ...]
     starts: tuple[int, ...]
 
 
 def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
     """Yield the header's groups. Raises DecodeError."""
     data = octets(raw)
-    for group, start in tokens_between(data, (FRAME, len(raw) - FRAME), order):
-        fields = tokens_between(data, (start, start + len(group.payload)), order)
+    for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
+        fields = read_tokens_between(data, (start, start + len(group.payload)), order)
         yield HeaderGroup(group, tuple(field for field, _ in fields), tuple(at for _, at in fields))
 
 
 def with_size(raw: bytes, size: int) -> bytes:
     """Return the header with another file size, or unchanged if it does not contain one."""
-    order = header_order(raw) or ByteOrder.BIG
+    order = detect_header_order(raw) or ByteOrder.BIG
     for group in header_groups(raw, order):
         for field, at in zip(group.fields, group.starts, strict=True):
             if (

@@ -30,32 +30,32 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.model.kernels import CONTINUES_NOTHING
 from trailgate.model.transactions import BEFORE, follow
 from trailgate.storage.files.addresses import is_stored, locate, name_of
-from trailgate.storage.files.listing import NUMBERED, stored_file
+from trailgate.storage.files.listing import NUMBERED, find_single_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.framing import (
-    RecordPlaces,
+    RecordSpans,
     Spans,
     TrailBytes,
-    find_sound,
-    find_typed,
-    length_at,
+    find_records_of_type,
+    find_records_until_damage,
+    read_record_length,
     resync,
-    trail_bytes,
+    wrap_trail_bytes,
 )
 from trailgate.trail.records.metadata import TrailTables
-from trailgate.trail.records.record import TrailRecord, decode_record, guess_order
+from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,
     UNREADABLE,
     first_problem,
 )
-from trailgate.trail.records.record_view import RecordView, find_names, view_records
-from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_apart
+from trailgate.trail.records.record_view import RecordColumns, find_names, view_records
+from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_separate
 
 NONE: Final = -1
 UNKNOWN: Final = (b"", b"")
@@ -67,7 +67,7 @@ OVERLAP: Final = 4 * LONGEST  # bytes after an offset that resync needs to accep
 
 
 @dataclass(frozen=True)
-class Names:
+class ChunkNames:
     """The table names of records: ``strings[codes[i]]`` is the name of record i."""
 
     codes: Longs
@@ -75,7 +75,7 @@ class Names:
 
     def like(self, pattern: str) -> Mask:
         """Return the mask of records whose name matches a pattern with ``*`` and ``?``, ignoring case."""
-        matches = like(pattern)
+        matches = name_matcher(pattern)
         # match each distinct name once, then spread the answers over the records
         good = np.array([matches(text) for text in self.strings], bool)
         mask: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
@@ -87,7 +87,7 @@ class Names:
         return [int(code) for code in np.unique(self.codes)]
 
 
-def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
+def name_matcher(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
     """Return a test of whether a name matches a pattern with ``*`` and ``?``."""
     # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
@@ -95,7 +95,7 @@ def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class TransactionNumbers:
     """The number of each record's transaction.
 
     Number 0 (BEFORE) is the transaction that began before these records. ``open`` is the number of
@@ -109,7 +109,7 @@ class Numbers:
     orphan: Mask
 
 
-def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
+def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
     """Assign a transaction number to each of consecutive records.
 
     ``apart`` marks records outside of transactions.
@@ -127,10 +127,10 @@ def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
     number = np.where(found.apart, combined, of_transaction[found.number])
     firsts = np.flatnonzero(begins)
     still_open = int(of_transaction[-1]) if found.is_open else NONE
-    return Numbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
+    return TransactionNumbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
 
 
-def open_at(numbers: Numbers) -> int | None:
+def opening_row(numbers: TransactionNumbers) -> int | None:
     """Return the row that opened the transaction that is open after the records.
 
     NONE means that no transaction is open; None, that it began before these records.
@@ -142,7 +142,7 @@ def open_at(numbers: Numbers) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class ChunkTransactions:
     """TRANID and LOGCSN of transactions. ``number[i]`` is the index in ``ids`` for record i.
 
     Number 0 is the transaction that began before the records. ``last`` has the ids of the
@@ -160,7 +160,7 @@ class Transactions:
         return mask
 
 
-def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
+def token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
     """Return the payload of the first token with an id in each area, or b"" if it has none."""
     spans = find_token(source, areas, code).spans
     present = spans.starts >= 0
@@ -171,11 +171,11 @@ def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class LogdumpChunk:
     """Consecutive records of a file, in bytes that start at the file's offset ``source.base``."""
 
     source: TrailBytes
-    view: RecordView
+    view: RecordColumns
     around: OpenTrail
 
     def __len__(self) -> int:
@@ -192,33 +192,33 @@ class Chunk:
         return self.view.headers(self.source.data, self.source.order)
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> ChunkNames:
         """The table names."""
         named = find_names(self.source, self.view)
         by_index = any(isinstance(name, int) for name in named.names)
         known = self.around.tables(self.end).tables if by_index else {}
         # A table whose definition is not in the file is named by its index.
         strings = named.strings(lambda i: known[i].name if i in known else f"(table {i})")
-        return Names(named.codes, [text or "" for text in strings])
+        return ChunkNames(named.codes, [text or "" for text in strings])
 
     @cached_property
     def apart(self) -> Mask:
         """The mask of records that neither open nor end a transaction."""
-        mask: Mask = is_apart(self.view) & (self.view.indicator == ONLY_RECORD)
+        mask: Mask = is_separate(self.view) & (self.view.indicator == ONLY_RECORD)
         return mask
 
     @cached_property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> TransactionNumbers:
         """The number of each record's transaction."""
         return number_transactions(self.view.indicator, self.apart)
 
     @cached_property
-    def transactions(self) -> Transactions:
+    def transactions(self) -> ChunkTransactions:
         """The ids of the transactions, and the transaction of each record."""
         numbers = self.numbers
         # Only the first record of a transaction has both tokens (trail format §8).
         areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
-        tokens = (payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
+        tokens = (token_payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
         # one pair of tokens for each transaction that is not an orphan, in order
         first_tokens = iter(zip(*tokens, strict=True))
         ids = [UNKNOWN if orphan else next(first_tokens) for orphan in numbers.orphan.tolist()]
@@ -228,12 +228,12 @@ class Chunk:
             before = self.around.transaction_before(offset)
         all_ids = (before, *ids)
         last = UNKNOWN if numbers.open == NONE else all_ids[numbers.open]
-        return Transactions(numbers.number, all_ids, last)
+        return ChunkTransactions(numbers.number, all_ids, last)
 
 
-def sound_records(
-    source: TrailBytes, view: RecordView, *, back: bool = False
-) -> tuple[RecordView, DecodeError | None]:
+def readable_records(
+    source: TrailBytes, view: RecordColumns, *, back: bool = False
+) -> tuple[RecordColumns, DecodeError | None]:
     """Return the records before the first unreadable header, and the error of that header.
 
     With ``back``, return the records after the last unreadable header.
@@ -254,7 +254,7 @@ class OpenTrail:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._reader = TrailFileReader(stored_file(path))
+        self._reader = TrailFileReader(find_single_file(path))
         self._tables = TrailTables()
         self._tables_until = 0
         self._open_transaction = (-1, UNKNOWN)
@@ -270,7 +270,7 @@ class OpenTrail:
 
     def grown(self) -> bool:
         """Check the file's size again, and return whether it has grown."""
-        now = stored_file(self.path)
+        now = find_single_file(self.path)
         if now.size <= self.size:
             return False
         self._reader.close()
@@ -306,13 +306,13 @@ class OpenTrail:
             return self._reader.begin, self._reader.order
         except DecodeError:
             # The beginning of the file is damaged: use the order in which records can be found.
-            order = guess_order(self.read, 0, self.size)
+            order = detect_record_order(self.read, 0, self.size)
             try:
                 return self._reader.begin, order
             except DecodeError:
                 return 0, order
 
-    def forward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
+    def forward(self, place: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
         """Yield the records from an offset on. Raises DecodeError at the first bad one."""
         while place < self.size:
             data = self.read(place, size)
@@ -331,7 +331,7 @@ class OpenTrail:
             # little.
             place, size = chunk.end, CHUNK
 
-    def backward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
+    def backward(self, place: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
         """Yield the records before an offset: the last chunk first, each chunk in ascending order."""
         while place > self.header_length:
             # At least one complete record must fit before ``place``.
@@ -341,18 +341,18 @@ class OpenTrail:
             if places:
                 offsets = np.array(places[::-1], np.int64)
                 lengths = np.diff(np.append(offsets, len(data)))
-                spans = RecordPlaces(offsets, lengths, len(data))
-                source = trail_bytes(data, base, self.order)
-                view, bad = sound_records(source, view_records(source, spans), back=True)
+                spans = RecordSpans(offsets, lengths, len(data))
+                source = wrap_trail_bytes(data, base, self.order)
+                view, bad = readable_records(source, view_records(source, spans), back=True)
                 if len(view):
-                    yield Chunk(source, view, self)
+                    yield LogdumpChunk(source, view, self)
                 if bad is not None:
                     raise bad.with_place(source=self.path)
                 place, size = base + places[-1], CHUNK
             if problem is not None:
                 raise problem.with_place(source=self.path)
 
-    def record(self, chunk: Chunk, row: int) -> TrailRecord:
+    def record(self, chunk: LogdumpChunk, row: int) -> TrailRecord:
         """Decode one record of a chunk."""
         offset = int(chunk.view.offsets[row])
         try:
@@ -409,7 +409,7 @@ class OpenTrail:
     def metadata_records(self, until: int) -> Iterator[bytes]:
         """Yield the bytes of the metadata records before an offset."""
         for data, offset, _ in self._metadata(0, until):
-            length = length_at(data, offset, self.order) or 0
+            length = read_record_length(data, offset, self.order) or 0
             yield data[offset : offset + length].tobytes()
 
     def _metadata(self, start: int, until: int) -> Iterator[tuple[Octets, int, int]]:
@@ -419,7 +419,7 @@ class OpenTrail:
             # a record belongs to the piece in which it starts; the overlap completes it
             data = self.read(place, CHUNK + LONGEST)
             stop = min(CHUNK, until - place)
-            for offset in find_typed(data, self.order, IO_METADATA).tolist():
+            for offset in find_records_of_type(data, self.order, IO_METADATA).tolist():
                 if offset < stop:
                     yield data, offset, place
 
@@ -430,7 +430,7 @@ class OpenTrail:
             return ids
         try:
             for chunk in self.backward(place, SMALL):
-                opened = open_at(chunk.numbers)
+                opened = opening_row(chunk.numbers)
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:
@@ -440,15 +440,15 @@ class OpenTrail:
             pass
         return UNKNOWN
 
-    def _sound(self, data: Octets, place: int) -> tuple[Chunk, DecodeError | None]:
+    def _sound(self, data: Octets, place: int) -> tuple[LogdumpChunk, DecodeError | None]:
         """Return the valid records at the start of the data, and the error after them, if any."""
-        places, error = find_sound(data, self.order)
-        source = trail_bytes(data, place, self.order)
-        view, problem = sound_records(source, view_records(source, places))
+        places, error = find_records_until_damage(data, self.order)
+        source = wrap_trail_bytes(data, place, self.order)
+        view, problem = readable_records(source, view_records(source, places))
         if problem is None and error is not None:
             bad = error.where.offset or 0
             problem = source.error(error.problem, (bad, bad + LONGEST), hint=FORWARD)
-        return Chunk(source, view, self), problem
+        return LogdumpChunk(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
         """Follow the trailers backward from the end of the data, and return the records' offsets, last first.
@@ -472,7 +472,7 @@ class OpenTrail:
 
     def _whole(self, data: Octets, place: int) -> bool:
         try:
-            return length_at(data, place, self.order) is not None
+            return read_record_length(data, place, self.order) is not None
         except DecodeError:
             return False
 
@@ -494,7 +494,7 @@ def next_path(path: str) -> str | None:
     return f"{head[: -len(digits)]}{int(digits) + 1:0{len(digits)}}{mark}{parameters}"
 
 
-def exists(path: str) -> bool:
+def file_exists(path: str) -> bool:
     """Return whether a file exists."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

@@ -1,6 +1,6 @@
 """Read records of the open file and turn them into results, while moving the session's position.
 
-``chunks`` reads from the position in the session's direction; ``find`` shows the next record that
+``chunks`` reads from the position in the session's direction; ``find_record`` shows the next record that
 passes a test; ``show_record`` and ``show_file_header`` add names and settings to a record or
 header.
 """
@@ -15,20 +15,20 @@ import numpy as np
 from trailgate.arrays import CHUNK, Mask
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import SMALL, Chunk, exists, next_path
-from trailgate.logdump.results import Note, Result, ShownHeader, ShownRecord
-from trailgate.logdump.session import Session
+from trailgate.logdump.open_trail import SMALL, LogdumpChunk, file_exists, next_path
+from trailgate.logdump.results import NoteResult, Result, ShownHeader, ShownRecord
+from trailgate.logdump.session import LogdumpSession
 from trailgate.logdump.syntax import time_text
 from trailgate.storage.files.addresses import name_of
-from trailgate.trail.annotation.file_header import header_order
+from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.metadata import MetadataType
 from trailgate.trail.records.record import TrailRecord
 
 
-def show_record(session: Session, chunk: Chunk, row: int) -> ShownRecord:
+def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> ShownRecord:
     """Return a record to print, and move the session past it."""
     record = session.trail.record(chunk, row)
     forward = session.settings.forward
@@ -38,7 +38,7 @@ def show_record(session: Session, chunk: Chunk, row: int) -> ShownRecord:
     return replace(_name(session, record), release=session.trail.release)
 
 
-def show_file_header(session: Session) -> ShownHeader:
+def show_file_header(session: LogdumpSession) -> ShownHeader:
     """Return the file header to print, and move the session to the first record."""
     trail = session.trail
     if not trail.header_length:
@@ -49,18 +49,18 @@ def show_file_header(session: Session) -> ShownHeader:
     except TrailgateError:
         header = None
     session.position = trail.header_length
-    order = header_order(raw) or ByteOrder.BIG
+    order = detect_header_order(raw) or ByteOrder.BIG
     return ShownHeader(raw, header, order, session.settings)
 
 
-def _name(session: Session, record: TrailRecord) -> ShownRecord:
+def _name(session: LogdumpSession, record: TrailRecord) -> ShownRecord:
     """Add the names of the record's table and partition."""
     index, name, settings = record.table_index, record.name or "", session.settings
     metadata = record.io_type == IO_METADATA
     if index is None and not metadata:
         return ShownRecord(record, name, settings)
     known = session.trail.tables(record.offset + record.length)
-    if metadata and record.node in (MetadataKind.TABLE, MetadataKind.TABLE_REFERENCE):
+    if metadata and record.node in (MetadataType.TABLE, MetadataType.TABLE_REFERENCE):
         defined = (table for table in known.tables.values() if table.offset == record.offset)
         return ShownRecord(record, name, settings, table=next(defined, None))
     table = known.tables.get(-1 if index is None else index)
@@ -73,7 +73,7 @@ def _name(session: Session, record: TrailRecord) -> ShownRecord:
     )
 
 
-def chunks(session: Session, size: int = CHUNK) -> Iterator[Chunk]:
+def chunks(session: LogdumpSession, size: int = CHUNK) -> Iterator[LogdumpChunk]:
     """Yield records from the session's position in its direction, and move the session along."""
     session.position = session.start
     if session.settings.forward:
@@ -86,31 +86,31 @@ def chunks(session: Session, size: int = CHUNK) -> Iterator[Chunk]:
             session.position = rba_of(chunk, 0)
 
 
-def rba_of(chunk: Chunk, row: int) -> int:
+def rba_of(chunk: LogdumpChunk, row: int) -> int:
     """Return the offset in the file of a chunk's record."""
     return chunk.source.base + int(chunk.view.offsets[row])
 
 
-def chosen(session: Session, mask: Mask) -> list[int]:
+def selected_rows(session: LogdumpSession, mask: Mask) -> list[int]:
     """Return the selected rows in the session's direction."""
     rows: list[int] = np.flatnonzero(mask).tolist()
     return rows if session.settings.forward else rows[::-1]
 
 
-def find(session: Session, test: RecordTest) -> Iterator[Result]:
+def find_record(session: LogdumpSession, test: RecordTest) -> Iterator[Result]:
     """Yield the next record that passes the test and the filters, and move the session past it."""
     scanned = 0
     for chunk in chunks(session, SMALL):
-        rows = chosen(session, test(chunk) & session.filters.mask(chunk))
+        rows = selected_rows(session, test(chunk) & session.filters.mask(chunk))
         if rows:
             yield show_record(session, chunk, rows[0])
             return
         scanned += len(chunk)
-        yield from progress(session, chunk, scanned)
-    yield from at_end(session, f"not found in {scanned} records")
+        yield from report_progress(session, chunk, scanned)
+    yield from report_end(session, f"not found in {scanned} records")
 
 
-def progress(session: Session, chunk: Chunk, scanned: int) -> Iterator[Result]:
+def report_progress(session: LogdumpSession, chunk: LogdumpChunk, scanned: int) -> Iterator[Result]:
     """Yield a note about the records scanned so far, if NOTIFY is set and due."""
     every = session.settings.notify
     # true once a multiple of ``every`` lies within this chunk
@@ -118,22 +118,22 @@ def progress(session: Session, chunk: Chunk, scanned: int) -> Iterator[Result]:
         rba = rba_of(chunk, -1)
         time = time_text(int(chunk.view.io_time[-1]), session.settings.time_offset)
         values = {"scanned": scanned, "rba": rba}
-        yield Note(f"Scanned {scanned:>10} records, RBA {rba}, {time}", values)
+        yield NoteResult(f"Scanned {scanned:>10} records, RBA {rba}, {time}", values)
 
 
-def at_end(session: Session, problem: str = "") -> Iterator[Result]:
+def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
     """Yield a note that the end of the file is reached, and what follows it."""
     rba = session.position
     before = f"{problem}; " if problem else ""
     if not session.settings.forward:
-        yield Note(_sentence(f"{before}beginning of the file"), {"end": "begin", "rba": rba})
+        yield NoteResult(_sentence(f"{before}beginning of the file"), {"end": "begin", "rba": rba})
         return
     left = session.trail.size - rba
     more = f", {left} bytes of an unfinished record" if left else ""
     following = next_path(session.trail.path)
-    if following is not None and exists(following):
+    if following is not None and file_exists(following):
         more += f"; NEXTTRAIL opens {name_of(following)}"
-    yield Note(
+    yield NoteResult(
         _sentence(f"{before}end of the file at RBA {rba}{more}"),
         {"end": "end", "rba": rba, "unfinished_bytes": left},
     )

@@ -15,9 +15,15 @@ from dataclasses import asdict, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.definitions.defgen import complete, write_sourcedefs
+from trailgate.definitions.defgen import complete_table, write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.logdump.results import Charset, Detail, Display, MetadataForm, ShownRecord
+from trailgate.logdump.results import (
+    DetailLevel,
+    DisplayLevel,
+    DumpCharset,
+    MetadataForm,
+    ShownRecord,
+)
 from trailgate.logdump.syntax import iso_time, time_text
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
@@ -26,7 +32,7 @@ from trailgate.trail.format.record_types import (
     IO_KEY_UPDATE,
     IO_LONG_KEY_UPDATE,
     IO_METADATA,
-    Prefix,
+    ImagePrefix,
     type_name,
 )
 from trailgate.trail.format.tokens import (
@@ -37,13 +43,18 @@ from trailgate.trail.format.tokens import (
     RECORD,
     TRAILER,
     USER_TOKENS,
-    read_user_tokens,
+    decode_user_tokens,
     token,
     token_name,
 )
-from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
-from trailgate.trail.records.record import Token, TrailRecord, encode_header_area
-from trailgate.trail.records.record_data import ColumnBytes, RecordImage, images_of, piece_of
+from trailgate.trail.records.metadata import TDR_VERSION, MetadataType
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_header_area
+from trailgate.trail.records.record_data import (
+    ColumnBytes,
+    RecordImage,
+    read_record_images,
+    read_record_piece,
+)
 
 A_LINE: Final = 20  # bytes per line of a dump
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
@@ -53,13 +64,13 @@ ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
 RULE: Final = "_" * 67
 INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
 SIGN: Final = 0x80  # the sign bit: Logdump prints the partition byte sign-extended
-INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
+INDEX_TITLES: Final = {int(MetadataType.PARTITION): "TDR/PNR idx:   "}
 INDEX_TITLE: Final = "DDR/TDR index: "
 
 # The size of the length before the key, by record type.
 KEY_LENGTHS: Final = {
-    IO_KEY_UPDATE: int(Prefix.SHORT),
-    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
+    IO_KEY_UPDATE: int(ImagePrefix.SHORT),
+    IO_LONG_KEY_UPDATE: int(ImagePrefix.LONG),
 }
 NEW_COLUMNS: Final = 21  # the first release known to print columns in the new form
 _PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
@@ -80,18 +91,20 @@ NUMBERS: Final = (
 )
 
 
-def dump(raw: bytes, charset: Charset = Charset.ASCII, limit: int | None = None) -> list[str]:
+def dump(
+    raw: bytes, charset: DumpCharset = DumpCharset.ASCII, limit: int | None = None
+) -> list[str]:
     """Return the lines that show bytes, at most ``limit`` of these bytes."""
     return list(_lines(raw if limit is None else raw[:limit], charset))
 
 
-def visible(raw: bytes, charset: Charset = Charset.ASCII) -> str:
+def visible(raw: bytes, charset: DumpCharset = DumpCharset.ASCII) -> str:
     """Return bytes as text, with a point for each unprintable byte."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 
 
-def _lines(raw: bytes, charset: Charset) -> Iterator[str]:
+def _lines(raw: bytes, charset: DumpCharset) -> Iterator[str]:
     for start in range(0, len(raw), A_LINE):
         piece = raw[start : start + A_LINE]
         yield f" {piece.hex(' ', -2):{WIDTH}} | {visible(piece, charset)}"
@@ -153,10 +166,10 @@ def _bytes(shown: ShownRecord) -> Iterator[str]:
 
 _KINDS: Final[Mapping[int, Callable[[ShownRecord], Iterator[str]]]] = MappingProxyType(
     {
-        MetadataKind.DATABASE: _database,
-        MetadataKind.TABLE: _table,
-        MetadataKind.TABLE_REFERENCE: _reference,
-        MetadataKind.PARTITION: _partition,
+        MetadataType.DATABASE: _database,
+        MetadataType.TABLE: _table,
+        MetadataType.TABLE_REFERENCE: _reference,
+        MetadataType.PARTITION: _partition,
     }
 )
 
@@ -178,7 +191,7 @@ def _all_attributes(table: Table) -> Iterator[str]:
 
 def _as_defgen(table: Table) -> Iterator[str]:
     # The trail does not contain the record length; complete() computes it by Defgen's formula.
-    completed = complete(replace(table, record_length=0))
+    completed = complete_table(replace(table, record_length=0))
     yield from write_sourcedefs(Definitions((completed,))).decode().splitlines()
 
 
@@ -213,7 +226,7 @@ WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
 def record_lines(shown: ShownRecord) -> Iterator[str]:
     """Yield the lines of a record."""
     record, settings = shown.record, shown.settings
-    if settings.header_tokens is not Display.OFF:
+    if settings.header_tokens is not DisplayLevel.OFF:
         yield from _frame_lines(record, settings.header_tokens, settings.header_charset)
     yield RULE
     if settings.ghdr:
@@ -223,10 +236,10 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
     # The data of a metadata record is part of its first lines, as its table's definition.
     if record.io_type != IO_METADATA:
         yield from _data_lines(shown)
-    if settings.ggs_tokens is not Display.OFF and record.tokens is not None:
+    if settings.ggs_tokens is not DisplayLevel.OFF and record.tokens is not None:
         yield from ("", "GGS tokens:")
         yield from _token_lines(shown)
-    if settings.user_tokens is not Display.OFF and record.user is not None:
+    if settings.user_tokens is not DisplayLevel.OFF and record.user is not None:
         yield ""
         yield from _user_lines(record.user, settings.user_tokens, settings.dump_charset)
     yield ""
@@ -295,9 +308,9 @@ def _index_text(shown: ShownRecord) -> str:
 def _data_lines(shown: ShownRecord) -> Iterator[str]:
     record, settings = shown.record, shown.settings
     yield from dump(record.data or b"", settings.dump_charset, settings.reclen)
-    if settings.detail is Detail.OFF:
+    if settings.detail is DetailLevel.OFF:
         return
-    images = images_of(record)
+    images = read_record_images(record)
     for image in images:
         if len(images) > 1:
             kind = "Before" if image.before else "After "
@@ -308,7 +321,7 @@ def _data_lines(shown: ShownRecord) -> Iterator[str]:
             length = image.length - KEY_LENGTHS[record.io_type]
             yield f"KeyLen {length:>5} (x{length:08x})"
         yield from _image_lines(image, shown, key=key)
-    piece = piece_of(record)
+    piece = read_record_piece(record)
     if piece is not None:
         yield (
             f"LOB Column {piece.column}, Chunk {piece.number} of {piece.pieces},"
@@ -322,7 +335,7 @@ def _image_lines(image: RecordImage, shown: ShownRecord, *, key: bool) -> Iterat
     head = _key_head if key else _new_head if shown.release >= NEW_COLUMNS else _column_head
     for column in image.columns:
         yield head(column)
-        if settings.detail is Detail.DATA:
+        if settings.detail is DetailLevel.DATA:
             yield from dump(column.raw, settings.data_charset, limit)
 
 
@@ -347,7 +360,7 @@ def _token_lines(shown: ShownRecord) -> Iterator[str]:
     record, settings = shown.record, shown.settings
     tokens = record.tokens or ()
     # ON shows all tokens as one block of bytes, DETAIL each token under a heading.
-    if settings.ggs_tokens is Display.ON:
+    if settings.ggs_tokens is DisplayLevel.ON:
         raw = b"".join(token(t.code, t.payload, t.info, record.order) for t in tokens)
         yield from dump(raw, settings.dump_charset)
         return
@@ -356,12 +369,12 @@ def _token_lines(shown: ShownRecord) -> Iterator[str]:
         yield from dump(one.payload, settings.dump_charset)
 
 
-def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]:
+def _user_lines(raw: bytes, display: DisplayLevel, charset: DumpCharset) -> Iterator[str]:
     yield f"User tokens: {len(raw):>5} bytes"
     # None if the bytes are not pairs of name and value; then they are dumped.
-    pairs = read_user_tokens(raw)
+    pairs = decode_user_tokens(raw)
     for name, value in pairs or ():
-        yield f"{name:<20}: {value if display is Display.DETAIL else f'{len(value.encode()):>5} bytes'}"
+        yield f"{name:<20}: {value if display is DisplayLevel.DETAIL else f'{len(value.encode()):>5} bytes'}"
     if pairs is None:
         yield from dump(raw, charset)
 
@@ -372,25 +385,25 @@ def token_head(code: int, name: str, info: int, length: int) -> str:
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 
 
-def _frame_lines(record: TrailRecord, display: Display, charset: Charset) -> Iterator[str]:
+def _frame_lines(record: TrailRecord, display: DisplayLevel, charset: DumpCharset) -> Iterator[str]:
     header = encode_header_area(record)
     yield token_head(RECORD, "Record Header", record.info, record.length)
     yield token_head(HEADER, "GHDR", 0, len(header))
-    if display is Display.DETAIL:
+    if display is DisplayLevel.DETAIL:
         yield from dump(header, charset)
     for one in _parts(record):
         yield token_head(one.code, _PART_NAMES.get(one.code, "unknown"), one.info, len(one.payload))
     yield token_head(TRAILER, "Record Trailer", record.info, record.length)
 
 
-def _parts(record: TrailRecord) -> Iterator[Token]:
+def _parts(record: TrailRecord) -> Iterator[RecordToken]:
     if record.data is not None:
-        yield Token(DATA, record.data)
+        yield RecordToken(DATA, record.data)
     if record.tokens is not None:
         inner = (token(t.code, t.payload, t.info, record.order) for t in record.tokens)
-        yield Token(GGS_TOKENS, b"".join(inner))
+        yield RecordToken(GGS_TOKENS, b"".join(inner))
     if record.user is not None:
-        yield Token(USER_TOKENS, record.user)
+        yield RecordToken(USER_TOKENS, record.user)
     yield from record.others
 
 
@@ -433,7 +446,7 @@ def record_values(shown: ShownRecord) -> Values:
                 "image": "before" if image.before else "after",
                 "columns": [_column(column.index, column.raw) for column in image.columns],
             }
-            for image in images_of(record)
+            for image in read_record_images(record)
         ],
         **_piece(record),
         "ggs_tokens": [_token(one) for one in record.tokens or ()],
@@ -455,7 +468,7 @@ def _indexes(shown: ShownRecord) -> Values:
     if record.partition_index is not None:
         values |= {"partition_index": record.partition_index, "partition": shown.partition}
     if record.io_type == IO_METADATA:
-        kinds = {kind.value: kind.name.lower() for kind in MetadataKind}
+        kinds = {kind.value: kind.name.lower() for kind in MetadataType}
         values["metadata"] = kinds.get(record.node, "unknown")
         values["indexes"] = list(record.metadata_indexes)
         table = None if shown.table is None else shown.table.table
@@ -469,7 +482,7 @@ def _column(index: int, raw: bytes) -> Values:
 
 
 def _piece(record: TrailRecord) -> Values:
-    piece = piece_of(record)
+    piece = read_record_piece(record)
     if piece is None:
         return {}
     column, pieces, number, start, _, raw = piece
@@ -477,7 +490,7 @@ def _piece(record: TrailRecord) -> Values:
     return {"lob": {**values, "length": len(raw)}}
 
 
-def _token(one: Token) -> Values:
+def _token(one: RecordToken) -> Values:
     row = GGS_TOKENS_BY_ID.get(one.code)
     values: Values = {"id": one.code, "name": token_name(one.code), "info": one.info}
     values["hex"] = one.payload.hex()
@@ -489,6 +502,6 @@ def _token(one: Token) -> Values:
 def _user(record: TrailRecord) -> Values:
     if record.user is None:
         return {}
-    pairs = read_user_tokens(record.user)
+    pairs = decode_user_tokens(record.user)
     named = None if pairs is None else [{"name": n, "value": v} for n, v in pairs]
     return {"user_tokens": named, "user_tokens_hex": record.user.hex()}

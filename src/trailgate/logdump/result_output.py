@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.errors import TrailgateError
-from trailgate.logdump.counting import Tally
+from trailgate.logdump.counting import RecordTally
 from trailgate.logdump.header_groups import header_groups
 from trailgate.logdump.record_output import (
     RULE,
@@ -23,18 +23,18 @@ from trailgate.logdump.record_output import (
     token_head,
 )
 from trailgate.logdump.results import (
-    Counts,
-    Display,
-    Edit,
-    Failure,
-    Goodbye,
-    Lines,
-    Listing,
-    Note,
+    CountResult,
+    DisplayLevel,
+    EditResult,
+    FailureResult,
+    ListingResult,
+    NoteResult,
     Result,
+    SessionEnd,
     ShownBytes,
     ShownHeader,
     ShownRecord,
+    TextResult,
 )
 from trailgate.logdump.syntax import TimeOffset, iso_time, time_text
 from trailgate.trail.format.file_header import GROUPS
@@ -66,7 +66,7 @@ def _escape(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def _listing(listing: Listing) -> Iterator[str]:
+def _listing(listing: ListingResult) -> Iterator[str]:
     if listing.title:
         yield listing.title
     width = max((len(name) for name, _ in listing.rows), default=0)
@@ -88,7 +88,7 @@ def _header(shown: ShownHeader) -> Iterator[str]:
     yield f"{time_text(created, settings.time_offset)} FileHeader           Len {len(inner):>5} RBA 0"
     yield "Name: *FileHeader*"
     yield from dump(inner, settings.dump_charset, settings.reclen)
-    if settings.file_header is Display.DETAIL:
+    if settings.file_header is DisplayLevel.DETAIL:
         yield ""
         yield from _header_tokens(shown)
     yield ""
@@ -114,7 +114,7 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
     yield token_head(TRAILER, "File Trailer", shown.raw[1], length)
 
 
-def _counts(counts: Counts) -> Iterator[str]:
+def _counts(counts: CountResult) -> Iterator[str]:
     offset = counts.settings.time_offset
     for interval in counts.intervals:
         yield from _interval(interval, offset)
@@ -133,7 +133,7 @@ def _counts(counts: Counts) -> Iterator[str]:
         yield from _large(counts)
 
 
-def _interval(tally: Tally, offset: TimeOffset) -> Iterator[str]:
+def _interval(tally: RecordTally, offset: TimeOffset) -> Iterator[str]:
     begin, end = time_text(tally.begin or 0, offset), time_text(tally.end or 0, offset)
     yield f"Interval from {begin} to {end}"
     yield f"{'Recs':<24} {tally.records:>10}"
@@ -141,7 +141,7 @@ def _interval(tally: Tally, offset: TimeOffset) -> Iterator[str]:
     yield ""
 
 
-def _tally(tally: Tally) -> Iterator[str]:
+def _tally(tally: RecordTally) -> Iterator[str]:
     average = tally.data_bytes // tally.records if tally.records else 0
     rows = [
         ("Total Data Bytes", tally.data_bytes),
@@ -157,7 +157,7 @@ def _tally(tally: Tally) -> Iterator[str]:
         yield f"{name:<24} {number:>10}"
 
 
-def _average(counts: Counts) -> Iterator[str]:
+def _average(counts: CountResult) -> Iterator[str]:
     number = counts.transactions
     yield f"Average of {number} Transactions"
     yield f"    Bytes/Trans .....   {counts.total.data_bytes // number:>10}"
@@ -165,7 +165,7 @@ def _average(counts: Counts) -> Iterator[str]:
     yield f"    Files/Trans .....   {round(counts.files_in_transactions / number):>10}"
 
 
-def _large(counts: Counts) -> Iterator[str]:
+def _large(counts: CountResult) -> Iterator[str]:
     settings = counts.settings
     yield ""
     limits = f"{settings.trans_records} records or {settings.trans_bytes} bytes"
@@ -182,7 +182,7 @@ def json_values(result: Result) -> Values:
     return {"result": name, **values(result)}
 
 
-def _failure_values(failure: Failure) -> Values:
+def _failure_values(failure: FailureResult) -> Values:
     error = failure.error
     where = {name: value for name, value in asdict(error.where).items() if value is not None}
     hint = {"hint": error.hint} if error.hint else {}
@@ -219,7 +219,7 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _tally_values(tally: Tally) -> Values:
+def _tally_values(tally: RecordTally) -> Values:
     values: Values = {
         "records": tally.records,
         "data_bytes": tally.data_bytes,
@@ -232,7 +232,7 @@ def _tally_values(tally: Tally) -> Values:
     return values
 
 
-def _count_values(counts: Counts) -> Values:
+def _count_values(counts: CountResult) -> Values:
     values: Values = {
         "path": counts.path,
         "start": counts.start,
@@ -259,7 +259,7 @@ def _count_values(counts: Counts) -> Values:
     return values
 
 
-def _listing_values(listing: Listing) -> Values:
+def _listing_values(listing: ListingResult) -> Values:
     return {"title": listing.title, "rows": [[n.strip(), v] for n, v in listing.rows]}
 
 
@@ -267,12 +267,12 @@ def _listing_values(listing: Listing) -> Values:
 FORMS: Final[Mapping[type, tuple[str, Callable[[Any], Iterable[str]], Callable[[Any], Values]]]] = (
     MappingProxyType(
         {
-            Note: (
+            NoteResult: (
                 "note",
                 lambda note: (note.text,),
                 lambda note: {"text": note.text, **_plain(note.values or {})},
             ),
-            Failure: ("error", lambda failure: (f"error: {failure.error}",), _failure_values),
+            FailureResult: ("error", lambda failure: (f"error: {failure.error}",), _failure_values),
             ShownRecord: ("record", record_lines, record_values),
             ShownHeader: ("file_header", _header, _header_values),
             ShownBytes: (
@@ -280,15 +280,15 @@ FORMS: Final[Mapping[type, tuple[str, Callable[[Any], Iterable[str]], Callable[[
                 _bytes,
                 lambda shown: {"rba": shown.offset, "hex": shown.raw.hex()},
             ),
-            Counts: ("counts", _counts, _count_values),
-            Listing: ("listing", _listing, _listing_values),
-            Lines: (
+            CountResult: ("counts", _counts, _count_values),
+            ListingResult: ("listing", _listing, _listing_values),
+            TextResult: (
                 "lines",
                 lambda lines: (lines.title, *lines.lines),
                 lambda lines: {"title": lines.title, "lines": list(lines.lines)},
             ),
-            Edit: ("edit", lambda edit: (edit.line,), lambda edit: {"line": edit.line}),
-            Goodbye: ("goodbye", lambda _: (), lambda _: {}),
+            EditResult: ("edit", lambda edit: (edit.line,), lambda edit: {"line": edit.line}),
+            SessionEnd: ("goodbye", lambda _: (), lambda _: {}),
         }
     )
 )

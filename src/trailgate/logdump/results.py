@@ -12,7 +12,7 @@ from enum import Enum, StrEnum
 from typing import Final
 
 from trailgate.errors import TrailgateError
-from trailgate.logdump.counting import LargeTransaction, Tally
+from trailgate.logdump.counting import LargeTransaction, RecordTally
 from trailgate.logdump.syntax import GMT, TimeOffset
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.tokens import ByteOrder
@@ -24,7 +24,7 @@ TRANS_RECORDS: Final = 100
 TRANS_BYTES: Final = 10_000
 
 
-class Display(StrEnum):
+class DisplayLevel(StrEnum):
     """How much of something is shown."""
 
     OFF = "off"
@@ -32,7 +32,7 @@ class Display(StrEnum):
     DETAIL = "detail"
 
 
-class Detail(StrEnum):
+class DetailLevel(StrEnum):
     """How much of a record's columns is shown."""
 
     OFF = "off"
@@ -50,7 +50,7 @@ class MetadataForm(StrEnum):
     OFF = "off"
 
 
-class Charset(Enum):
+class DumpCharset(Enum):
     """The character set of the text beside the hex digits of a dump."""
 
     ASCII = "latin-1"
@@ -58,21 +58,21 @@ class Charset(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LogdumpSettings:
     """All settings of a session, with their defaults."""
 
     ghdr: bool = False
-    detail: Detail = Detail.OFF
-    ggs_tokens: Display = Display.OFF
-    user_tokens: Display = Display.OFF
-    header_tokens: Display = Display.OFF
-    file_header: Display = Display.OFF
+    detail: DetailLevel = DetailLevel.OFF
+    ggs_tokens: DisplayLevel = DisplayLevel.OFF
+    user_tokens: DisplayLevel = DisplayLevel.OFF
+    header_tokens: DisplayLevel = DisplayLevel.OFF
+    file_header: DisplayLevel = DisplayLevel.OFF
     metadata: MetadataForm = MetadataForm.DETAIL
     reclen: int = RECLEN
     column_length: int | None = None
-    data_charset: Charset = Charset.ASCII
-    header_charset: Charset = Charset.ASCII
-    dump_charset: Charset = Charset.ASCII
+    data_charset: DumpCharset = DumpCharset.ASCII
+    header_charset: DumpCharset = DumpCharset.ASCII
+    dump_charset: DumpCharset = DumpCharset.ASCII
     time_offset: TimeOffset = GMT
     forward: bool = True
     notify: int = 0
@@ -84,7 +84,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class NoteResult:
     """A sentence, and the values in it."""
 
     text: str
@@ -92,7 +92,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureResult:
     """An error that ended a command. The session continues."""
 
     error: TrailgateError
@@ -104,7 +104,7 @@ class ShownRecord:
 
     record: TrailRecord
     name: str
-    settings: Settings
+    settings: LogdumpSettings
     partition: str | None = None
     table: TrailTable | None = None  # the table that this metadata record defines
     release: int = 0  # the major release that wrote the file, or 0 if it is not known
@@ -117,7 +117,7 @@ class ShownHeader:
     raw: bytes
     header: FileHeader | None
     order: ByteOrder
-    settings: Settings
+    settings: LogdumpSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,28 +126,28 @@ class ShownBytes:
 
     offset: int
     raw: bytes
-    settings: Settings
+    settings: LogdumpSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CountResult:
     """The result of COUNT for a file."""
 
     path: str
     start: int
     end: int
-    total: Tally
+    total: RecordTally
     transactions: int
     files_in_transactions: int
-    settings: Settings
-    tables: tuple[Tally, ...] = ()
-    intervals: tuple[Tally, ...] = ()
+    settings: LogdumpSettings
+    tables: tuple[RecordTally, ...] = ()
+    intervals: tuple[RecordTally, ...] = ()
     large: tuple[LargeTransaction, ...] = ()
     suppressed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListingResult:
     """Rows of names and values under a title, with ``colon`` between them."""
 
     title: str
@@ -156,7 +156,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TextResult:
     """Several lines of text under a title, such as help."""
 
     title: str
@@ -164,26 +164,26 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class EditResult:
     """A command to edit. The terminal offers it at the next prompt."""
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
-class Goodbye:
+class SessionEnd:
     """The end of the session."""
 
 
 Result = (
-    Note
-    | Failure
+    NoteResult
+    | FailureResult
     | ShownRecord
     | ShownHeader
     | ShownBytes
-    | Counts
-    | Listing
-    | Lines
-    | Edit
-    | Goodbye
+    | CountResult
+    | ListingResult
+    | TextResult
+    | EditResult
+    | SessionEnd
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 from trailgate.errors import OptionError, StorageError, TrailgateError, did_you_mean
-from trailgate.logdump.filters import Filters
+from trailgate.logdump.filters import RecordFilters
 from trailgate.logdump.open_trail import OpenTrail
-from trailgate.logdump.results import Failure, Result, Settings
-from trailgate.logdump.syntax import Arguments, read_arguments, split_commands
+from trailgate.logdump.results import FailureResult, LogdumpSettings, Result
+from trailgate.logdump.syntax import CommandArguments, read_arguments, split_commands
 from trailgate.storage.files.addresses import URI
 from trailgate.storage.files.listing import files_at
 
@@ -22,13 +22,13 @@ DEEPEST: Final = 8  # the deepest nesting of command files that OBEY each other
 HINT: Final = "HELP lists the commands"
 
 
-class Command(NamedTuple):
+class LogdumpCommand(NamedTuple):
     """A command: its names, the syntax of its arguments, its help, and its function."""
 
     names: tuple[str, ...]
     arguments: str
     help: str
-    run: Callable[[Session, Arguments], Iterator[Result]]
+    run: Callable[[LogdumpSession, CommandArguments], Iterator[Result]]
     options: tuple[str, ...] = ()
 
     @property
@@ -42,17 +42,17 @@ class Command(NamedTuple):
         return self.options or tuple(dict.fromkeys(KEYWORD.findall(self.arguments)))
 
 
-class Session:
+class LogdumpSession:
     """The state of a session.
 
     ``commands`` has each command under all of its names; ``now`` is the clock.
     """
 
-    def __init__(self, commands: Mapping[str, Command], now: Callable[[], datetime]) -> None:
+    def __init__(self, commands: Mapping[str, LogdumpCommand], now: Callable[[], datetime]) -> None:
         self.commands = commands
         self.now = now
-        self.settings = Settings()
-        self.filters = Filters()
+        self.settings = LogdumpSettings()
+        self.filters = RecordFilters()
         self.history: list[str] = []
         self.folder = ""
         self.position = 0  # the RBA at which the next command starts to read
@@ -85,16 +85,16 @@ class Session:
                 self.history.append(text)
                 yield from self.command(text)
         except TrailgateError as error:
-            yield Failure(error)
+            yield FailureResult(error)
         except OSError as error:
-            yield Failure(StorageError(str(error)))
+            yield FailureResult(StorageError(str(error)))
 
     def command(self, text: str) -> Iterator[Result]:
         """Run one command, without adding it to the history."""
         known, rest = self.find(text)
         return known.run(self, read_arguments(rest))
 
-    def find(self, text: str) -> tuple[Command, str]:
+    def find(self, text: str) -> tuple[LogdumpCommand, str]:
         """Find the command at the start of a text. Returns it and the rest. Raises OptionError."""
         name, _, rest = text.strip().partition(" ")
         name, comma, more = name.partition(",")  # a comma may follow the name: COUNT, DETAIL
@@ -107,7 +107,7 @@ class Session:
         command = self.commands.get(name.upper()) or self._expand_abbreviation(name)
         return command, rest.strip()
 
-    def _expand_abbreviation(self, name: str) -> Command:
+    def _expand_abbreviation(self, name: str) -> LogdumpCommand:
         matches = [key for key in self.commands if name and key.startswith(name.upper())]
         # several matching names of one command are not ambiguous
         rows = {self.commands[key].names: self.commands[key] for key in matches}

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.trail.format.record_types import ROWS
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
-from trailgate.trail.records.metadata import MetadataKind
+from trailgate.trail.records.metadata import MetadataType
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -40,12 +40,12 @@ INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
 GGS_TOKENS: Final[Mapping[str, int]] = MappingProxyType(
     {row.name: row.code for row in GGS_TOKEN_ROWS}
 )
-METADATA_KINDS: Final[Mapping[str, MetadataKind]] = MappingProxyType(
+METADATA_KINDS: Final[Mapping[str, MetadataType]] = MappingProxyType(
     {
-        "DDR": MetadataKind.DATABASE,
-        "TDR": MetadataKind.TABLE,
-        "TDRREF": MetadataKind.TABLE_REFERENCE,
-        "PNR": MetadataKind.PARTITION,
+        "DDR": MetadataType.DATABASE,
+        "TDR": MetadataType.TABLE,
+        "TDRREF": MetadataType.TABLE_REFERENCE,
+        "PNR": MetadataType.PARTITION,
     }
 )
 SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
@@ -139,7 +139,7 @@ Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True, slots=True)
-class ByteRange:
+class DataByteRange:
     """A range of a record's data bytes with both ends included.
 
     ``last`` is None for an open range.
@@ -158,20 +158,20 @@ def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
     return number
 
 
-def read_byte_range(words: Sequence[str]) -> ByteRange:
+def read_byte_range(words: Sequence[str]) -> DataByteRange:
     """Parse ``start:end``.
 
     If the word is missing, return the range of all bytes. Raises OptionError.
     """
     if not words:
-        return ByteRange()
+        return DataByteRange()
     first, _, last = words[0].partition(":")
     if len(words) > 1 or not first:
         raise OptionError("a range is start:end, such as 0:231")
-    return ByteRange(read_number(first), read_number(last) if last else None)
+    return DataByteRange(read_number(first), read_number(last) if last else None)
 
 
-def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
+def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
     """Return the choice of this name, which may be abbreviated.
 
     Raises OptionError if it is not unique.
@@ -193,7 +193,7 @@ def list_names(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class CommandArguments:
     """The words after a command's name, including commas, and the complete text."""
 
     words: tuple[str, ...]
@@ -243,9 +243,9 @@ def split_commands(line: str) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def read_arguments(text: str) -> Arguments:
+def read_arguments(text: str) -> CommandArguments:
     """Split a text into arguments."""
-    return Arguments(tuple(ARGUMENT.findall(text)), text.strip())
+    return CommandArguments(tuple(ARGUMENT.findall(text)), text.strip())
 
 
 def unquote(word: str) -> str:
@@ -270,7 +270,7 @@ def type_codes(words: Sequence[str]) -> list[int]:
 
 def indicator_code(word: str, greatest: int = 255) -> int:
     """Return a TransInd, given by name or number. Raises OptionError."""
-    return read_number(word, 0, greatest) if word.isdigit() else one_of(word, INDICATORS)
+    return read_number(word, 0, greatest) if word.isdigit() else read_choice(word, INDICATORS)
 
 
 def ggs_token_code(name: str) -> int:

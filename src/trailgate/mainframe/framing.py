@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.cobol.copybook.layouts import Layout
-from trailgate.cobol.records.decoding import Depending
+from trailgate.cobol.copybook.layouts import CopybookLayout
+from trailgate.cobol.records.decoding import DependingLength
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_lengths import (
     RecordLengths,
     layout_lengths,
-    mapped_lengths,
-    stated_lengths,
+    lengths_by_value,
+    parse_length_expression,
 )
-from trailgate.cobol.records.segments import SegmentLength, layout_named, written_layout
+from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options
@@ -51,7 +51,7 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
 )
 
 
-def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
+def _length(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
     """Return the bytes of a fixed record, from the option or from the layouts.
 
     Raises OptionError if the kinds have different lengths.
@@ -60,7 +60,7 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
         return int(given["record_length"])
     kinds: RecordKinds | None = given["kinds"]
     names = [given["record"]] if kinds is None else kinds.records
-    sizes = {name: layout_named(layouts, name).size for name in names}
+    sizes = {name: find_layout(layouts, name).size for name in names}
     if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
         sizes_shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
         hint = "State recordLength, or a recordFormat in which each record has its own length"
@@ -75,15 +75,15 @@ _ENDS: Final = {
 }
 
 
-def without_ends(
-    given: Mapping[str, Any], layouts: tuple[Layout, ...]
-) -> tuple[Mapping[str, Any], tuple[Layout, ...]]:
+def skip_named_ends(
+    given: Mapping[str, Any], layouts: tuple[CopybookLayout, ...]
+) -> tuple[Mapping[str, Any], tuple[CopybookLayout, ...]]:
     """Convert a named header and trailer to the options that skip them.
 
     Returns the options, and the layouts of the remaining records.
     """
     changed = dict(given)
-    ends = {name: layout_named(layouts, given[name]) for name in _ENDS if given[name] is not None}
+    ends = {name: find_layout(layouts, given[name]) for name in _ENDS if given[name] is not None}
     for name, layout in ends.items():
         records, size = _ENDS[name]
         if given[records] or given[size]:
@@ -99,7 +99,7 @@ def without_ends(
 
 
 def _lengths(
-    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
+    given: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> RecordLengths | None:
     """Return the length rules that items or layouts state. Raises OptionError."""
     kinds: RecordKinds | None = given["kinds"]
@@ -112,10 +112,10 @@ def _lengths(
     names = [given["record"]] if kinds is None else kinds.records
     # A segment ends after its own last item, if nothing follows it in its record.
     is_own = given["segment_length"] is SegmentLength.OWN
-    named = written_layout if is_layout and is_own else layout_named
+    named = find_layout_to_write if is_layout and is_own else find_layout
     layouts_used = [named(layouts, name) for name in names]
     if is_layout:
-        if given["depending"] is Depending.MOST:
+        if given["depending"] is DependingLength.MOST:
             problem = "depending=most cannot be combined with recordFormat=layout"
             raise OptionError(problem, hint="Omit one of them")
         if given["count_map"]:
@@ -129,8 +129,8 @@ def _lengths(
         )
         raise OptionError(problem, hint="Omit these options")
     if lengths is None:
-        return stated_lengths(item, layouts_used, values.dialect)
-    return mapped_lengths(item, lengths, layouts_used, values)
+        return parse_length_expression(item, layouts_used, values.dialect)
+    return lengths_by_value(item, lengths, layouts_used, values)
 
 
 def check_formats(given: Mapping[str, Any], options: Options) -> None:
@@ -146,7 +146,7 @@ def check_formats(given: Mapping[str, Any], options: Options) -> None:
 
 
 def framing_of(
-    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
+    given: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> Framing:
     """Return how a file is cut into records of these layouts. Raises OptionError if options conflict."""
     framing = Framing(

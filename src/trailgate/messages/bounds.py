@@ -1,6 +1,6 @@
 """The transactions of operations: where each begins and ends, and which messages are captured or refused together.
 
-Input are the operations of a batch in the order of their messages (`RawOperations`). `chain` gives
+Input are the operations of a batch in the order of their messages (`RawOperations`). `chain_by_indicators` gives
 each operation its indicator, its transaction id and its commit sequence number (CSN):
 
 - Without an indicator property (txind), the operations of one message are one transaction.
@@ -18,7 +18,7 @@ at a message that begins a transaction, and at a message before which nothing is
 Some formats cut a long transaction into numbered messages. `check_segments` reports a missing,
 repeated or unfinished one. IBM's documentation does not define the first number, nor whether
 messages of single rows are numbered. Numbers of event publishing messages are therefore compared
-only with the number before (`begins_again`).
+only with the number before (`is_redelivered_start`).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import first_other, starts_before, text_view
+from trailgate.columnar.rows import find_row_without_mark, first_other, text_view
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
-    Followed,
-    Held,
-    begin_rows,
-    ends_of,
+    FollowedTransactions,
+    HeldOperation,
+    find_begin_rows,
     follow,
     indicator_marks,
+    mask_ends,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ _LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 @dataclass(frozen=True, slots=True)
-class Borders:
+class MessageBoundaries:
     """Facts about the operations on both sides of each boundary between messages, and about the first and last one.
 
     `rows` are these operations' row numbers, ascending. `numbers` are the numbers of their
@@ -85,9 +85,9 @@ class Borders:
     digests: Longs
 
     @staticmethod
-    def join(parts: Sequence[tuple[Borders, int]]) -> Borders:
+    def join(parts: Sequence[tuple[MessageBoundaries, int]]) -> MessageBoundaries:
         """Concatenate parts. Each comes with the number of operations before it."""
-        return Borders(
+        return MessageBoundaries(
             parts[0][0].content,
             np.concatenate([part.rows + before for part, before in parts]),
             np.concatenate([part.numbers for part, _ in parts]),
@@ -109,7 +109,7 @@ class LastMessage:
     began: int
 
 
-def last_message(boundaries: Borders, opens: Mask, began: int) -> LastMessage:
+def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> LastMessage:
     """Return the last message, to which the next batch is compared."""
     # The last element of `rows` is the batch's last operation.
     row = int(boundaries.rows[-1])
@@ -118,7 +118,7 @@ def last_message(boundaries: Borders, opens: Mask, began: int) -> LastMessage:
     )
 
 
-def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
+def is_redelivered_start(content: str, before: LastMessage, after: LastMessage) -> bool:
     """Return whether a transaction is redelivered from its start at the second of two adjacent messages.
 
     Both messages have operations of the same transaction. Raises TransactionError if a message is
@@ -176,7 +176,7 @@ class RawOperations:
     notes: frozenset[str] = frozenset()
     by_id: bool = False
     segments: Longs | None = None
-    boundaries: Borders | None = None
+    boundaries: MessageBoundaries | None = None
 
     @staticmethod
     def join(
@@ -211,7 +211,7 @@ class RawOperations:
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(segments) if segments else None,
-            Borders.join(boundaries) if boundaries else None,
+            MessageBoundaries.join(boundaries) if boundaries else None,
         )
 
 
@@ -222,7 +222,7 @@ def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitMarks:
+class MessageUnitMarks:
     """For each message, whether its first operation `opens` a transaction and whether it `starts` a unit.
 
     `closed` is set if nothing is open after the last message.
@@ -255,7 +255,7 @@ def unit_marks(  # noqa: PLR0913  columns
     *,
     is_open: bool,
     awaiting: Mask | None = None,
-) -> UnitMarks:
+) -> MessageUnitMarks:
     """Find the units of messages.
 
     `message`, `opens` and `ends` have one element per operation: its message, and whether it begins
@@ -300,7 +300,7 @@ def unit_marks(  # noqa: PLR0913  columns
     of = np.maximum.accumulate(np.where(known, number, -1))
     open_after = np.where(of < 0, is_open, open_after[of])
     starts = opened | ~np.append(is_open, open_after)[:-1]
-    return UnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
+    return MessageUnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ class TransactionState:
     csn: str | None = None
     broken: bool = False
     id_length: int | None = None
-    held: Held | None = None
+    held: HeldOperation | None = None
     excluded: bool = False
     count: int = 0
     segment: int = 0
@@ -348,8 +348,8 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
-    """The result of `chain`: each operation's indicator and ids, and which operations are kept.
+class ChainedTransactions:
+    """The result of `chain_by_indicators`: each operation's indicator and ids, and which operations are kept.
 
     `ordinals` number the operations of each transaction, if sequence ids are built from them.
     `ended_before` is set if the transaction open before the batch has ended without another
@@ -360,14 +360,14 @@ class Transactions:
     tx_id: pa.Array
     csn: pa.Array
     kept: Mask
-    marks: UnitMarks
+    marks: MessageUnitMarks
     problems: tuple[Problem, ...]
     state: TransactionState
     ordinals: Longs | None = None
     ended_before: bool = False
 
 
-def open_at_end(state: TransactionState) -> TrailgateError | None:
+def open_transaction_error(state: TransactionState) -> TrailgateError | None:
     """Return the error of a transaction that is still open at the end of the input, or None."""
     if state.tx_id is None or state.broken:
         return None
@@ -377,9 +377,9 @@ def open_at_end(state: TransactionState) -> TrailgateError | None:
     )
 
 
-def chain(
+def chain_by_indicators(
     raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
-) -> Transactions:
+) -> ChainedTransactions:
     """Group operations into transactions by indicators.
 
     Problems found are added to those of the parser.
@@ -396,7 +396,7 @@ def chain(
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
-        marks, state = UnitMarks(every, every), TransactionState()
+        marks, state = MessageUnitMarks(every, every), TransactionState()
     else:
         letters = raw.tx_ind
         followed = follow(indicator_marks(letters), is_open=state.is_open)
@@ -423,7 +423,7 @@ def check_lengths(
     if raw.by_id and not operation_ids:
         # Fast path: one kernel call checks that every id has a point at this width.
         width = raw.seq_id[0].as_py().find(POINT) if length is None else length
-        if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
+        if width >= 0 and find_row_without_mark(raw.seq_id, width, POINT) < 0:
             return int(width)
         lengths = np.asarray(ordered_lengths(raw.seq_id))
     else:
@@ -434,7 +434,7 @@ def check_lengths(
             f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
             hint="seqid must have a fixed length, because ids are compared as text",
         )
-        note(bad, int(raw.message[i]), error)
+        add_problem(bad, int(raw.message[i]), error)
     return length
 
 
@@ -452,7 +452,7 @@ def ordered_length(own: str, *, by_id: bool) -> int:
     return len(own.partition(POINT)[0]) if by_id else len(own)
 
 
-def note(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
+def add_problem(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
     """Add an error to a message, unless it already has one."""
     if message not in bad:
         bad[message] = Problem(message, error)
@@ -467,12 +467,12 @@ def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
 
 def _check(
     raw: RawOperations,
-    followed: Followed,
+    followed: FollowedTransactions,
     letters: Octets,
-    marks: UnitMarks,
+    marks: MessageUnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
-) -> Transactions:
+) -> ChainedTransactions:
     """Complete the operations' transactions.
 
     Messages that contradict earlier ones become problems.
@@ -481,15 +481,15 @@ def _check(
     opens = followed.marks & BEGINS != 0
     unended = _find_unended(raw, followed, marks)
     _check_bounds(raw, followed, unended, unit, bad, state)
-    tx_id = of_first(raw.tx_id, opens, state.tx_id)
-    csn = of_first(raw.seq_id, opens, state.csn)
+    tx_id = first_values(raw.tx_id, opens, state.tx_id)
+    csn = first_values(raw.seq_id, opens, state.csn)
     _check_members(raw, tx_id, bad)
     _check_contiguous(raw, opens, bad)
     _check_ends(raw, unended, unit, bad, state)
     after = TransactionState(id_length=state.id_length)
     if not marks.closed:
         after = _open_after(raw, tx_id, csn, marks, bad, state)
-    return Transactions(
+    return ChainedTransactions(
         tx_ind=letters,
         tx_id=tx_id,
         csn=csn,
@@ -500,7 +500,9 @@ def _check(
     )
 
 
-def _find_unended(raw: RawOperations, followed: Followed, marks: UnitMarks) -> Mask:
+def _find_unended(
+    raw: RawOperations, followed: FollowedTransactions, marks: MessageUnitMarks
+) -> Mask:
     """Return the mask of operations that begin a unit although a transaction is open.
 
     Only the open one is bad.
@@ -512,7 +514,7 @@ def _find_unended(raw: RawOperations, followed: Followed, marks: UnitMarks) -> M
 
 def _check_bounds(
     raw: RawOperations,
-    followed: Followed,
+    followed: FollowedTransactions,
     unended: Mask,
     unit: Longs,
     bad: dict[int, Problem],
@@ -536,17 +538,17 @@ def _check_bounds(
         begins = followed.marks[i] & BEGINS
         what = "begins inside another one" if begins else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
-        note(bad, int(raw.message[i]), error)
+        add_problem(bad, int(raw.message[i]), error)
 
 
-def of_first(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
     """Replace each value by that of its transaction's first operation.
 
     `before` is the value of the transaction open before.
     """
     if opens.all():
         return values
-    begin = begin_rows(opens)
+    begin = find_begin_rows(opens)
     if begin[0] >= 0:
         # In most batches all values of a transaction are equal: then no copy is needed.
         alike = not values.null_count and first_other(values, begin) < 0
@@ -569,7 +571,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
             hint=hint,
         )
-        note(bad, int(raw.message[i]), error)
+        add_problem(bad, int(raw.message[i]), error)
 
 
 def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) -> None:
@@ -590,7 +592,7 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) 
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} continues after another one", hint=INTERLEAVED
         )
-        note(bad, int(raw.message[i]), error)
+        add_problem(bad, int(raw.message[i]), error)
 
 
 def _check_ends(
@@ -607,14 +609,14 @@ def _check_ends(
             continue
         own = raw.tx_id[row - 1].as_py() if row else state.tx_id
         problem = f"transaction {own} has not ended when the next one begins"
-        note(bad, before, TransactionError(problem, hint=INTERLEAVED))
+        add_problem(bad, before, TransactionError(problem, hint=INTERLEAVED))
 
 
 def _open_after(
     raw: RawOperations,
     tx_id: pa.Array,
     csn: pa.Array,
-    marks: UnitMarks,
+    marks: MessageUnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> TransactionState:
@@ -658,16 +660,16 @@ def check_segments(
         if ((unreadable >= last[row]) & (unreadable < message[row])).any():
             continue  # what is missing may be in it
         if unended[row]:
-            note(bad, int(last[row]), not_ended())
+            add_problem(bad, int(last[row]), missing_end_error())
         if wrong[row]:
             error = _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
-            note(bad, int(message[row]), error)
+            add_problem(bad, int(message[row]), error)
     if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
         return 0
     return int(segments[-1])
 
 
-def not_ended() -> TransactionError:
+def missing_end_error() -> TransactionError:
     """Return the error of a transaction whose last segment is missing when the next transaction begins."""
     problem = "the previous transaction has not ended when the next one begins"
     return TransactionError(problem, hint=_LOST)
@@ -682,7 +684,7 @@ def unended_problem(state: TransactionState) -> Problem | None:
 
 
 def _ends(indicator: Octets | None, count: int) -> Mask:
-    return np.zeros(count, bool) if indicator is None else ends_of(indicator)
+    return np.zeros(count, bool) if indicator is None else mask_ends(indicator)
 
 
 def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:

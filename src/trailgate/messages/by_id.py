@@ -8,7 +8,7 @@ see `model/transactions.py`.
 A message that cannot be read may belong to the transaction before it or to the one after it. Unless
 its ids can be read, both are in one unit with it, and are refused together.
 
-`remaining` removes the operations that are not captured, and recomputes the indicators of the
+`select_captured` removes the operations that are not captured, and recomputes the indicators of the
 others (decision 0020).
 """
 
@@ -22,28 +22,33 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import differing
+from trailgate.columnar.rows import mask_differing_rows
 from trailgate.errors import TransactionError
 from trailgate.messages.bounds import (
     NO_NUMBER,
+    ChainedTransactions,
     LastMessage,
     Problem,
     RawOperations,
-    Transactions,
     TransactionState,
-    begins_again,
+    add_problem,
     check_lengths,
     check_segments,
+    first_values,
+    is_redelivered_start,
     kept_operations,
     last_message,
-    not_ended,
-    note,
-    of_first,
+    missing_end_error,
     unit_marks,
 )
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
-from trailgate.model.transactions import begin_rows, ends_of, indicator_marks, remain
+from trailgate.model.transactions import (
+    find_begin_rows,
+    indicator_marks,
+    mask_ends,
+    repair_indicators,
+)
 
 ENDED: Final = 0  # nothing is open
 UNKNOWN: Final = 1  # something may be open, but its id is unknown
@@ -51,7 +56,7 @@ Last = str | int  # the id of the open transaction, or ENDED or UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class Lookahead:
     """What is known about the messages after a batch.
 
     `following` is the id of the next operation. `awaiting` marks the messages of this batch to
@@ -61,13 +66,13 @@ class Later:
     following: str | None = None
     awaiting: Mask | None = None
 
-    def of_first(self, count: int) -> Later:
+    def of_first(self, count: int) -> Lookahead:
         """Return the same for the first `count` messages of the batch."""
         awaiting = None if self.awaiting is None else self.awaiting[:count]
-        return Later(self.following, awaiting)
+        return Lookahead(self.following, awaiting)
 
 
-NOTHING_LATER: Final = Later()
+NOTHING_LATER: Final = Lookahead()
 
 
 def chain_by_id(
@@ -77,8 +82,8 @@ def chain_by_id(
     state: TransactionState,
     *,
     operation_ids: bool = False,
-    later: Later = NOTHING_LATER,
-) -> Transactions:
+    later: Lookahead = NOTHING_LATER,
+) -> ChainedTransactions:
     """Group operations into transactions by their ids.
 
     Problems found are added to those of the parser.
@@ -98,9 +103,9 @@ def chain_by_id(
     # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
-            note(bad, int(raw.message[-1]) if len(raw.message) else -1, not_ended())
+            add_problem(bad, int(raw.message[-1]) if len(raw.message) else -1, missing_end_error())
         walk.end()
-    begin = begin_rows(walk.opens)
+    begin = find_begin_rows(walk.opens)
     # begin_rows is -1 for operations of the transaction that was open before; it has `state.count`
     # operations already.
     ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
@@ -113,7 +118,7 @@ def chain_by_id(
         is_open=state.is_open,
         awaiting=later.awaiting,
     )
-    csn = of_first(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    csn = first_values(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     after = TransactionState(id_length=length)
     if walk.last != ENDED:
         own = walk.last if isinstance(walk.last, str) else None
@@ -132,7 +137,7 @@ def chain_by_id(
             segment=segment,
             last=known,
         )
-    return Transactions(
+    return ChainedTransactions(
         tx_ind=indicators(walk.opens, walk.closes),
         tx_id=raw.tx_id,
         csn=csn,
@@ -184,9 +189,9 @@ def _follow(
             int(found.numbers[at]), int(found.digests[at]), first=False, began=began
         )
         try:
-            again = before is not None and begins_again(found.content, before, after)
+            again = before is not None and is_redelivered_start(found.content, before, after)
         except TransactionError as error:
-            note(bad, int(raw.message[row]), error)
+            add_problem(bad, int(raw.message[row]), error)
             continue
         if again:
             walk.begin_again(row)
@@ -266,7 +271,7 @@ def _walk(
     at = np.searchsorted(raw.message, [problem.message for problem in unreadable])
     first = _insert_ids(own, at, [p.ids[0] if p.ids else None for p in unreadable])
     last = _insert_ids(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
-    ends = np.zeros(len(own), bool) if raw.tx_ind is None else ends_of(raw.tx_ind)
+    ends = np.zeros(len(own), bool) if raw.tx_ind is None else mask_ends(raw.tx_ind)
     ended, is_operation = np.insert(ends, at, False), np.insert(np.ones(len(own), bool), at, False)
     opens = np.zeros(len(first), bool)
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
@@ -277,7 +282,7 @@ def _walk(
         opens[0] = before == ENDED or (before not in (UNKNOWN, first[0].as_py()))
         # A row opens a transaction after an end mark, or if its first id differs from the last id
         # before it. Rows without an id (`valid` is False) continue.
-        opens[1:] = ended[:-1] | (differing(first[1:], last[:-1]) & valid[:-1])
+        opens[1:] = ended[:-1] | (mask_differing_rows(first[1:], last[:-1]) & valid[:-1])
         opens &= valid
         before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
     closes = ended | np.append(opens[1:], False)[: len(opens)]
@@ -297,7 +302,7 @@ def _insert_ids(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Ar
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining:
+class CapturedOperations:
     """The captured operations of a batch, with their indicators.
 
     `released` was held back before, and precedes all others. `held_row` is the operation that is
@@ -311,9 +316,9 @@ class Remaining:
     held_row: int = -1
 
 
-def remaining(
-    raw: RawOperations, done: Transactions, state: TransactionState, *, hold: bool
-) -> Remaining:
+def select_captured(
+    raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
+) -> CapturedOperations:
     """Select the captured operations: those that are in a block and whose transaction is not excluded.
 
     With `hold` the last operation of a transaction that stays open is held back.
@@ -323,11 +328,11 @@ def remaining(
         captured[block.order] = True
     # Nothing is excluded or held back: the usual case.
     if not hold and raw.excluded is None and captured.all():
-        return Remaining(done.kept, done.tx_ind, done.state)
+        return CapturedOperations(done.kept, done.tx_ind, done.state)
     marks = indicator_marks(done.tx_ind)
     opens = marks & BEGINS != 0
     captured &= done.kept & ~_excluded_rows(raw, opens, state)
-    rest = remain(marks, captured, state.held, ended_before=done.ended_before)
+    rest = repair_indicators(marks, captured, state.held, ended_before=done.ended_before)
     stays = done.state.tx_id is not None and not done.state.broken
     # An operation stays held only if no row of this batch begins or ends a transaction: then its own
     # transaction is still open.
@@ -336,7 +341,7 @@ def remaining(
     row = rest.last if hold and stays else -1
     if row >= 0:
         captured[row] = False
-    return Remaining(captured, rest.tx_ind, after, rest.released, row)
+    return CapturedOperations(captured, rest.tx_ind, after, rest.released, row)
 
 
 def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
@@ -347,7 +352,7 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
     count = len(raw.message)
     if raw.excluded is None:
         return np.zeros(count, bool)
-    begin = begin_rows(opens)
+    begin = find_begin_rows(opens)
     # begin_rows is -1 in the transaction open from before, whose exclusion is in the state.
     of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
     excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)

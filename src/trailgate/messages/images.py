@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.rows import differing, without
+from trailgate.columnar.rows import mask_differing_rows, nullify_rows
 from trailgate.expressions.selection import CaptureRules
 from trailgate.model.changes import (
     ABSENT,
@@ -34,7 +34,7 @@ from trailgate.model.changes import (
 )
 
 
-def shape(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+def shape_images(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     """Reduce a block to the columns that the rules let into the trail. Yields one or two blocks.
 
     `block` has one operation type, or inserts and updates without before values.
@@ -133,7 +133,7 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
         return np.full(rows, after.values is not None or before.values is not None)
     one_sided: Mask = before.is_missing(rows) != after.is_missing(rows)
     if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
-        return np.logical_or(differing(before.values, after.values), one_sided)
+        return np.logical_or(mask_differing_rows(before.values, after.values), one_sided)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:
@@ -156,4 +156,4 @@ def _mask(column: StateColumn, kept: Mask) -> StateColumn:
     if not kept.any():
         return ABSENT
     missing = ~kept if column.missing is None else ~kept | column.missing
-    return StateColumn(without(column.values, missing), missing)
+    return StateColumn(nullify_rows(column.values, missing), missing)

@@ -1,7 +1,7 @@
 """Infer tables from the messages themselves, for formats whose messages describe their tables.
 
 A `TableInference` reads all messages once before the capture; Debezium and event publishing have
-one. `unite` merges the descriptions of a table.
+one. `merge_descriptions` merges the descriptions of a table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
-from trailgate.definitions.defgen import complete
+from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
@@ -39,7 +39,7 @@ class TableInference(Protocol):
         ...
 
 
-def read_of(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
+def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
     """Apply `read` to the messages without the bad ones. None if all are bad."""
     left = np.arange(len(messages))
     while len(left):
@@ -50,7 +50,7 @@ def read_of(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | No
     return None
 
 
-def unite(known: Mapping[str, Table], table: Table) -> Table:
+def merge_descriptions(known: Mapping[str, Table], table: Table) -> Table:
     """Merge a table with its earlier description: the known columns in their order, then new ones.
 
     Raises DefinitionError if a column's type differs.
@@ -67,4 +67,4 @@ def unite(known: Mapping[str, Table], table: Table) -> Table:
             where = Where(table=table.name, field=column.name)
             raise DefinitionError(problem, where=where, hint=_HINT)
     columns = tuple(replace(column, fetch_offset=0) for column in columns_by_name.values())
-    return complete(Table(table.name, columns))
+    return complete_table(Table(table.name, columns))

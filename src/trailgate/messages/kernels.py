@@ -7,7 +7,7 @@ from trailgate.columnar.kernels.compiled import kernel
 
 
 @kernel(writes=("first", "segment"))
-def cut_messages(
+def cut_records(
     sizes: Longs,
     begins: Mask,
     single: bool,

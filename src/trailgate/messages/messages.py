@@ -3,7 +3,7 @@
 `MessageBatch` is what files, brokers and Spark produce and every parser reads. Received messages
 first have the Arrow schema `RECEIVED`; `as_messages` converts them.
 
-Two protocols are for formats with special needs. `Holding` formats keep messages back until later
+Two protocols are for formats with special needs. `WaitingFormat` formats keep messages back until later
 ones complete them, for example with the rest of a large object. A `MessageCutter` cuts a message
 that is too large for memory into several smaller ones.
 """
@@ -23,7 +23,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import byte_view, octets
 from trailgate.errors import DecodeError
 from trailgate.messages.bounds import Problem
-from trailgate.messages.by_id import NOTHING_LATER, Later
+from trailgate.messages.by_id import NOTHING_LATER, Lookahead
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -299,21 +299,21 @@ def as_messages(
 
 
 @dataclass(frozen=True, slots=True)
-class Complete:
+class CompleteMessages:
     """How many messages, from the first on, can be parsed now.
 
     `later` describes the messages after them.
     """
 
     count: int
-    later: Later = NOTHING_LATER
+    later: Lookahead = NOTHING_LATER
 
 
 @runtime_checkable
-class Holding(Protocol):
+class WaitingFormat(Protocol):
     """A format in which messages may have to wait for later ones."""
 
-    def complete(self, messages: MessageBatch) -> Complete:
+    def complete(self, messages: MessageBatch) -> CompleteMessages:
         """Return how many of the messages need not wait."""
         ...
 

@@ -23,14 +23,14 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import checksums
-from trailgate.columnar.rows import distinct, text_view
+from trailgate.columnar.rows import encode_distinct, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError, TransactionError
 from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import Records, errors_by_row
+from trailgate.messages.records import MessageRecords, errors_by_row
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
 REMEMBERED: Final = (
@@ -88,7 +88,7 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
-class MessageIdKind(NamedTuple):
+class MessageIdWord(NamedTuple):
     """One word of `jms.id`: the header with the id, and a function that makes ids sortable as text (None: they are)."""
 
     header: str
@@ -96,19 +96,19 @@ class MessageIdKind(NamedTuple):
 
 
 # capture properties 2.1; any other value of jms.id is the name of a header.
-MESSAGE_ID_KINDS: Final[Mapping[str, MessageIdKind]] = MappingProxyType(
+MESSAGE_ID_KINDS: Final[Mapping[str, MessageIdWord]] = MappingProxyType(
     {
-        "ogg": MessageIdKind("GG_ID"),
-        "wmq": MessageIdKind(JMS_MESSAGE_ID),
-        "activemq": MessageIdKind(JMS_MESSAGE_ID, _padded_ids),
+        "ogg": MessageIdWord("GG_ID"),
+        "wmq": MessageIdWord(JMS_MESSAGE_ID),
+        "activemq": MessageIdWord(JMS_MESSAGE_ID, _padded_ids),
     }
 )
 
 
-def message_id_kind(name: str | None) -> MessageIdKind:
+def message_id_kind(name: str | None) -> MessageIdWord:
     """Return the header that a value of `jms.id` selects. None means JMSMessageID."""
     name = name or JMS_MESSAGE_ID
-    return MESSAGE_ID_KINDS.get(name, MessageIdKind(name))
+    return MESSAGE_ID_KINDS.get(name, MessageIdWord(name))
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
@@ -265,7 +265,7 @@ class MessageIds:
 class MetadataValues:
     """Reads the metadata of one batch of records."""
 
-    def __init__(self, options: MetadataOptions, records: Records, now: int) -> None:
+    def __init__(self, options: MetadataOptions, records: MessageRecords, now: int) -> None:
         self.options, self.records, self.now = options, records, now
         self.notes: frozenset[str] = frozenset()
 
@@ -323,7 +323,7 @@ class MetadataValues:
             codes, values = self.records.codes(source.name)
             if None not in values:
                 return codes, values
-        return distinct(self.text(source, None, what))
+        return encode_distinct(self.text(source, None, what))
 
     def _missing_problem(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import format_positions
-from trailgate.columnar.rows import group
+from trailgate.columnar.rows import group_rows
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.expressions.selection import (
     MISSING_HINT,
@@ -40,14 +40,14 @@ from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import (
     BadMessagesError,
     MessageErrors,
-    RecordGroup,
-    Records,
+    MessageRecordGroup,
+    MessageRecords,
     check_keys,
 )
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
-R = TypeVar("R", bound=Records)
+R = TypeVar("R", bound=MessageRecords)
 
 
 class MessageFormat(ABC, Generic[R]):
@@ -128,7 +128,7 @@ class MessageParser:
         Raises BadMessagesError for the bad messages that one check finds, or a TrailgateError for
         one record.
         """
-        records: Records = self.format.records(messages)
+        records: MessageRecords = self.format.records(messages)
         sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
@@ -204,7 +204,7 @@ class MessageParser:
         while len(left):
             part = messages if len(left) == len(messages) else messages.only(left)
             try:
-                records: Records = self.format.records(part)
+                records: MessageRecords = self.format.records(part)
                 ids = records.text(name)
             except BadMessagesError as several:
                 bad = np.array(list(several.errors), np.int64)
@@ -306,7 +306,7 @@ class MessageParser:
 
     def _blocks(
         self,
-        records: Records,
+        records: MessageRecords,
         bare: ChangeBlock,
         known: list[Table],
         table_of: Longs,
@@ -325,7 +325,7 @@ class MessageParser:
         # One number per combination of table, operation type (a byte) and layout.
         keys = (table_of * 256 + kinds) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
-        for _, places in group(keys if len(rows) == len(keys) else keys[rows]):
+        for _, places in group_rows(keys if len(rows) == len(keys) else keys[rows]):
             members = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[members[0]]], int(kinds[members[0]])
             before, after = self.format.images(records, table, kind, members, errors)
@@ -334,7 +334,7 @@ class MessageParser:
             )
             chosen = self._select(block, records, left_out, errors)
             if len(chosen):
-                check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
+                check_keys(MessageRecordGroup(records, table, chosen.order, errors), chosen.before)
                 yield chosen
         if errors:
             raise BadMessagesError(errors)
@@ -355,7 +355,11 @@ class MessageParser:
         return kinds
 
     def _select(
-        self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors
+        self,
+        block: ChangeBlock,
+        records: MessageRecords,
+        left_out: Longs | None,
+        errors: MessageErrors,
     ) -> ChangeBlock:
         """Return the operations that TABLE statements select.
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from trailgate.cobol.copybook.layouts import Dialect, Layout
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.columnar.temporal import DateFormat, compile_format
-from trailgate.definitions.userdefs import userdefs
+from trailgate.definitions.userdefs import read_userdefs
 from trailgate.errors import OptionError, Where, did_you_mean
-from trailgate.messages.property_rows import Effect, PropertyRow, SourceKind, ValueKind
-from trailgate.messages.property_table import nearest, row_of
+from trailgate.messages.property_rows import PropertyEffect, PropertyRow, PropertyType, SourceKind
+from trailgate.messages.property_table import find_property, nearest_property
 from trailgate.model.tables import Definitions, Table
 
 _BLANKS: Final = " \t\r\f"
@@ -55,7 +55,7 @@ NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PropertyEntry:
     """One property of a file: its canonical name, its value, its line (from 1), and its name as written.
 
     `of_rule` marks the properties of XML rules, whose names begin with the rule's name.
@@ -72,15 +72,17 @@ class Entry:
 class Properties:
     """The properties of a file, and warnings about them (name, reason)."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[PropertyEntry, ...]
     source: str = ""
     notes: tuple[tuple[str, str], ...] = ()
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> PropertyEntry | None:
         """Return the entry with this canonical name, or None."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
-    def error(self, problem: str, entry: Entry | None = None, hint: str = "") -> OptionError:
+    def error(
+        self, problem: str, entry: PropertyEntry | None = None, hint: str = ""
+    ) -> OptionError:
         """Create an error located at an entry, or at the file."""
         if entry is None:
             return OptionError(problem, where=Where(source=self.source or None), hint=hint)
@@ -97,7 +99,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
     """
     # surrogateescape keeps bytes that are not UTF-8, because a delimiter may be any byte.
     text = data.decode("utf-8-sig", "surrogateescape")
-    found: dict[str, Entry] = {}
+    found: dict[str, PropertyEntry] = {}
     rules = _OF_XML.search(text) is not None
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip(_BLANKS)
@@ -113,7 +115,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
     return Properties(entries, source, notes)
 
 
-def _entry(line: str, number: int, *, rules: bool) -> Entry:
+def _entry(line: str, number: int, *, rules: bool) -> PropertyEntry:
     """Parse one line. With `rules` unknown names with a point are properties of XML rules."""
     name, equals, value = line.partition("=")
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
@@ -122,22 +124,22 @@ def _entry(line: str, number: int, *, rules: bool) -> Entry:
     # Names must be UTF-8; values of delimiters need not.
     if name != _shown(name):
         raise OptionError(f"the name {_shown(name)} is not UTF-8")
-    row = row_of(name)
+    row = find_property(name)
     if row is None and rules and "." in name:
-        return Entry(name, value, number, name, of_rule=True)
+        return PropertyEntry(name, value, number, name, of_rule=True)
     if row is None:
         raise OptionError(f"unknown property {_shown(name)}", hint=_unknown_hint(name))
-    if row.effect is Effect.USED:
+    if row.effect is PropertyEffect.USED:
         _check_value(row, name, value)
-    return Entry(_canonical(row, name), value, number, name)
+    return PropertyEntry(_canonical(row, name), value, number, name)
 
 
 def _check_value(row: PropertyRow, name: str, value: str) -> None:
     where = Where(field=name)
     if not value:
-        hint = r"A blank is written \x20" if row.kind is ValueKind.BYTES else ""
+        hint = r"A blank is written \x20" if row.kind is PropertyType.BYTES else ""
         raise OptionError(f"{name} has no value", where=where, hint=hint)
-    if row.kind is not ValueKind.BYTES and value != _shown(value):
+    if row.kind is not PropertyType.BYTES and value != _shown(value):
         raise OptionError(f"the value of {name} is not UTF-8", where=where)
     if row.choices and value.casefold() not in row.choices:
         known = ", ".join(row.choices)
@@ -155,10 +157,10 @@ def _canonical(row: PropertyRow, name: str) -> str:
 def _unknown_hint(name: str) -> str:
     if name.startswith("xml."):
         return "Rules of XML messages need parser.type=xml"
-    return nearest(name)
+    return nearest_property(name)
 
 
-def _add(found: dict[str, Entry], entry: Entry) -> None:
+def _add(found: dict[str, PropertyEntry], entry: PropertyEntry) -> None:
     earlier = found.get(entry.name)
     if earlier is None:
         found[entry.name] = entry
@@ -168,15 +170,15 @@ def _add(found: dict[str, Entry], entry: Entry) -> None:
         raise OptionError(problem, where=Where(field=entry.written))
 
 
-def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
+def _notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
     notes = []
     for entry in found.values():
-        row = row_of(entry.written)
+        row = find_property(entry.written)
         if row is None:
             continue
-        if row.effect is Effect.NONE:
+        if row.effect is PropertyEffect.NONE:
             notes.append((entry.written, f"without effect: {row.reason}"))
-        elif row.kind is ValueKind.BYTES and entry.value in _LITERAL_ESCAPES:
+        elif row.kind is PropertyType.BYTES and entry.value in _LITERAL_ESCAPES:
             notes.append(
                 (entry.written, rf"{entry.value} is used literally; a byte is written \xHH")
             )
@@ -185,15 +187,15 @@ def _notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     return notes
 
 
-def _parser(found: dict[str, Entry]) -> str:
+def _parser(found: dict[str, PropertyEntry]) -> str:
     """Return the name of the file's parser in lower case, or ""."""
     entry = found.get("parser.type")
     return "" if entry is None else entry.value.casefold()
 
 
-def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
+def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
     """Return notes on the properties of parsers other than the one in use."""
-    own, row = _parser(found), row_of("parser.type")
+    own, row = _parser(found), find_property("parser.type")
     # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
     return [
@@ -203,14 +205,14 @@ def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     ]
 
 
-def _time_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
+def _time_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
     """Return a note if operations get the time of capture because no timestamp property is set.
 
     Other defaults only generate ids, and are documented.
     """
     own = _parser(found)
     name = f"{own}.timestamp"
-    row = None if own in _FORMATS_OWN else row_of(name)
+    row = None if own in _FORMATS_OWN else find_property(name)
     if row is None or not row.default or name in found:
         return []
     return [(name, f"not given: {row.default} is used")]
@@ -359,7 +361,7 @@ class DefinitionFiles(Protocol):
         """Read the tables of a definitions file."""
         ...
 
-    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
+    def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         """Read the records of a copybook."""
         ...
 
@@ -380,7 +382,7 @@ class PropertyReader:
     header: HeaderFields = _NO_FIELDS
     binding: bool = False
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> PropertyEntry | None:
         """Return the entry of a property, or None."""
         return self.properties.get(f"{self.parser}.{name}")
 
@@ -459,14 +461,14 @@ class PropertyReader:
             value = (take or self.needed_token)(own)
             if value in found:
                 other = f"and so is another value of {self.parser}.{name}"
-                raise self.error(f"{self.parser}.{own} is {shown(value)}, {other}", own)
+                raise self.error(f"{self.parser}.{own} is {bytes_for_error(value)}, {other}", own)
             found[value] = meaning
         return Lookup(tuple(found.items()))
 
     def userdefs(self) -> tuple[Table, ...]:
         """Return the tables defined in the properties themselves."""
         try:
-            return userdefs(self.properties.entries, f"{self.parser}.userdefs.")
+            return read_userdefs(self.properties.entries, f"{self.parser}.userdefs.")
         except OptionError as error:
             raise error.with_place(source=self.properties.source or None) from None
 
@@ -503,7 +505,7 @@ class PropertyReader:
         word = entry.value.casefold()
         return word if word in MESSAGE_ID_WORDS else entry.value
 
-    def parse(self, entry: Entry, parse: Callable[[str], T]) -> T:
+    def parse(self, entry: PropertyEntry, parse: Callable[[str], T]) -> T:
         """Parse a property's value. An OptionError gets the property's line."""
         try:
             return parse(entry.value)
@@ -517,12 +519,12 @@ class PropertyReader:
         return None if entry is None else configured_format(self.properties, entry)
 
     def _row(self, name: str) -> PropertyRow:
-        row = row_of(f"{self.parser}.{name}")
+        row = find_property(f"{self.parser}.{name}")
         assert row is not None
         return row
 
 
-def configured_format(properties: Properties, entry: Entry) -> DateFormat:
+def configured_format(properties: Properties, entry: PropertyEntry) -> DateFormat:
     """Compile the date format in a property. Raises OptionError located at its line."""
     try:
         date_format = compile_format(entry.value)
@@ -532,7 +534,7 @@ def configured_format(properties: Properties, entry: Entry) -> DateFormat:
     return replace(date_format, origin=f"{entry.written} in line {entry.line}{of}")
 
 
-def shown(value: bytes) -> str:
+def bytes_for_error(value: bytes) -> str:
     r"""Format bytes for an error message, for example `'\x0d,'`."""
     return ascii(value)[1:]
 
@@ -630,7 +632,9 @@ class MetadataOptions:
         return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)
 
 
-def metadata(read: PropertyReader, code: Callable[[str], bytes] | None = None) -> dict[str, Any]:
+def read_metadata(
+    read: PropertyReader, code: Callable[[str], bytes] | None = None
+) -> dict[str, Any]:
     """Read the options that all parsers share, except those that name the table.
 
     `code` parses an operation code or indicator value, for parsers with their own notation.

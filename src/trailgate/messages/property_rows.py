@@ -27,7 +27,7 @@ _INDICATORS: Final = (
 )
 
 
-class ValueKind(Enum):
+class PropertyType(Enum):
     """The type of a property's value."""
 
     TEXT = "text"
@@ -55,7 +55,7 @@ class SourceKind(Enum):
     LITERAL = '"value"'
 
 
-class Effect(Enum):
+class PropertyEffect(Enum):
     """Whether Trailgate uses a property."""
 
     USED = "used"
@@ -69,14 +69,14 @@ class PropertyRow(NamedTuple):
     """
 
     name: str
-    kind: ValueKind
+    kind: PropertyType
     doc: str
     origin: str
     default: str | None = None
     sources: tuple[SourceKind, ...] = ()
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    effect: Effect = Effect.USED
+    effect: PropertyEffect = PropertyEffect.USED
     reason: str = ""
 
 
@@ -120,7 +120,7 @@ class ParserRows:
     origin: str
 
     def row(
-        self, name: str, kind: ValueKind, doc: str, default: str | None = None, **more: Any
+        self, name: str, kind: PropertyType, doc: str, default: str | None = None, **more: Any
     ) -> PropertyRow:
         """Create a row. `more` are further fields of PropertyRow."""
         more.setdefault("origin", self.origin)
@@ -128,21 +128,21 @@ class ParserRows:
 
     def choice(self, name: str, doc: str, *choices: str, origin: str = OWN) -> PropertyRow:
         """Create the row of a choice. The first choice is the default."""
-        return self.row(name, ValueKind.CHOICE, doc, choices[0], origin=origin, choices=choices)
+        return self.row(name, PropertyType.CHOICE, doc, choices[0], origin=origin, choices=choices)
 
     def switch(self, name: str, doc: str, **more: Any) -> PropertyRow:
         """Create the row of a boolean property, false by default."""
-        return self.row(name, ValueKind.BOOLEAN, doc, "false", choices=("true", "false"), **more)
+        return self.row(name, PropertyType.BOOLEAN, doc, "false", choices=("true", "false"), **more)
 
     def source(self, name: str, **changes: Any) -> PropertyRow:
         """Create the row of a metadata source, like all parsers have, except for `changes`."""
         members: dict[str, Any] = {**_METADATA.get(name, {}), **changes}
-        return self.row(name, ValueKind.SOURCE, **members)
+        return self.row(name, PropertyType.SOURCE, **members)
 
     def indicators(self) -> tuple[PropertyRow, ...]:
         """Create the rows of the transaction indicator values."""
         return tuple(
-            self.row(f"txind.{word}val", ValueKind.BYTES, doc, default)
+            self.row(f"txind.{word}val", PropertyType.BYTES, doc, default)
             for word, doc, default in _INDICATORS
         )
 
@@ -153,7 +153,7 @@ class ParserRows:
         return tuple(
             self.row(
                 f"optype.{word}val",
-                ValueKind.BYTES,
+                PropertyType.BYTES,
                 doc,
                 default,
                 origin=own if word == "truncate" else self.origin,
@@ -169,23 +169,27 @@ class ParserRows:
             for name, kind, doc in (
                 (
                     "tables",
-                    ValueKind.NAMES,
+                    PropertyType.NAMES,
                     "tables defined here, as SCHEMA.TABLE; in addition to `sourcedefs` or instead of it",
                 ),
                 (
                     "<SCHEMA.TABLE>.columns",
-                    ValueKind.NAMES,
+                    PropertyType.NAMES,
                     "columns of such a table, in order",
                 ),
                 (
                     "<SCHEMA.TABLE>.<COLUMN>",
-                    ValueKind.TEXT,
+                    PropertyType.TEXT,
                     "type of such a column: `vchar N`, text of length N; `vchar N key`: a column of the key (our own)",
                 ),
             )
         )
 
 
-def idle_row(name: str, doc: str, reason: str, kind: ValueKind = ValueKind.TEXT) -> PropertyRow:
+def idle_row(
+    name: str, doc: str, reason: str, kind: PropertyType = PropertyType.TEXT
+) -> PropertyRow:
     """Create the row of a property that has no effect in Trailgate."""
-    return PropertyRow(name, kind, doc, "capture properties §2", effect=Effect.NONE, reason=reason)
+    return PropertyRow(
+        name, kind, doc, "capture properties §2", effect=PropertyEffect.NONE, reason=reason
+    )

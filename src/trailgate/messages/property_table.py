@@ -18,16 +18,16 @@ from trailgate.messages.property_rows import (
     FIELD_OR_HEADER,
     OR_LITERAL,
     OWN,
-    Effect,
     ParserRows,
+    PropertyEffect,
     PropertyRow,
+    PropertyType,
     SourceKind,
-    ValueKind,
     idle_row,
 )
 
-BYTES, CHOICE, FORMAT = ValueKind.BYTES, ValueKind.CHOICE, ValueKind.FORMAT
-NAMES, PATH, TEXT = ValueKind.NAMES, ValueKind.PATH, ValueKind.TEXT
+BYTES, CHOICE, FORMAT = PropertyType.BYTES, PropertyType.CHOICE, PropertyType.FORMAT
+NAMES, PATH, TEXT = PropertyType.NAMES, PropertyType.PATH, PropertyType.TEXT
 
 _JVM: Final = "no Java runs here"
 _JNDI: Final = "messages come from files or a broker, not over JNDI"
@@ -454,7 +454,15 @@ EVENT_PUBLISHING: Final[tuple[PropertyRow, ...]] = (
     ),
 )
 
-__all__ = ["PROPERTIES", "Effect", "PropertyRow", "SourceKind", "ValueKind", "nearest", "row_of"]
+__all__ = [
+    "PROPERTIES",
+    "PropertyEffect",
+    "PropertyRow",
+    "SourceKind",
+    "PropertyType",
+    "nearest_property",
+    "find_property",
+]
 
 PROPERTIES: Final[tuple[PropertyRow, ...]] = (
     *CONNECTION,
@@ -489,13 +497,13 @@ _PATTERNS: Final = tuple(
 )
 
 
-def row_of(name: str) -> PropertyRow | None:
+def find_property(name: str) -> PropertyRow | None:
     """Return the row of a property name or alias, or None."""
     if name in _ROWS and "<" not in name and "*" not in name:
         return _ROWS[name]
     return next((row for pattern, row in _PATTERNS if pattern.fullmatch(name)), None)
 
 
-def nearest(name: str) -> str:
+def nearest_property(name: str) -> str:
     """Return a hint with the most similar known property, or ""."""
     return did_you_mean(name, _ROWS, cutoff=0.5)

@@ -1,7 +1,7 @@
 """The parts that all writers of messages share: options, bodies, headers and keys.
 
-A `MessageWriter` turns batches of operations into `Messages`. `WholeTransactions` wraps a writer
-and holds back the messages of a transaction until it has ended. `cut_messages` decides which
+A `MessageWriter` turns batches of operations into `WrittenMessages`. `CompleteTransactions` wraps a writer
+and holds back the messages of a transaction until it has ended. `cut_records` decides which
 records go into which message: one message per transaction, or several if the transaction is longer
 than the limit.
 """
@@ -19,8 +19,8 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import EncodeError, Where
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.transactions import rows_to_last_end
-from trailgate.options import COUNT, Field, field_options
+from trailgate.model.transactions import count_rows_to_last_end
+from trailgate.options import COUNT, FieldOption, field_options
 
 TRANSACTION: Final = "transaction"
 ROW: Final = "row"
@@ -50,7 +50,7 @@ class PublishOptions:
 
     def __post_init__(self) -> None:
         """Raise OptionError for a value that is not allowed."""
-        for row in field_options(type(self), Field):
+        for row in field_options(type(self), FieldOption):
             object.__setattr__(self, row.name, row.value(getattr(self, row.name)))
 
 
@@ -63,7 +63,7 @@ def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class WrittenMessages:
     """Consecutive messages. Arrays have one element per message.
 
     `order` is the row, in the written batch, of each message's first operation, or `EARLIER` if
@@ -80,15 +80,17 @@ class Messages:
     def __len__(self) -> int:
         return len(self.order)
 
-    def slice(self, begin: int, stop: int) -> Messages:
+    def slice(self, begin: int, stop: int) -> WrittenMessages:
         """Return messages [begin, stop)."""
         count = stop - begin
         headers = {name: values.slice(begin, count) for name, values in self.headers.items()}
         keys = None if self.keys is None else self.keys.slice(begin, count)
-        return Messages(self.bodies.slice(begin, count), self.order[begin:stop], headers, keys)
+        return WrittenMessages(
+            self.bodies.slice(begin, count), self.order[begin:stop], headers, keys
+        )
 
 
-NO_MESSAGES: Final = Messages(pa.array([], pa.large_binary()), np.zeros(0, np.int64))
+NO_MESSAGES: Final = WrittenMessages(pa.array([], pa.large_binary()), np.zeros(0, np.int64))
 
 
 class MessageWriter(Protocol):
@@ -98,28 +100,28 @@ class MessageWriter(Protocol):
     express.
     """
 
-    def write(self, batch: ChangeBatch) -> Messages:
+    def write(self, batch: ChangeBatch) -> WrittenMessages:
         """Return the messages that this batch completes."""
         ...
 
-    def finish(self) -> Messages:
+    def finish(self) -> WrittenMessages:
         """Return the messages held back. Nothing is written afterwards."""
         ...
 
 
-class WholeTransactions:
+class CompleteTransactions:
     """Yields the messages of consecutive batches as soon as their transactions have ended."""
 
     def __init__(self, writer: MessageWriter) -> None:
         self._writer = writer
-        self._held: list[Messages] = []
+        self._held: list[WrittenMessages] = []
         self._open = False
 
-    def write(self, batch: ChangeBatch) -> Iterator[Messages]:
+    def write(self, batch: ChangeBatch) -> Iterator[WrittenMessages]:
         """Yield the messages of transactions that have ended in this batch."""
         messages = self._writer.write(batch)
         # Operations [0, stop) belong to transactions that have ended.
-        stop = rows_to_last_end(batch.tx_indicators())
+        stop = count_rows_to_last_end(batch.tx_indicators())
         if batch.rows:
             self._open = stop < batch.rows
         if not stop:
@@ -131,7 +133,7 @@ class WholeTransactions:
         yield messages.slice(0, safe)
         self._held = [messages.slice(safe, len(messages))]
 
-    def finish(self, *, give_open: bool = False) -> Iterator[Messages]:
+    def finish(self, *, give_open: bool = False) -> Iterator[WrittenMessages]:
         """Yield the remaining messages; those of an unfinished transaction only if `give_open` is set."""
         rest = self._writer.finish()
         if give_open or not self._open:
@@ -141,7 +143,7 @@ class WholeTransactions:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class MessageCuts:
     """The messages that begin in a batch: the first record of each, and its number in its transaction, from 0."""
 
     first: Longs
@@ -156,7 +158,7 @@ def cut_messages(
     held: int = -1,
     number: int = 0,
     overhead: int = 0,
-) -> Cut:
+) -> MessageCuts:
     """Split records of the given sizes into messages.
 
     `begins` marks the first record of each transaction.
@@ -166,7 +168,7 @@ def cut_messages(
     EncodeError, with the row as its record, if a record alone is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
-    count = kernels.cut_messages(
+    count = kernels.cut_records(
         np.ascontiguousarray(sizes, np.int64),
         np.ascontiguousarray(begins, np.bool_),
         options.content == ROW,
@@ -181,4 +183,4 @@ def cut_messages(
         row, limit = -1 - count, options.max_message_bytes
         problem = f"the operation has {int(sizes[row]) + overhead} bytes, and a message may have at most {limit}"
         raise EncodeError(problem, where=Where(record=row), hint="Set max-message-bytes")
-    return Cut(first[:count], segment[:count])
+    return MessageCuts(first[:count], segment[:count])

@@ -1,7 +1,7 @@
 """The records of a batch of messages, and the errors found in them.
 
-A format cuts each message into records (`Records`): one row per record, with its message and its
-byte offset. Rows of one table and operation type are then read together as a `RecordGroup`, which
+A format cuts each message into records (`MessageRecords`): one row per record, with its message and its
+byte offset. Rows of one table and operation type are then read together as a `MessageRecordGroup`, which
 collects the errors of its rows.
 
 All checks work on whole columns. One pass therefore finds the errors of many messages; only the
@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import distinct, row_error
+from trailgate.columnar.rows import encode_distinct, row_error
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.bounds import Borders
+from trailgate.messages.bounds import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
@@ -82,7 +82,7 @@ def errors_by_row(
     return {row: by_value[code] for row, code in codes if code in by_value}
 
 
-class Column(Protocol):
+class ValueColumn(Protocol):
     """Anything that can be sliced and taken from like an Arrow array."""
 
     def __len__(self) -> int: ...
@@ -95,7 +95,7 @@ class Column(Protocol):
         ...
 
 
-C = TypeVar("C", bound=Column)
+C = TypeVar("C", bound=ValueColumn)
 
 
 def find_errors(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
@@ -151,7 +151,7 @@ def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, Deco
 
 
 @dataclass(frozen=True, slots=True)
-class Records(ABC):
+class MessageRecords(ABC):
     """The records of a batch: the message and byte offset of each. Formats add the content."""
 
     messages: MessageBatch
@@ -164,7 +164,7 @@ class Records(ABC):
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return a header field as codes: for each record an index into the list of distinct strings."""
-        return distinct(self.text(name))
+        return encode_distinct(self.text(name))
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem and the hint for a record whose header field is blank.
@@ -221,7 +221,7 @@ class Records(ABC):
         """
         return None
 
-    def boundaries(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
+    def boundaries(self, ids: pa.Array) -> MessageBoundaries | None:  # noqa: ARG002  for formats whose messages are numbered
         """Return the facts needed to decide where messages of one transaction were redelivered.
 
         None if messages are not numbered.
@@ -283,10 +283,10 @@ class Records(ABC):
 
 
 MessageErrors = dict[int, TrailgateError]
-R = TypeVar("R", bound=Records)
+R = TypeVar("R", bound=MessageRecords)
 
 
-class RecordGroup(Generic[R]):
+class MessageRecordGroup(Generic[R]):
     """Records of one table that are read together.
 
     Collects their errors; the first of each message counts.
@@ -310,7 +310,7 @@ class RecordGroup(Generic[R]):
                 self.errors[message] = error(row)
 
 
-def check_keys(group: RecordGroup[R], before: Image) -> None:
+def check_keys(group: MessageRecordGroup[R], before: Image) -> None:
     """Add an error to each record whose before image has a NULL key (decision 0008).
 
     A key column that is not nullable must have a value. Definitions of Oracle tables call all
@@ -337,7 +337,7 @@ def _nulls(column: StateColumn, rows: int) -> Mask:
     return nulls if column.missing is None else nulls & ~column.missing
 
 
-def _null_key_error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
+def _null_key_error(group: MessageRecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
     problem = f"the before value of key column {name} is NULL"
     return lambda row: group.records.error(
         row, problem, _NULL_KEY_HINT, table=group.table.name, field=name

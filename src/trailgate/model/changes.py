@@ -226,7 +226,7 @@ def indicators(first: Mask, last: Mask) -> Octets:
     return LETTERS[first.astype(np.uint8) * 2 + last]
 
 
-def undatable(micros: Longs) -> Mask:
+def mask_undatable(micros: Longs) -> Mask:
     """Return a mask of the times outside the years 1 to 9999, whose commit times are null."""
     outside: Mask = (micros < YEAR_1) | (micros >= YEAR_10000)
     return outside

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.maps import columns_from_map, state_map
+from trailgate.columnar.maps import columns_to_maps, maps_to_columns
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import (
@@ -30,7 +30,7 @@ from trailgate.model.changes import (
     ChangeBlock,
     Image,
     StateColumn,
-    undatable,
+    mask_undatable,
 )
 from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.model.values import Convert, formatter_for, parser_for
@@ -38,7 +38,7 @@ from trailgate.model.values import Convert, formatter_for, parser_for
 _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 
 
-def in_order(
+def merge_in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Concatenate parts and sort their rows by ``orders``."""
@@ -53,14 +53,14 @@ def in_order(
 
 def commit_times(micros: Longs) -> pa.TimestampArray:
     """Return microseconds since 1970 as commit times, without a copy. Times outside the years 1 to 9999 are null."""
-    undated = undatable(micros)
+    undated = mask_undatable(micros)
     if undated.any():
         return pa.array(micros, mask=undated).view(COMMIT_TIME)
     values = pa.py_buffer(np.ascontiguousarray(micros))
     return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
 
 
-def letters(codes: Octets) -> pa.StringArray:
+def codes_to_letters(codes: Octets) -> pa.StringArray:
     """Return ASCII codes as a column of one-letter strings, without a copy."""
     offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
     return pa.StringArray.from_buffers(
@@ -68,7 +68,7 @@ def letters(codes: Octets) -> pa.StringArray:
     )
 
 
-def image_of(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
+def select_images(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
     """Return a column with the before image's values for deletes and the after image's for other rows."""
     if not deletes.any():
         return after
@@ -105,7 +105,7 @@ def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
     """Return a batch as the operations table, in the order of the batch."""
     parts = [_operations_of(block) for block in batch.blocks if len(block)]
     orders = [block.order for block in batch.blocks if len(block)]
-    return in_order(parts, orders, OPERATIONS_SCHEMA)
+    return merge_in_order(parts, orders, OPERATIONS_SCHEMA)
 
 
 def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
@@ -117,14 +117,14 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
             None if column.values is None else write(column.values)
             for write, column in zip(table.formatters, columns, strict=True)
         ]
-        return state_map(table.names, strings, [column.missing for column in columns], rows)
+        return columns_to_maps(table.names, strings, [column.missing for column in columns], rows)
 
     columns = {
         "table": pa.repeat(pa.scalar(block.table.name, pa.string()), rows),
-        "op_type": letters(block.op_type),
+        "op_type": codes_to_letters(block.op_type),
         "op_ts": commit_times(block.op_ts),
         "tx_id": block.tx_id,
-        "tx_ind": letters(block.tx_ind),
+        "tx_ind": codes_to_letters(block.tx_ind),
         "csn": block.csn,
         "seq_id": block.seq_id,
         "position": block.position,
@@ -243,7 +243,7 @@ def _codes(part: pa.RecordBatch, name: str, known: frozenset[str]) -> Octets:
 
 
 def _image(maps: pa.MapArray, table: Table) -> Image:
-    columns = columns_from_map(maps, [column.name for column in table.columns])
+    columns = maps_to_columns(maps, [column.name for column in table.columns])
     image = []
     for column, (values, missing) in zip(table.columns, columns, strict=True):
         if values is None:

@@ -29,14 +29,14 @@ from trailgate.model.changes import (
     Image,
 )
 from trailgate.model.operations_table import (
+    codes_to_letters,
     commit_times,
-    image_of,
-    in_order,
-    letters,
+    merge_in_order,
+    select_images,
     to_operations,
 )
 from trailgate.model.tables import TABLES, Column, Table, describe_type
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, parser_for, typed_for
 
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
@@ -47,7 +47,7 @@ _NAMES: Final = pa.list_(pa.string())
 _NO_NAME: Final = pa.array([], pa.string())
 
 
-def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
+def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
     """Return a table's changes in the columns of a definition. Columns that a change lacks are missing.
 
     Raises DefinitionError if a change has a column that the definition lacks, or one of another
@@ -136,7 +136,7 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
                 hint="Read it with the trail's own definition, or read operations instead of types",
             )
     parts = [_typed_of(block, schema) for block in wanted]
-    return in_order(parts, [block.order for block in wanted], schema)
+    return merge_in_order(parts, [block.order for block in wanted], schema)
 
 
 def check_types(block: ChangeBlock) -> None:
@@ -148,17 +148,19 @@ def check_types(block: ChangeBlock) -> None:
     if block.table.guessed:
         return
     for number, column in enumerate(block.table.columns):
-        convert = parser_for(column) if column.family is Family.DATETIME else typed_for(column)[1]
+        convert = (
+            parser_for(column) if column.family is TypeFamily.DATETIME else typed_for(column)[1]
+        )
         for image in (block.before, block.after):
             _convert(block, number, image, convert)
 
 
-def fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
+def find_fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
     """Yield each column that has a value with more digits than a timestamp, and the error of the first such value."""
     if block.table.guessed:
         return
     for number, column in enumerate(block.table.columns):
-        if column.family is not Family.DATETIME or column.external_length <= MICROSECONDS:
+        if column.family is not TypeFamily.DATETIME or column.external_length <= MICROSECONDS:
             continue
         for image in (block.before, block.after):
             try:
@@ -200,7 +202,7 @@ def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
     values = [_typed_column(block, number, images) for number in range(len(images))]
     arrays = [
         *values,
-        letters(block.op_type),
+        codes_to_letters(block.op_type),
         commit_times(block.op_ts),
         block.tx_id,
         block.csn,
@@ -218,7 +220,7 @@ def _chosen_images(block: ChangeBlock) -> Image:
     if deletes.all():
         return block.before
     both = zip(block.before, block.after, strict=True)
-    return tuple(image_of(before, after, deletes) for before, after in both)
+    return tuple(select_images(before, after, deletes) for before, after in both)
 
 
 def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
@@ -234,7 +236,7 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(which)))
 
 
-def names_of(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
+def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
     """Return the names of columns in the spelling of the schema, ignoring case; None selects all.
 
     Raises OptionError for an unknown column, with the nearest name.
@@ -257,7 +259,7 @@ def with_text_times(table: Table) -> Table:
     """
     columns = (
         replace(column, data_type=TEXT_TYPE, sub_type=0)
-        if column.family is Family.DATETIME
+        if column.family is TypeFamily.DATETIME
         else column
         for column in table.columns
     )
@@ -291,7 +293,7 @@ class Projection:
         if table is not None and text_times:
             table = with_text_times(table)
         everything = OPERATIONS_SCHEMA if table is None else typed_schema(table)
-        names = names_of(everything, columns)
+        names = resolve_columns(everything, columns)
         schema = pa.schema([everything.field(name) for name in names])
         if table is None:
             return cls(schema, None if {"before", "after"} & set(names) else frozenset())
@@ -309,7 +311,7 @@ class Projection:
         if self.text_times:
             blocks = [replace(one, table=with_text_times(one.table)) for one in changes.blocks]
             changes = replace(changes, blocks=blocks)
-        changes = in_columns_of(changes, self.whole)
+        changes = convert_to_definition(changes, self.whole)
         return _select(to_typed(self._narrow(changes), self.table), names)
 
     def _narrow(self, changes: ChangeBatch) -> ChangeBatch:

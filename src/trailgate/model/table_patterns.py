@@ -16,13 +16,13 @@ NAMED: Final = 8  # tables listed in a message
 EVERY: Final = "*"  # alone, it matches every table, however many parts its name has
 
 
-def name_parts(name: str) -> list[str]:
+def split_table_name(name: str) -> list[str]:
     """Return the parts of a table name as written, or [] if it is not a name of parts separated by points."""
     parts = NAME_PART.findall(name)
     return parts if ".".join(parts) == name and all(map(unquote, parts)) else []
 
 
-def table_name(name: str) -> str:
+def normalize_table_name(name: str) -> str:
     """Return the normal form of a table name, in which names are stored and compared.
 
     Only a part that contains a point or a quote is quoted, since trails, definitions files and
@@ -30,7 +30,7 @@ def table_name(name: str) -> str:
     """
     if '"' not in name:
         return name
-    return ".".join(map(_part, name_parts(name))) or name
+    return ".".join(map(_part, split_table_name(name))) or name
 
 
 def _part(written: str) -> str:
@@ -38,7 +38,7 @@ def _part(written: str) -> str:
     return written if "." in plain or '"' in plain else plain
 
 
-def joined_name(parts: Iterable[str]) -> str:
+def join_table_name(parts: Iterable[str]) -> str:
     """Join the unquoted parts of a table name. Only a part that contains a point or a quote is quoted."""
     return ".".join(
         '"' + part.replace('"', '""') + '"' if "." in part or '"' in part else part
@@ -53,14 +53,14 @@ def unquote(written: str) -> str:
     return written
 
 
-def no_table(place: str, pattern: str, known: Sequence[str], of: str) -> str:
+def describe_no_match(place: str, pattern: str, known: Sequence[str], of: str) -> str:
     """Return a sentence for a pattern that matches no table of ``of``, with the existing tables and the nearest one.
 
     ``place`` is where the pattern was given, such as an option.
     """
     near = did_you_mean(pattern, known)
-    parts = len(name_parts(pattern))
-    if not near and all(len(name_parts(one)) != parts for one in known):
+    parts = len(split_table_name(pattern))
+    if not near and all(len(split_table_name(one)) != parts for one in known):
         near = f"A pattern has the parts of the table's name, and {pattern} has {parts}."
     shown = ", ".join(known[:NAMED]) + (", ..." if len(known) > NAMED else "")
     verb = "is" if len(known) == 1 else "are"

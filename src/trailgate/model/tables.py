@@ -15,14 +15,14 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError, did_you_mean
-from trailgate.model.table_patterns import table_name
+from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.types import (
     BINARY_SUB_TYPE,
     NUMBER_SUB_TYPES,
     NUMBERED,
     TYPES,
-    Family,
-    TypeRow,
+    DefgenType,
+    TypeFamily,
 )
 
 TABLES: Final = 256  # size of the caches that have one item per table
@@ -59,7 +59,7 @@ class Column:
     partial_type: int = 0
 
     @property
-    def type_row(self) -> TypeRow:
+    def type_row(self) -> DefgenType:
         """Return the row of the type table. Raises DefinitionError for an unknown code."""
         if self.data_type == NUMBERED.code:
             return NUMBERED
@@ -71,30 +71,30 @@ class Column:
             ) from None
 
     @property
-    def family(self) -> Family:
+    def family(self) -> TypeFamily:
         """Return the family, which determines how block columns represent the values."""
         family = self.type_row.family
-        if family is Family.TEXT and self.sub_type in NUMBER_SUB_TYPES:
-            return Family.NUMBER_TEXT
-        if family is Family.TEXT and self.sub_type == BINARY_SUB_TYPE:
-            return Family.BYTES
+        if family is TypeFamily.TEXT and self.sub_type in NUMBER_SUB_TYPES:
+            return TypeFamily.NUMBER_TEXT
+        if family is TypeFamily.TEXT and self.sub_type == BINARY_SUB_TYPE:
+            return TypeFamily.BYTES
         return family
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """Return the Arrow type of the block column (see ``Family``)."""
-        if self.family is Family.INTEGER:
+        """Return the Arrow type of the block column (see ``TypeFamily``)."""
+        if self.family is TypeFamily.INTEGER:
             return pa.decimal128(19, self.scale) if self.scale else pa.int64()
-        if self.family is Family.UNSIGNED:
+        if self.family is TypeFamily.UNSIGNED:
             return pa.decimal128(20, self.scale) if self.scale else pa.uint64()
-        if self.family is Family.FLOAT:
+        if self.family is TypeFamily.FLOAT:
             return pa.float32() if self.type_row.width == 4 else pa.float64()
         return pa.string()
 
     @property
     def zoned(self) -> bool:
         """Return whether this is a datetime column with room for a time zone after nanoseconds."""
-        return self.family is Family.DATETIME and self.external_length > NANOSECONDS
+        return self.family is TypeFamily.DATETIME and self.external_length > NANOSECONDS
 
 
 def describe_type(column: Column) -> str:
@@ -105,7 +105,7 @@ def describe_type(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its name (SCHEMA.TABLE, see ``table_name``) and its columns in order.
+    """One table: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
 
     ``guessed`` means that nothing defines it: its columns are numbered, and their values guessed
     from the bytes.
@@ -118,7 +118,7 @@ class Table:
     guessed: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", table_name(self.name))
+        object.__setattr__(self, "name", normalize_table_name(self.name))
 
     def __hash__(self) -> int:
         """Return the hash of the name, since caches by table are looked up for each batch."""
@@ -148,7 +148,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class DatabaseLines:
     """The database lines of a definitions file, as text. A line that the file does not have is empty."""
 
     version: str = ""  # Defgen version of line one: "", "1.0" ... "5.0"
@@ -166,7 +166,7 @@ class Definitions:
     """A set of tables, looked up by name ignoring case."""
 
     tables: tuple[Table, ...]
-    database: Database = Database()
+    database: DatabaseLines = DatabaseLines()
     _by_name: dict[str, Table] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ class Definitions:
 
     def get(self, name: str) -> Table | None:
         """Return the table with this name, or None."""
-        return self._by_name.get(table_name(name).casefold())
+        return self._by_name.get(normalize_table_name(name).casefold())
 
     def table(self, name: str) -> Table:
         """Return the table with this name. Raises DefinitionError that suggests the nearest name."""

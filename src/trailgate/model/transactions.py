@@ -9,7 +9,7 @@ rows are split into batches: transaction 0 of a batch is the one that was open b
 Each transaction has one outcome. It is complete, waiting for more rows, abandoned by a restart and
 therefore skipped, or torn: its beginning or end is missing.
 
-If operations are dropped, the others get new indicators (`remain`). The last kept operation of an
+If operations are dropped, the others get new indicators (`repair_indicators`). The last kept operation of an
 open transaction is held back until it is known whether another one follows. However long a
 transaction is, only one operation is held back.
 """
@@ -34,7 +34,7 @@ _MARKS_OF[[END, WHOLE]] |= ENDS
 _MARKS_OF.setflags(write=False)
 
 
-class Fate(IntEnum):
+class TransactionOutcome(IntEnum):
     """The outcome of a transaction."""
 
     WHOLE = 0
@@ -44,7 +44,7 @@ class Fate(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedTransactions:
     """The transactions of rows.
 
     ``number`` is the transaction of each row. Separate rows have the number of the transaction
@@ -65,10 +65,12 @@ class Followed:
     def fates(self) -> Octets:
         """Return the outcome of each transaction. That of number 0 also depends on the rows before."""
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
-        fates = np.where(complete, Fate.WHOLE, Fate.TORN).astype(np.uint8)
+        fates = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
+            np.uint8
+        )
         if self.is_open:
-            fates[-1] = Fate.WAITING
-        fates[self.flags & ABANDONED != 0] = Fate.LEFT_OUT
+            fates[-1] = TransactionOutcome.WAITING
+        fates[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
         return fates
 
     @property
@@ -83,13 +85,13 @@ class Followed:
         return np.flatnonzero(self.starts)
 
 
-def follow(marks: Octets, *, is_open: bool = False) -> Followed:
+def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
     """Follow the transactions of rows with these marks. ``is_open``: a transaction is open before them."""
     count = len(marks)
     number, starts = np.empty(count, np.int64), np.empty(count, bool)
     faults, flags = np.empty(count, np.uint8), np.empty(count + 1, np.uint8)
     last, is_open = kernels.follow(marks, is_open, number, starts, faults, flags)
-    return Followed(marks, number, starts, faults, flags[: last + 1], bool(is_open))
+    return FollowedTransactions(marks, number, starts, faults, flags[: last + 1], bool(is_open))
 
 
 def indicator_marks(indicators: Octets) -> Octets:
@@ -98,33 +100,33 @@ def indicator_marks(indicators: Octets) -> Octets:
     return marks
 
 
-def begins_of(indicators: Octets) -> Mask:
+def mask_begins(indicators: Octets) -> Mask:
     """Return a mask of the operations that begin a transaction."""
     begins: Mask = _MARKS_OF[indicators] & BEGINS != 0
     return begins
 
 
-def ends_of(indicators: Octets) -> Mask:
+def mask_ends(indicators: Octets) -> Mask:
     """Return a mask of the operations that end a transaction."""
     ends: Mask = _MARKS_OF[indicators] & ENDS != 0
     return ends
 
 
-def begin_rows(begins: Mask) -> Longs:
+def find_begin_rows(begins: Mask) -> Longs:
     """Return for each row the row at which its transaction begins, or -1 if that is before all rows."""
     # begins 0 1 0 1 0 becomes -1 1 -1 3 -1, and its running maximum is -1 1 1 3 3.
     rows: Longs = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
     return rows
 
 
-def rows_to_last_end(indicators: Octets) -> int:
+def count_rows_to_last_end(indicators: Octets) -> int:
     """Return the number of operations up to the end of the last transaction that ends among them."""
-    ends = np.flatnonzero(ends_of(indicators))
+    ends = np.flatnonzero(mask_ends(indicators))
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class HeldOperation:
     """One operation that is held back until the next one of its transaction is known.
 
     ``first`` means that it is the first remaining operation of its transaction.
@@ -140,7 +142,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining:
+class RemainingIndicators:
     """The remaining operations of transactions after some were dropped.
 
     ``tx_ind`` are their indicators. ``released`` is the operation that was held back before, and
@@ -150,13 +152,13 @@ class Remaining:
 
     tx_ind: Octets
     released: ChangeBlock | None
-    held: Held | None
+    held: HeldOperation | None
     last: int
 
 
-def remain(
-    marks: Octets, keep: Mask, held: Held | None = None, *, ended_before: bool = False
-) -> Remaining:
+def repair_indicators(
+    marks: Octets, keep: Mask, held: HeldOperation | None = None, *, ended_before: bool = False
+) -> RemainingIndicators:
     """Return the new indicators of operations if only those in ``keep`` remain.
 
     ``held`` is the operation held back from the transaction that is open before. ``ended_before``:
@@ -167,25 +169,25 @@ def remain(
         marks, keep, held is not None, ended_before, LETTERS, tx_ind
     )
     if held is None or before == kernels.STAYS:
-        return Remaining(tx_ind, None, held, last)
-    return Remaining(tx_ind, held.release(last=before == kernels.HAS_ENDED), None, last)
+        return RemainingIndicators(tx_ind, None, held, last)
+    return RemainingIndicators(tx_ind, held.release(last=before == kernels.HAS_ENDED), None, last)
 
 
-class RemainingOperations:
+class OperationDropper:
     """Drops operations from consecutive batches and repairs the indicators of the others."""
 
     def __init__(self) -> None:
-        self._held: Held | None = None
+        self._held: HeldOperation | None = None
 
     def take(self, batch: ChangeBatch, keep: Mask) -> ChangeBatch:
         """Return the kept operations of the next batch, after the one held back before."""
         marks = indicator_marks(batch.tx_indicators())
         ended = bool(len(marks) and marks[0] & BEGINS)
-        rest = remain(marks, keep, self._held, ended_before=ended)
+        rest = repair_indicators(marks, keep, self._held, ended_before=ended)
         self._held = rest.held
         if rest.last >= 0:
             block, row = batch.find(rest.last)
-            self._held = Held(block.take(np.array([row])), rest.tx_ind[rest.last] == BEGIN)
+            self._held = HeldOperation(block.take(np.array([row])), rest.tx_ind[rest.last] == BEGIN)
             keep = keep.copy()
             keep[rest.last] = False
         letters = rest.tx_ind[keep]

@@ -20,7 +20,7 @@ UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
 BINARY_SUB_TYPE: Final = 4
 
 
-class Family(Enum):
+class TypeFamily(Enum):
     """How values of a type are represented in a block column, which is what the packages exchange."""
 
     TEXT = "text"  # pa.string()
@@ -34,19 +34,19 @@ class Family(Enum):
     UNSUPPORTED = "unsupported"  # known by name only: the layout of its values is not public
 
 
-class TypeRow(NamedTuple):
+class DefgenType(NamedTuple):
     """One data type code: its public name, its family, and for binary integers and floats its width in bytes."""
 
     code: int
     name: str
-    family: Family
+    family: TypeFamily
     width: int | None = None
     fixed: bool = False  # fixed-length text: padded with blanks, without a length field
 
 
-def _rows() -> tuple[TypeRow, ...]:
-    text, integer, unsigned = Family.TEXT, Family.INTEGER, Family.UNSIGNED
-    unsupported = Family.UNSUPPORTED
+def _rows() -> tuple[DefgenType, ...]:
+    text, integer, unsigned = TypeFamily.TEXT, TypeFamily.INTEGER, TypeFamily.UNSIGNED
+    unsupported = TypeFamily.UNSUPPORTED
     intervals = [
         "YEAR",
         "MONTH",
@@ -68,43 +68,43 @@ def _rows() -> tuple[TypeRow, ...]:
         "DAY_FRACTION",
     ]
     return (
-        TypeRow(0, "ASCII_F", text, fixed=True),
-        TypeRow(1, "ASCII_F_UP", text, fixed=True),
-        TypeRow(2, "DOUBLE_F", text, fixed=True),
-        TypeRow(64, "ASCII_V", text),
-        TypeRow(65, "ASCII_V_UP", text),
-        TypeRow(66, "DOUBLE_V", text),
-        TypeRow(130, "BIN16_S", integer, 2),
-        TypeRow(131, "BIN16_U", unsigned, 2),
-        TypeRow(132, "BIN32_S", integer, 4),
-        TypeRow(133, "BIN32_U", unsigned, 4),
-        TypeRow(134, "BIN64_S", integer, 8),
-        TypeRow(135, "BIN64_U", unsigned, 8),
-        TypeRow(140, "REAL", unsupported, 4),
-        TypeRow(141, "DOUBLE", unsupported, 8),
-        TypeRow(142, "IEEE_REAL", Family.FLOAT, 4),
-        TypeRow(143, "IEEE_DOUBLE", Family.FLOAT, 8),
-        TypeRow(150, "DEC_U", unsupported),
-        TypeRow(151, "DEC_LSS", unsupported),
-        TypeRow(152, "DEC_LSE", unsupported),
-        TypeRow(153, "DEC_TSS", unsupported),
-        TypeRow(154, "DEC_TSE", unsupported),
-        TypeRow(155, "BIGNUM_U", unsupported),
-        TypeRow(156, "BIGNUM_S", unsupported),
-        TypeRow(189, "PACKED", unsupported),
-        TypeRow(191, "DATETIME_V", Family.DATETIME),
-        TypeRow(192, "DATETIME", Family.DATETIME),
+        DefgenType(0, "ASCII_F", text, fixed=True),
+        DefgenType(1, "ASCII_F_UP", text, fixed=True),
+        DefgenType(2, "DOUBLE_F", text, fixed=True),
+        DefgenType(64, "ASCII_V", text),
+        DefgenType(65, "ASCII_V_UP", text),
+        DefgenType(66, "DOUBLE_V", text),
+        DefgenType(130, "BIN16_S", integer, 2),
+        DefgenType(131, "BIN16_U", unsigned, 2),
+        DefgenType(132, "BIN32_S", integer, 4),
+        DefgenType(133, "BIN32_U", unsigned, 4),
+        DefgenType(134, "BIN64_S", integer, 8),
+        DefgenType(135, "BIN64_U", unsigned, 8),
+        DefgenType(140, "REAL", unsupported, 4),
+        DefgenType(141, "DOUBLE", unsupported, 8),
+        DefgenType(142, "IEEE_REAL", TypeFamily.FLOAT, 4),
+        DefgenType(143, "IEEE_DOUBLE", TypeFamily.FLOAT, 8),
+        DefgenType(150, "DEC_U", unsupported),
+        DefgenType(151, "DEC_LSS", unsupported),
+        DefgenType(152, "DEC_LSE", unsupported),
+        DefgenType(153, "DEC_TSS", unsupported),
+        DefgenType(154, "DEC_TSE", unsupported),
+        DefgenType(155, "BIGNUM_U", unsupported),
+        DefgenType(156, "BIGNUM_S", unsupported),
+        DefgenType(189, "PACKED", unsupported),
+        DefgenType(191, "DATETIME_V", TypeFamily.DATETIME),
+        DefgenType(192, "DATETIME", TypeFamily.DATETIME),
         # Assumed: intervals are ASCII text of the column's length, as date times are.
         *(
-            TypeRow(195 + i, f"INTERVAL_{name}", text, fixed=True)
+            DefgenType(195 + i, f"INTERVAL_{name}", text, fixed=True)
             for i, name in enumerate(intervals)
         ),
     )
 
 
-TYPES: Final[Mapping[int, TypeRow]] = MappingProxyType({row.code: row for row in _rows()})
+TYPES: Final[Mapping[int, DefgenType]] = MappingProxyType({row.code: row for row in _rows()})
 # Not a Defgen code: a column of a table without a definition. Its name is a number, such as #0.
-NUMBERED: Final = TypeRow(-1, "NUMBERED", Family.NUMBERED)
+NUMBERED: Final = DefgenType(-1, "NUMBERED", TypeFamily.NUMBERED)
 
 
 INTERVAL_TYPES: Final = frozenset(

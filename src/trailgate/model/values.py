@@ -27,12 +27,12 @@ from trailgate.columnar.temporal import (
 )
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 Convert = Callable[[pa.Array], pa.Array]
 
 
-class Codec(NamedTuple):
+class FamilyCodec(NamedTuple):
     """The functions of a family that make its converters.
 
     ``parse`` makes one from text to the block column, ``format`` from the block column to text, and
@@ -53,12 +53,12 @@ def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 
 
-def bytes_unchecked(column: Column) -> int:
+def unchecked_size(column: Column) -> int:
     """Return the size up to which text is a valid block column unchanged; only longer text needs the parser.
 
     Returns -1 if every text needs the parser.
     """
-    return column.external_length if column.family is Family.TEXT or column.zoned else -1
+    return column.external_length if column.family is TypeFamily.TEXT or column.zoned else -1
 
 
 def formatter_for(column: Column) -> Convert:
@@ -112,7 +112,7 @@ def _text_parser(column: Column, _: DateFormat) -> Convert:
 
 def _integer_parser(column: Column, _: DateFormat) -> Convert:
     scale, width = column.scale, column.type_row.width or 8
-    signed = column.family is Family.INTEGER
+    signed = column.family is TypeFamily.INTEGER
 
     def parse(values: pa.Array) -> pa.Array:
         return parse_integers(values, scale, width, signed)
@@ -125,7 +125,7 @@ def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
     kind = column.arrow_type
     if column.scale:
         return kind, _keep
-    if column.family is Family.UNSIGNED and (column.type_row.width or 8) == 8:
+    if column.family is TypeFamily.UNSIGNED and (column.type_row.width or 8) == 8:
         wide = pa.decimal128(20, 0)
         return wide, lambda values: pc.cast(values, wide)
     if kind == pa.int64():
@@ -224,23 +224,23 @@ def _numbered_parser(column: Column, _: DateFormat) -> Convert:
     raise DefinitionError(f"column {column.name} is numbered: its values are only guessed")
 
 
-_INTEGER: Final = Codec(_integer_parser, lambda _: format_integers, _integer_typed)
+_INTEGER: Final = FamilyCodec(_integer_parser, lambda _: format_integers, _integer_typed)
 # Number text keeps its digits in the typed shape too: no Spark type holds all of them.
-CODECS: Final[Mapping[Family, Codec]] = MappingProxyType(
+CODECS: Final[Mapping[TypeFamily, FamilyCodec]] = MappingProxyType(
     {
-        Family.TEXT: Codec(_text_parser, _as_it_is, _string_typed),
-        Family.NUMBER_TEXT: Codec(lambda *_: check_number_text, _as_it_is, _string_typed),
-        Family.INTEGER: _INTEGER,
-        Family.UNSIGNED: _INTEGER,
-        Family.DATETIME: Codec(_datetime_parser, _as_it_is, _datetime_typed),
-        Family.BYTES: Codec(_bytes_parser, _as_it_is, _string_typed),
-        Family.FLOAT: Codec(
+        TypeFamily.TEXT: FamilyCodec(_text_parser, _as_it_is, _string_typed),
+        TypeFamily.NUMBER_TEXT: FamilyCodec(lambda *_: check_number_text, _as_it_is, _string_typed),
+        TypeFamily.INTEGER: _INTEGER,
+        TypeFamily.UNSIGNED: _INTEGER,
+        TypeFamily.DATETIME: FamilyCodec(_datetime_parser, _as_it_is, _datetime_typed),
+        TypeFamily.BYTES: FamilyCodec(_bytes_parser, _as_it_is, _string_typed),
+        TypeFamily.FLOAT: FamilyCodec(
             _float_parser,
             lambda _: _shortest_digits,
             lambda column: (column.arrow_type, _keep),
         ),
-        Family.NUMBERED: Codec(_numbered_parser, _as_it_is, _string_typed),
+        TypeFamily.NUMBERED: FamilyCodec(_numbered_parser, _as_it_is, _string_typed),
         # Such a column can only be NULL; the other columns of its table can be read.
-        Family.UNSUPPORTED: Codec(_unsupported_parser, _as_it_is, _string_typed),
+        TypeFamily.UNSUPPORTED: FamilyCodec(_unsupported_parser, _as_it_is, _string_typed),
     }
 )

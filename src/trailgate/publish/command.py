@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from trailgate.options import Flag
-from trailgate.terminal.counts import counts_table, many
+from trailgate.terminal.counts import count_noun, counts_table
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import (
     After,
@@ -20,7 +20,7 @@ from trailgate.terminal.options import (
     position_in,
     takes,
 )
-from trailgate.terminal.output import done_already, progress_bar, say
+from trailgate.terminal.output import progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
@@ -72,7 +72,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
         named["after"] = position_in(files.files, given.after)
         named["options"] = named_values(given.option or [])
         summary = publish_trail(files, given.target, **named, progress=progress)
-    with done_already():
+    with report_finished():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
@@ -83,14 +83,14 @@ def _print(summary: PublishSummary) -> None:
     if summary.counts:
         print_rows(*counts_table(summary.counts))
     sentence = (
-        f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
-        f"{many(summary.operations, 'operation')}"
+        f"{count_noun(summary.messages, 'message')}, {count_noun(summary.transactions, 'transaction')}, "
+        f"{count_noun(summary.operations, 'operation')}"
     )
     say(sentence)
     for pattern in summary.unmatched:
         say(f"note: no table in the data matches {pattern}", stderr=True)
     if summary.open_operations:
-        left = many(summary.open_operations, "operation")
+        left = count_noun(summary.open_operations, "operation")
         say(f"left for a later run: {left} of an open transaction")
     files = summary.files
     what = "no new file" if not files else files[0]

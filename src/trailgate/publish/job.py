@@ -23,11 +23,11 @@ from trailgate.errors import OptionError, did_you_mean, mask_logins
 from trailgate.messages.publishing import MessageWriter
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.model.transactions import RemainingOperations, rows_to_last_end
+from trailgate.model.transactions import OperationDropper, count_rows_to_last_end
 from trailgate.options import check_arguments
 from trailgate.publish.senders.folder import (
+    FolderState,
     MessageFileWriter,
-    Published,
     check_folder,
     message_folder,
 )
@@ -62,7 +62,7 @@ class PublishSummary:
     unmatched: tuple[str, ...] = ()
 
 
-def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
+def plan_publishing(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
     """Return the splits with the operations after a position.
 
     Each owns the transactions that begin in it.
@@ -96,7 +96,7 @@ def read_changes(
                     keep[block.order] = later
         return keep
 
-    takes_all, remaining = tables is None and not after, RemainingOperations()
+    takes_all, remaining = tables is None and not after, OperationDropper()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
             yield batch if takes_all else remaining.take(batch, select(batch))
@@ -159,7 +159,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
         seen = set[str]()
         try:
             # One split, because messages are written in the order of the trail.
-            splits = plan(source, begin, WHOLE_TRAIL)
+            splits = plan_publishing(source, begin, WHOLE_TRAIL)
             for batch in read_changes(source, splits, begin, chosen, seen):
                 run.take(batch)
             run.finish()
@@ -196,12 +196,12 @@ class _Run:
     ) -> None:
         self._files, self._writer, self._progress = files, writer, progress
         self._state = files.published
-        self._open = Published("")  # the counts of the transaction that has not ended
+        self._open = FolderState("")  # the counts of the transaction that has not ended
 
     def take(self, batch: ChangeBatch) -> None:
         """Write the messages that a batch completes."""
         messages = self._writer.write(batch)
-        stop = rows_to_last_end(batch.tx_indicators())
+        stop = count_rows_to_last_end(batch.tx_indicators())
         if not stop:
             self._add_open(batch, 0, batch.rows, len(messages))
             self._files.append(messages)
@@ -212,7 +212,7 @@ class _Run:
         self._files.append(messages, 0, safe)
         self._add_open(batch, 0, stop, safe)
         self._state = _sum(self._state, self._open, _position(batch, stop - 1))
-        self._open = Published("")
+        self._open = FolderState("")
         self._files.commit(self._state)
         # The messages after it wait for the end of their transaction.
         self._files.append(messages, safe)
@@ -229,7 +229,7 @@ class _Run:
             self._state = replace(self._state, messages=self._state.messages + len(rest))
             self._files.commit(self._state)
 
-    def summary(self, target: str, name: str, before: Published) -> PublishSummary:
+    def summary(self, target: str, name: str, before: FolderState) -> PublishSummary:
         """Return the result of this run, without the counts of earlier runs."""
         state = self._state
         counts = {
@@ -254,7 +254,7 @@ class _Run:
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
         counts, transactions = count_operations(batch, begin, stop)
-        counted = Published(
+        counted = FolderState(
             "",
             messages=messages,
             operations=stop - begin,
@@ -264,7 +264,7 @@ class _Run:
         self._open = _sum(self._open, counted, "")
 
 
-def _sum(state: Published, more: Published, position: str) -> Published:
+def _sum(state: FolderState, more: FolderState, position: str) -> FolderState:
     return replace(
         state,
         position=position,

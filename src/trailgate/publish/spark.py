@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError
-from trailgate.messages.publishing import Messages, PublishOptions, WholeTransactions
+from trailgate.messages.publishing import CompleteTransactions, PublishOptions, WrittenMessages
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
-from trailgate.publish.job import plan, read_changes
-from trailgate.spark.errors import as_expected, brief_rows
+from trailgate.publish.job import plan_publishing, read_changes
+from trailgate.spark.errors import brief_rows, cast_batches
 from trailgate.spark.sources import map_parts, spark_schema
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
@@ -76,12 +76,12 @@ def publish(  # noqa: PLR0913  one parameter an option
     tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
     parts = [
         (files_only.window(split.start.number, min(split.end.number + AHEAD, last)), split)
-        for split in plan(trail, after, split_bytes)
+        for split in plan_publishing(trail, after, split_bytes)
     ]
 
     def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
         files, split = part
-        whole = WholeTransactions(writer_for(format, parsed_options))
+        whole = CompleteTransactions(writer_for(format, parsed_options))
         files = replace(files, definitions=tables_known)
         for changes in read_changes(files, [split], after, patterns):
             yield from _as_rows(whole.write(changes))
@@ -105,7 +105,7 @@ def _of_frame(
         raise OptionError(problem, hint="It must have the columns of the operations table")
     known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
 
-    def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
+    def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenMessages]:
         writer = writer_for(name, options)
         for batch in batches:
             typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
@@ -120,13 +120,13 @@ def _of_frame(
     return frame.select(*_COLUMNS).mapInArrow(run, spark_schema(SCHEMA))
 
 
-def _as_rows(groups: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
+def _as_rows(groups: Iterable[WrittenMessages]) -> Iterator[pa.RecordBatch]:
     """Convert messages to rows."""
     batches = (_row_batch(messages) for messages in groups if len(messages))
-    return as_expected(batches, spark_schema(SCHEMA))
+    return cast_batches(batches, spark_schema(SCHEMA))
 
 
-def _row_batch(messages: Messages) -> pa.RecordBatch:
+def _row_batch(messages: WrittenMessages) -> pa.RecordBatch:
     count = len(messages)
     keys = pa.nulls(count, pa.binary()) if messages.keys is None else messages.keys
     bodies = messages.bodies.cast(pa.binary())
@@ -134,7 +134,7 @@ def _row_batch(messages: Messages) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _published_headers(messages: Messages) -> pa.Array:
+def _published_headers(messages: WrittenMessages) -> pa.Array:
     kind = SCHEMA.field("headers").type
     if not messages.headers:
         return pa.nulls(len(messages), kind)

@@ -1,7 +1,7 @@
 """Report errors in Spark's workers as one line, and convert batches to exactly Spark's schema.
 
 PySpark's worker sends the traceback of an exception to the driver. Our errors name the file, the
-place and the cause in their text, so ``brief_errors`` leaves the traceback out. ``as_expected``
+place and the cause in their text, so ``brief_errors`` leaves the traceback out. ``cast_batches``
 converts batches to the names and types that Spark expects, and reports the first value that does
 not fit.
 """
@@ -109,7 +109,7 @@ def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
     return to_arrow_schema(schema)
 
 
-def as_expected(
+def cast_batches(
     batches: Iterable[pa.RecordBatch], schema: StructType, zone: str = "UTC"
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches with the names and types of a schema.

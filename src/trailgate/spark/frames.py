@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyTally
 from trailgate.options import check_arguments
-from trailgate.spark.errors import as_expected
-from trailgate.spark.options import checked_session
-from trailgate.spark.sources import Source, map_parts
+from trailgate.spark.errors import cast_batches
+from trailgate.spark.options import check_session
+from trailgate.spark.sources import SparkSource, map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
@@ -78,13 +78,13 @@ def read_messages(  # noqa: PLR0913  one parameter an option
 
 def frame_of(
     spark: SparkSession,
-    kind: type[Source],
+    kind: type[SparkSource],
     path: Addresses,
     options: Mapping[str, Any],
-    counts: Accumulator[Tally] | None = None,
+    counts: Accumulator[PolicyTally] | None = None,
 ) -> DataFrame:
     """Return the rows of a format as a DataFrame. ``counts`` gets the policy counts."""
-    checked_session(spark)
+    check_session(spark)
     # The reader is planned in this process, so relative paths start at its working folder, over
     # Spark Connect too.
     source: Any = kind({"paths": addresses_of(path), **options})
@@ -94,6 +94,6 @@ def frame_of(
 
     def rows(_: int, part: Any) -> Iterator[pa.RecordBatch]:
         found = reader.rows(part) if counts is None else reader.counted_rows(part, counts)
-        return as_expected(found, schema, zone)
+        return cast_batches(found, schema, zone)
 
     return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)

@@ -17,11 +17,11 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, publish
+from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, publish_capture
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.options import check_arguments
 from trailgate.spark.local_session import session
-from trailgate.spark.options import checked_session
+from trailgate.spark.options import check_session
 from trailgate.spark.sources import map_parts
 
 Part = TypeVar("Part")
@@ -30,13 +30,13 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 
 @contextmanager
-def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
+def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
     """Yield a session, or create one for a master. A created session is stopped at the end.
 
     It is not stopped if another session was active before, because Spark then returns that one.
     """
     if not isinstance(spark, str):
-        yield checked_session(spark)
+        yield check_session(spark)
         return
     running = SparkSession.getActiveSession() is not None
     made = session(spark)
@@ -90,7 +90,7 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
 
     Raises the earliest error of the input, like the job in one process.
     """
-    with on_session(spark) as running:
+    with use_session(spark) as running:
         portable = job.anywhere()
         work = partial(run_range, replace(portable, ranges=()))
-        return publish(job, run_numbered(running, portable.ranges, work))
+        return publish_capture(job, run_numbered(running, portable.ranges, work))

@@ -63,7 +63,7 @@ FORMATS: Final = (
 STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches
 
 
-class Java(NamedTuple):
+class JavaRuntime(NamedTuple):
     """A Java runtime: its program and its major version."""
 
     program: Path
@@ -75,7 +75,7 @@ def spark_java_home() -> Path:
     return _shim(find_java(os.environ))
 
 
-def find_java(environment: Mapping[str, str]) -> Java:
+def find_java(environment: Mapping[str, str]) -> JavaRuntime:
     """Return the Java to use. Raises MissingDependencyError if there is none."""
     for candidate in _candidates(environment):
         java = _inspect(candidate)
@@ -98,7 +98,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
 
 
-def _inspect(java: Path) -> Java | None:
+def _inspect(java: Path) -> JavaRuntime | None:
     """Return the Java that a command starts, or None if it does not run."""
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java
@@ -115,10 +115,10 @@ def _inspect(java: Path) -> Java | None:
     home = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
     if version is None or home is None:
         return None
-    return Java(Path(home[1].strip(), "bin", "java"), int(version[1]))
+    return JavaRuntime(Path(home[1].strip(), "bin", "java"), int(version[1]))
 
 
-def _shim(java: Java) -> Path:
+def _shim(java: JavaRuntime) -> Path:
     """Return a home whose ``bin/java`` is the script for a Java, and write it if necessary."""
     dropped = NO_VECTOR if java.version < 24 else f"{NO_VECTOR} | {NO_ACTION}"
     text = SCRIPT.format(dropped=dropped, program=shlex.quote(str(java.program)))
@@ -255,10 +255,10 @@ def register(spark: SparkSession) -> None:
     Spark Connect it would be a folder of Spark's own. This call is also needed if a broken
     ``pyspark_*`` package on the path keeps Spark from finding our formats.
     """
-    from trailgate.spark.options import checked_session  # noqa: PLC0415
+    from trailgate.spark.options import check_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
 
-    checked_session(spark)
+    check_session(spark)
     for module, name in (*FORMATS, *(STREAMED if HAS_LIMITS else ())):
         source: type = getattr(importlib.import_module(module), name)
         # cloudpickle sends a class by value if no module contains it. So the folder goes along.

@@ -28,8 +28,8 @@ from trailgate.messages.messages import TOMBSTONE, MessageBatch
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.shapes import Projection
 from trailgate.options import NAMES, Option, check_arguments
-from trailgate.spark.errors import as_expected, brief_rows
-from trailgate.spark.options import checked_frame
+from trailgate.spark.errors import brief_rows, cast_batches
+from trailgate.spark.options import check_frame
 from trailgate.spark.sources import spark_schema
 
 COLUMNS: Final = Option("columns", NAMES, "only these columns")
@@ -63,7 +63,7 @@ def capture(  # noqa: PLR0913  one parameter an option
     that would keep them together, and for a stream whose ids are generated, because each batch
     would generate the same.
     """
-    checked_frame(frame)
+    check_frame(frame)
     chosen = None if columns is None else COLUMNS.value(columns)
     parser = load_capture(properties, extract, base=base, ignore_unsupported=ignore_unsupported)
     _check(frame, parser)
@@ -89,7 +89,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
     @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return as_expected(rows(batches), schema, zone)
+        return cast_batches(rows(batches), schema, zone)
 
     return _messages(frame).mapInArrow(run, schema)
 

@@ -26,7 +26,7 @@ from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePe
 from trailgate.jobs.capture.ranges import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, field_options
+from trailgate.options import COUNT, NAMES, TEXT, Options, OptionType, field_options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import (
     BASE,
@@ -36,7 +36,13 @@ from trailgate.spark.options import (
     read_with_paths,
     refuse_stream_options,
 )
-from trailgate.spark.sources import HAS_LIMITS, FileTail, Offset, Rows, Source
+from trailgate.spark.sources import (
+    HAS_LIMITS,
+    FileStreamReader,
+    Offset,
+    PartitionReader,
+    SparkSource,
+)
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
@@ -74,7 +80,7 @@ class MessageOptions:
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     columns: Annotated[tuple[str, ...] | None, NAMES, "only these columns, comma-separated"] = None
     message_per: MessagePer = "file"
-    on_error: Annotated[str, Kind("stop", _stop), "stop: at the first bad message"] = "stop"
+    on_error: Annotated[str, OptionType("stop", _stop), "stop: at the first bad message"] = "stop"
     split_bytes: Annotated[int, COUNT, "the bytes of messages that a task reads"] = SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
@@ -121,11 +127,11 @@ class MessageReading:
     def rows(self, own: MessageRange) -> Iterator[pa.RecordBatch]:
         """Yield the operations of a range."""
         projection = self.options.projection(self.capture)
-        batches = map(projection.rows, owned_changes(self.capture, self.source, own))
+        batches = map(projection.rows, read_owned_changes(self.capture, self.source, own))
         return (batch for batch in batches if batch.num_rows)
 
 
-def owned_changes(
+def read_owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
     """Yield the operations that a range owns, and log its warnings. Raises the first error."""
@@ -140,7 +146,7 @@ def owned_changes(
 
 
 @with_brief_errors
-class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Read ranges of messages in parallel."""
 
     def __init__(self, options: MessageOptions, schema: StructType) -> None:
@@ -164,7 +170,7 @@ class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's 
 
 
 @with_brief_errors
-class MessageTail(FileTail):
+class MessageStreamReader(FileStreamReader):
     """Read new files in the order of their names."""
 
     _offsets = MessageOffset
@@ -222,7 +228,7 @@ def check_stream(capture: Capture) -> None:
 
 
 @with_brief_errors
-class MessageCaptureSource(Source):
+class MessageCaptureSource(SparkSource):
     """Operations of messages, or with the option ``table`` one table's rows in their types."""
 
     format = "message_capture"
@@ -238,7 +244,7 @@ class MessageCaptureSource(Source):
         if not HAS_LIMITS:
             problem = "a stream of the format message_capture needs PySpark 4.2 or newer"
             raise MissingDependencyError(problem)
-        return MessageTail(self.read_options(schema), schema)
+        return MessageStreamReader(self.read_options(schema), schema)
 
     def read_options(self, schema: StructType) -> MessageOptions:
         """Return the options with the columns of a schema."""

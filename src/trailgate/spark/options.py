@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
-from trailgate.storage.files.addresses import absolute, absolute_value, is_absolute
+from trailgate.storage.files.addresses import absolute, is_absolute, make_value_absolute
 from trailgate.storage.files.found_files import addresses_of
 from trailgate.storage.reading.options import DEFINITIONS
 
@@ -54,7 +54,7 @@ def read_with_paths(
     base = values["base"] = absolute(values["base"] or ".", folder)
     for row in options:
         if row.kind in OF_FILES:
-            values[row.name] = absolute_value(values[row.name], base)
+            values[row.name] = make_value_absolute(values[row.name], base)
     return tuple(absolute(path, base) for path in addresses_of(paths)), values
 
 
@@ -97,7 +97,7 @@ def one_path(paths: tuple[str, ...], what: str) -> str:
     return paths[0]
 
 
-def kept_in(schema: StructType, given: Mapping[str, Any]) -> StructType:
+def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
     """Store the options of CREATE TABLE in the metadata of a schema.
 
     When a catalog's table is read, a Python data source gets only its schema back, not all of its
@@ -112,7 +112,7 @@ def kept_in(schema: StructType, given: Mapping[str, Any]) -> StructType:
     return StructType([kept, *rest])
 
 
-def with_kept(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
+def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
     """Return options together with those that a catalog's table keeps in its schema."""
     for field in schema.fields:
         if KEPT in (field.metadata or {}):
@@ -156,14 +156,14 @@ def _list(paths: Any) -> Any:
     return parsed
 
 
-def checked_frame(frame: Any) -> Any:
+def check_frame(frame: Any) -> Any:
     """Return a DataFrame, also one of Spark Connect. Raises OptionError for anything else."""
     if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
         raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
     return frame
 
 
-def checked_session(spark: Any) -> Any:
+def check_session(spark: Any) -> Any:
     """Return a session, also one of Spark Connect. Raises OptionError for anything else."""
     # Spark Connect has its own class of sessions, and its packages may be missing, so check by
     # attributes.

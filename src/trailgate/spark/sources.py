@@ -1,7 +1,7 @@
 """The common part of our data sources.
 
-A format (``Source``) has a name and a class for its options. Its reader plans partitions, and in a
-task reads the rows of a partition (``Rows``). A stream over files (``FileTail``) has its own class
+A format (``SparkSource``) has a name and a class for its options. Its reader plans partitions, and in a
+task reads the rows of a partition (``PartitionReader``). A stream over files (``FileStreamReader``) has its own class
 of offsets, and its batches end where Spark or the options require. ``map_parts`` produces rows by
 ``mapInArrow``, without a format.
 
@@ -30,8 +30,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.spark.errors import as_expected, brief_errors, brief_rows, with_brief_errors
-from trailgate.spark.options import kept_in, with_kept
+from trailgate.spark.errors import brief_errors, brief_rows, cast_batches, with_brief_errors
+from trailgate.spark.options import keep_options, restore_options
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit, MessageStream
 from trailgate.storage.reading.trail_stream import TrailStream
 
@@ -80,7 +80,7 @@ def _type_with_metadata(own: Any, kind: pa.DataType) -> Any:
 
 
 @with_brief_errors
-class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
     """A stream that raises an error at its first call.
 
     PySpark hides an error raised by ``streamReader``: its runner then stops a reader that does not
@@ -119,7 +119,7 @@ class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
         self._refuse(start, limit)
 
 
-class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """The base of all formats: a name, and our own error for everything that a format cannot do.
 
     A format that can be streamed overrides ``_stream``.
@@ -148,7 +148,7 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
         try:
             return self._stream(schema)
         except TrailgateError as error:
-            return Refused(error)
+            return RefusedStream(error)
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:
         del schema
@@ -172,7 +172,7 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
 
 
 @with_brief_errors
-class Source(Format):
+class SparkSource(SparkFormat):
     """A format that can be read.
 
     ``_reads`` is its class of options, with the methods ``of`` and ``schema``.
@@ -183,15 +183,15 @@ class Source(Format):
     def schema(self) -> StructType:
         """Return the schema of the rows."""
         schema = spark_schema(self._reads.of(self.options, self.folder).schema())
-        return kept_in(schema, self.options)
+        return keep_options(schema, self.options)
 
     def read_options(self, schema: StructType) -> Any:
         """Return the options, including those that a catalog's table keeps in its schema."""
-        return self._reads.of(with_kept(self.options, schema), self.folder)
+        return self._reads.of(restore_options(self.options, schema), self.folder)
 
 
 @with_brief_errors
-class Rows:
+class PartitionReader:
     """A reader of partitions in tasks.
 
     No reader has ``pushFilters``, because Spark 4.3 returns wrong rows with it (decision 0060).
@@ -207,11 +207,11 @@ class Rows:
         """Yield a partition's rows in exactly the schema that Spark expects."""
         # If there are no partitions, Spark calls this once without a value.
         if partition is not None and partition.value is not None:
-            yield from as_expected(self.rows(partition.value), self._schema)
+            yield from cast_batches(self.rows(partition.value), self._schema)
 
 
 @with_brief_errors
-class FileTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
     """A stream over files that are added and grow. ``_offsets`` is the class of its offsets.
 
     ``commit`` and ``stop`` do nothing, because Spark does not always call them. No state has to

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError, mask_logins
 from trailgate.model.tables import Table
-from trailgate.options import COUNT, Kind, Options, field_options
+from trailgate.options import COUNT, Options, OptionType, field_options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import (
     BASE,
@@ -35,33 +35,33 @@ from trailgate.spark.options import (
     read_with_paths,
     refuse_stream_options,
 )
-from trailgate.spark.sources import FileTail, Offset, Rows, Source
+from trailgate.spark.sources import FileStreamReader, Offset, PartitionReader, SparkSource
 from trailgate.storage.files.found_files import is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.splits import SPLIT_BYTES, Notices, TrailSplit
-from trailgate.storage.reading.trail_rest import Patience, first_file_notices, notices_of_end
+from trailgate.storage.reading.splits import SPLIT_BYTES, NoticeLog, TrailSplit
+from trailgate.storage.reading.trail_rest import RestTimer, first_file_notices, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
     NOWHERE,
     StreamOffset,
     TrailStream,
-    starting_position,
+    check_starting_position,
 )
 from trailgate.storage.reading.trails import (
     check_csns,
     choice_notices,
+    find_wanted_table,
     plan_reading,
     read_split,
     schema_of,
-    wanted_table,
 )
 
 REST_LOOK: Final = 10.0  # seconds between checks of the bytes at the end that no batch can have
 REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are logged
 AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
-STARTING: Final = Kind("earliest, latest or a position", starting_position)
+STARTING: Final = OptionType("earliest, latest or a position", check_starting_position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class TrailPart(NamedTuple):
     number: int | None
 
 
-def partitions_of(
+def plan_partitions(
     trail: TrailFiles,
     splits: Sequence[TrailSplit],
     options: ReadOptions,
@@ -125,7 +125,7 @@ def partitions_of(
 ) -> list[InputPartition]:
     """Return one partition per split. With a ``number`` they have no definitions."""
     last = trail.end.number
-    table = wanted_table(trail, options)
+    table = find_wanted_table(trail, options)
     if number is not None:
         trail = trail.undefined()
     partitions = []
@@ -148,7 +148,7 @@ def check_single_trail(paths: tuple[str, ...]) -> None:
 
 
 @with_brief_errors
-class TrailTail(FileTail):
+class TrailStreamReader(FileStreamReader):
     """A stream that follows a trail over its files, and returns only complete transactions.
 
     PySpark 4.1 asks for the latest offset without stating the query's present offset. That becomes
@@ -165,7 +165,7 @@ class TrailTail(FileTail):
         # The end of the last planned batch.
         self._planned: Offset | None = None
         self._checked = False  # whether the CSNs in the options were compared with the trail's
-        self._patience, self._notices = Patience(REST_WAITS), Notices()
+        self._patience, self._notices = RestTimer(REST_WAITS), NoticeLog()
         self._next_look = 0.0
 
     def _find(self) -> TrailFiles | None:
@@ -223,7 +223,7 @@ class TrailTail(FileTail):
         if not self._checked:
             check_csns(planned[0], self.options.reading)
             self._checked = True
-        return partitions_of(*planned, self.options.reading)
+        return plan_partitions(*planned, self.options.reading)
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
@@ -231,7 +231,7 @@ class TrailTail(FileTail):
 
 
 @with_brief_errors
-class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Read a trail's splits in parallel."""
 
     def __init__(
@@ -246,7 +246,7 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files are split, small ones packed together."""
-        options, notices = self._options, Notices()
+        options, notices = self._options, NoticeLog()
         planned = []
         for number, trail in enumerate(self._trails):
             for notice in choice_notices(trail, options.reading):
@@ -255,7 +255,7 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
             if splits and splits[-1].end == trail.end:
                 for notice in notices_of_end(trail):  # log here: tasks log on their machines
                     notices.once(mask_logins(f"{trail.prefix}: {notice}"))
-            planned += partitions_of(trail, splits, options.reading, number)
+            planned += plan_partitions(trail, splits, options.reading, number)
         return planned
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
@@ -266,7 +266,7 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
 
 
 @with_brief_errors
-class TrailSource(Source):
+class TrailSource(SparkSource):
     """Operations of a trail, one table's rows in their types, or records, depending on the options."""
 
     format = "trail"
@@ -287,7 +287,7 @@ class TrailSource(Source):
                 problem, hint="openTransactions applies only to reading a trail as a batch"
             )
         check_single_trail(options.paths)
-        return TrailTail(options.with_columns(schema), schema)
+        return TrailStreamReader(options.with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""

@@ -27,10 +27,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError, StorageError
-from trailgate.options import COUNT, PATH, Option, Options, row_of
+from trailgate.options import COUNT, PATH, Option, Options, option_from_annotation
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
-from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.live.batch_commit import BatchPart, QueryBatch, commit_batch
 from trailgate.storage.writing.options import (
     ByteOrderName,
     FormatRelease,
@@ -43,24 +43,24 @@ from trailgate.storage.writing.table_writing import (
     StagedPart,
     TableOptions,
     check_columns,
-    planned_target,
+    plan_target,
     prepare_writing,
     publish_parts,
     write_part,
 )
-from trailgate.storage.writing.target import Target
-from trailgate.storage.writing.transaction_chain import Chain
+from trailgate.storage.writing.target import TrailTarget
+from trailgate.storage.writing.transaction_chain import TransactionChain
 from trailgate.trail.writing.trail_format import TrailFormat
 
 WRITING: Final = Options(
     "trail",
     (
         Option("definitions", PATH, "the definitions file, if the trail has none or not all"),
-        row_of("max_bytes", MaxBytes, MAX_BYTES),
-        row_of("seq_digits", SeqDigits),
-        row_of("format_release", FormatRelease),
-        row_of("byte_order", ByteOrderName),
-        row_of("update_format", UpdateFormatName),
+        option_from_annotation("max_bytes", MaxBytes, MAX_BYTES),
+        option_from_annotation("seq_digits", SeqDigits),
+        option_from_annotation("format_release", FormatRelease),
+        option_from_annotation("byte_order", ByteOrderName),
+        option_from_annotation("update_format", UpdateFormatName),
         BASE,
     ),
 )
@@ -79,7 +79,7 @@ BATCH: Final = "streaming.sql.batchId"
 
 
 @dataclass
-class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+class StagedOperations(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
     """The files that a task has staged."""
 
     part: StagedPart
@@ -89,18 +89,18 @@ class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Append operations to a trail, with partitions and rows in order."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: TrailTarget) -> None:
         self._target = target
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedOperations:
         """Stage a partition's operations. A second attempt writes files of its own."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
-        return Written(write_part(self._target, stem, iterator))
+        return StagedOperations(write_part(self._target, stem, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish the files that the tasks have staged."""
-        parts = [message.part for message in messages if isinstance(message, Written)]
+        parts = [message.part for message in messages if isinstance(message, StagedOperations)]
         publish_parts(self._target, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -137,7 +137,7 @@ def _read(
 
 
 @dataclass
-class WrittenBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+class StagedBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
     """The files that a task has staged, and for which query."""
 
     query: str
@@ -148,10 +148,10 @@ class WrittenBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's type
 class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Append the batches of a stream to a trail, with partitions and rows in order."""
 
-    def __init__(self, target: Target, max_age: int | None) -> None:
+    def __init__(self, target: TrailTarget, max_age: int | None) -> None:
         self._target, self._max_age = target, max_age
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenBatch:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedBatch:
         """Stage a partition's operations. A second attempt writes files of its own."""
         task = TaskContext.get()
         query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
@@ -165,19 +165,19 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target = replace(target, header=replace(header, trail=now))
         # A restarted query numbers its attempts from 0 again, so the name also needs a random part.
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}-{uuid4().hex[:8]}"
-        chain = Chain()
+        chain = TransactionChain()
         part = write_part(target, stem, iterator, chain)
-        return WrittenBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
+        return StagedBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Append the batch to the trail, unless it was appended before."""
-        written = [message for message in messages if isinstance(message, WrittenBatch)]
+        written = [message for message in messages if isinstance(message, StagedBatch)]
         if not written:
             return
         query = written[0].query
         target = _stage(self._target, query, batchId)
         parts = [message.part for message in written]
-        commit_batch(target, Batch(query, batchId, self._max_age), parts)
+        commit_batch(target, QueryBatch(query, batchId, self._max_age), parts)
         target.location.backend.forget(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
@@ -186,13 +186,13 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         A published batch stays, and the manifest lists it.
         """
         for message in messages:
-            if isinstance(message, WrittenBatch):
+            if isinstance(message, StagedBatch):
                 names = [segment.name for segment in message.part.segments]
                 staging = _stage(self._target, message.query, batchId).staging
                 self._target.location.backend.discard(staging, names)
 
 
-def _stage(target: Target, query: str, number: int) -> Target:
+def _stage(target: TrailTarget, query: str, number: int) -> TrailTarget:
     """Return the target with the staging folder of one batch."""
     return replace(
         target, staging=target.location.backend.staging(f"stream-{query}") / f"{number:09}"
@@ -205,6 +205,6 @@ def trail_stream_writer(
     """Return the stream writer for Spark's options. Raises OptionError."""
     named = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
     path, written, values = _read(STREAMING, named, schema, '.start("dirdat/ot")', folder)
-    target = planned_target(path, written)
+    target = plan_target(path, written)
     target.location.backend.check()
     return TrailStreamWriter(target, values["max_age_seconds"])

@@ -12,8 +12,8 @@ import typer
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.terminal.options import (
     DefinitionsFile,
-    Format,
     Limit,
+    OutputFormat,
     RowFormat,
     RowsFile,
     Wide,
@@ -46,7 +46,7 @@ def command(
         ),
     ] = None,
     *,
-    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+    format: RowFormat = OutputFormat.TABLE,  # noqa: A002  the option's name
     to: RowsFile = None,
     definitions: DefinitionsFile = None,
     limit: Limit = None,
@@ -89,7 +89,7 @@ def _decode(text: bytes) -> str:
 class _Output:
     """Where and how the rows of a statement are printed or written."""
 
-    format: Format
+    format: OutputFormat
     to: str | None
     definitions: str | None
     limit: int | None
@@ -129,11 +129,11 @@ def split_statements(text: str) -> tuple[list[str], str]:
 
 def _converse(output: _Output) -> None:
     """Answer the statements typed at a terminal. An error ends only the statement."""
-    from trailgate.terminal.typed_lines import typed_lines
+    from trailgate.terminal.typed_lines import read_typed_lines
 
     print(BANNER)
     pending = ""
-    for line in typed_lines(HISTORY, lambda: "  ...> " if pending else "trail> "):  # noqa: B023  asked before each line
+    for line in read_typed_lines(HISTORY, lambda: "  ...> " if pending else "trail> "):  # noqa: B023  asked before each line
         if not pending and line.strip().rstrip(";").lower() in ENDS:
             return
         if not line.strip():

@@ -53,10 +53,10 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     Raises OptionError if the statement is not a SELECT or DuckDB refuses it, and TrailgateError if
     a trail cannot be read.
     """
-    return answer(sql, partial(_rows_named, definitions=definitions))
+    return run_query(sql, partial(_rows_named, definitions=definitions))
 
 
-class Cancellation:
+class QueryCancellation:
     """Cancels a query from another thread."""
 
     def __init__(self) -> None:
@@ -98,12 +98,12 @@ class Cancellation:
             self._ended.wait(INTERRUPT_EVERY)
 
 
-def answer(
+def run_query(
     sql: str,
-    find: Callable[[str], Rows | None],
+    find: Callable[[str], QueryRows | None],
     *,
     closed: bool = False,
-    cancellation: Cancellation | None = None,
+    cancellation: QueryCancellation | None = None,
 ) -> pa.RecordBatchReader:
     """Run a SELECT statement, and return a reader of its result.
 
@@ -113,12 +113,12 @@ def answer(
     """
     import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
 
-    connection, named = duckdb.connect(config=CLOSED_NETWORK), list[Rows]()
+    connection, named = duckdb.connect(config=CLOSED_NETWORK), list[QueryRows]()
     missing: dict[str, TrailgateError] = {}
     if cancellation is not None:
         cancellation.watch(connection)
     else:
-        cancellation = Cancellation()
+        cancellation = QueryCancellation()
     try:
         cancellation.check()
         # DuckDB's syntax tree gives the names, so names in strings and comments do not count.
@@ -144,12 +144,12 @@ def answer(
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
-def _close(connection: Any, cancellation: Cancellation) -> None:
+def _close(connection: Any, cancellation: QueryCancellation) -> None:
     cancellation.end()
     connection.close()
 
 
-class Rows:
+class QueryRows:
     """Rows that DuckDB reads wherever a statement names them (Arrow's PyCapsule interface).
 
     ``read`` is called for each reading.
@@ -203,27 +203,27 @@ def _relations(tree: object) -> Iterator[str]:
             yield from _relations(below)
 
 
-def _rows_named(name: str, definitions: Address | None) -> Rows | None:
+def _rows_named(name: str, definitions: Address | None) -> QueryRows | None:
     """Return the rows for a name: a trail, a table of it, or a target's table.
 
     Raises StorageError if there is no such trail.
     """
     if is_target(name):
-        return Rows(partial(table_rows, name))
+        return QueryRows(partial(table_rows, name))
     prefix, colon, table = name.rpartition(":")
     # The colon separates a table only if no / or @ follows it, as in an address.
     named = bool(colon) and not {"/", "@"} & {*table}
     trail = find_trail(prefix if named else name, definitions)
     if named:
         find_table(trail, table)  # raises DefinitionError for an unknown table
-    return Rows(partial(read_trail, trail, table=table if named else None))
+    return QueryRows(partial(read_trail, trail, table=table if named else None))
 
 
 def _batches(
     connection: Any,
     reader: pa.RecordBatchReader,
-    trails: Sequence[Rows],
-    cancellation: Cancellation,
+    trails: Sequence[QueryRows],
+    cancellation: QueryCancellation,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the result, and keep the connection open meanwhile."""
     try:
@@ -241,8 +241,8 @@ NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
 
 def _problem(
     error: Exception,
-    trails: Sequence[Rows],
-    cancellation: Cancellation,
+    trails: Sequence[QueryRows],
+    cancellation: QueryCancellation,
     missing: Mapping[str, TrailgateError] = NONE_MISSING,
 ) -> TrailgateError:
     """Return the error of a trail that could not be read or found, or else DuckDB's error in one line."""

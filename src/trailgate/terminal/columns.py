@@ -56,7 +56,7 @@ class RowParts(NamedTuple):
     starts: Longs
 
 
-def sizes_of(strings: pa.Array) -> Longs:
+def display_widths(strings: pa.Array) -> Longs:
     """Return the width of each text in columns of a terminal, or -1 if it is not known."""
     _, bounds, data = strings.buffers()
     ends = np.frombuffer(bounds, np.int32)[strings.offset : strings.offset + len(strings) + 1]
@@ -72,7 +72,7 @@ def sizes_of(strings: pa.Array) -> Longs:
     return sizes
 
 
-def laid_out(
+def format_rows(
     rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, beside: bool
 ) -> pa.Array:
     """Return the text of each row without the last line break, or null if it must be formatted by itself.
@@ -81,7 +81,7 @@ def laid_out(
     it, and continuation lines are indented. Without a ``width`` each row is one line.
     """
     count = len(rows.starts) - 1
-    sizes, cells = sizes_of(rows.parts), [sizes_of(cell) for cell in rows.head]
+    sizes, cells = display_widths(rows.parts), [display_widths(cell) for cell in rows.head]
     # ``fits`` marks the rows that can be formatted here. ``before`` holds a separator for each part
     # (an index into the list of separators below), ``ends_line`` the last parts of lines.
     fits = np.ones(count, np.uint8)
@@ -112,7 +112,7 @@ def laid_out(
             # A head with a cell wider than its column is printed without alignment, on its own
             # line.
             bare = _without_blanks(rows.head)
-            fits &= in_columns | (sizes_of(bare) <= width)
+            fits &= in_columns | (display_widths(bare) <= width)
             head = pc.if_else(pa.array(in_columns), head, bare)
         between = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(after))
         head = pc.binary_join_element_wise(head, between, "")
@@ -151,7 +151,7 @@ def _mask(values: pa.Array) -> Mask:
     return mask
 
 
-class Strings(NamedTuple):
+class RowStrings(NamedTuple):
     """Strings, and the row that each belongs to, in ascending order."""
 
     strings: pa.Array
@@ -175,10 +175,10 @@ def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
     if wide:
         parts += [_name(name, batch[name]) for name in ("csn", "tx_owner", "tx_name")]
         tokens = _Entries(*map_entries(batch["tokens"]))
-        if not distinct_keys(tokens.keys, tokens.rows, batch.num_rows):
+        if not has_distinct_keys(tokens.keys, tokens.rows, batch.num_rows):
             return None
         keys = pc.binary_join_element_wise("@", tokens.keys, "")
-        parts.append(Strings(_join(keys, tokens.values), tokens.rows))
+        parts.append(RowStrings(_join(keys, tokens.values), tokens.rows))
     strings, rows = _in_order(parts)
     # ``rows`` ascends, so the parts of row i start at its first occurrence.
     starts = np.searchsorted(rows, np.arange(batch.num_rows + 1)).astype(np.int64)
@@ -216,7 +216,7 @@ def short_times(times: pa.Array) -> pa.Array:
     return pc.if_else(whole, pc.utf8_slice_codeunits(text, 0, -7), text).fill_null("")
 
 
-def _changes(before: _Entries, after: _Entries, count: int) -> list[Strings] | None:
+def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] | None:
     """Format columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them.
 
     Columns that only the before image has come second. Returns None if a row has a duplicate key.
@@ -250,12 +250,12 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[Strings] | N
     logged = np.bincount(after.rows, minlength=count)[rows] > 0
     ends = pa.array(["", f"{ARROW}not logged"]).take(pa.array(logged.astype(np.int8)))
     return [
-        Strings(strings, after.rows),
-        Strings(pc.binary_join_element_wise(only_before, ends, ""), rows),
+        RowStrings(strings, after.rows),
+        RowStrings(pc.binary_join_element_wise(only_before, ends, ""), rows),
     ]
 
 
-def distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
+def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
     """Return whether no row has a duplicate key."""
     return _entry_slots(rows, count, *_codes(keys)) is not None
 
@@ -290,20 +290,20 @@ def _join(names: pa.Array, values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(names, values.fill_null(NULL), "=")
 
 
-def _name(name: str, values: pa.Array) -> Strings:
+def _name(name: str, values: pa.Array) -> RowStrings:
     """Format the non-empty strings of a column as ``name=value``."""
     rows = np.flatnonzero(pc.not_equal(values, "").fill_null(fill_value=False))
-    return Strings(pc.binary_join_element_wise(name, values.take(pa.array(rows)), "="), rows)
+    return RowStrings(pc.binary_join_element_wise(name, values.take(pa.array(rows)), "="), rows)
 
 
-def _in_order(parts: list[Strings]) -> Strings:
+def _in_order(parts: list[RowStrings]) -> RowStrings:
     """Merge lists of strings by row. Within a row, the order of the lists is kept."""
     some = [part for part in parts if len(part.rows)] or parts[:1]
     if len(some) == 1:
         return some[0]
     rows = np.concatenate([part.rows for part in some])
     order = np.argsort(rows, kind="stable")
-    return Strings(
+    return RowStrings(
         pa.concat_arrays([part.strings for part in some]).take(pa.array(order)), rows[order]
     )
 
@@ -365,7 +365,7 @@ def values_of(column: pa.Array) -> list[Any]:
     """Convert a column to Python values: times in ISO form, maps as dictionaries, bytes in hex."""
     kind = column.type
     if pa.types.is_timestamp(kind):
-        return list(iso(column).to_pylist())
+        return list(iso_times(column).to_pylist())
     values: list[Any] = column.to_pylist()
     if pa.types.is_decimal(kind):
         return [None if v is None else int(v) if kind.scale == 0 else str(v) for v in values]
@@ -393,10 +393,10 @@ def strings_of(column: pa.Array) -> pa.Array | None:
     """Return string columns unchanged and times in ISO form, or None for other types."""
     if pa.types.is_string(column.type):
         return column
-    return iso(column) if pa.types.is_timestamp(column.type) else None
+    return iso_times(column) if pa.types.is_timestamp(column.type) else None
 
 
-def iso(column: pa.Array) -> pa.Array:
+def iso_times(column: pa.Array) -> pa.Array:
     """Format times in ISO form."""
     # The cast through integers keeps the instant and needs no time zone database.
     text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
@@ -423,7 +423,7 @@ def _format_nested(column: pa.Array) -> pa.Array | None:
     ):
         return None
     keys, values, rows = map_entries(column)
-    if not distinct_keys(keys, rows, len(column)):
+    if not has_distinct_keys(keys, rows, len(column)):
         return None
     names = keys.dictionary_encode()
     named = _quote(names.dictionary).take(names.indices)

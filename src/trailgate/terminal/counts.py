@@ -27,7 +27,7 @@ def counts_table(
     return ("table", *kinds.values(), "all"), rows
 
 
-def age_text(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
     for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
@@ -35,6 +35,6 @@ def age_text(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def many(count: int, name: str, plural: str = "") -> str:
+def count_noun(count: int, name: str, plural: str = "") -> str:
     """Return a count with its noun, which gets an s in the plural unless ``plural`` is set."""
     return f"{count:,} {name if count == 1 else plural or f'{name}s'}"

@@ -13,22 +13,22 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.storage.files.addresses import is_stored, is_there, locate
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.addresses import address_exists, is_stored, locate
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.terminal.options import Format
-from trailgate.terminal.output import done_already
-from trailgate.terminal.rows import Counted, check_names, limit_rows, print_csv, print_json
+from trailgate.terminal.options import OutputFormat
+from trailgate.terminal.output import report_finished
+from trailgate.terminal.rows import RowCounter, check_names, limit_rows, print_csv, print_json
 
 GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
 COPIED: Final = 1 << 20
 Batches = Iterable[pa.RecordBatch]
 
 
-def check_target(address: str, format: Format) -> None:  # noqa: A002  as the option is named
+def check_target(address: str, format: OutputFormat) -> None:  # noqa: A002  as the option is named
     """Raise OptionError if the file cannot be written, or if ``--format`` is set as well."""
-    ending_of(address)
-    if format is not Format.TABLE:
+    file_ending(address)
+    if format is not OutputFormat.TABLE:
         raise OptionError(
             "--format applies only to printing", hint="The ending of --to chooses the format"
         )
@@ -37,7 +37,7 @@ def check_target(address: str, format: Format) -> None:  # noqa: A002  as the op
 def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
     """Write rows to a new file and print their number. Raises the errors of ``write_rows``."""
     count = write_rows(address, rows, rows.schema, limit)
-    with done_already():
+    with report_finished():
         print(f"{count:,} rows: {mask_logins(address)}")
 
 
@@ -47,11 +47,11 @@ def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | N
     Raises OptionError for an unknown ending, and StorageError if the file exists. If reading or
     writing fails, no file is left.
     """
-    write = WRITERS[ending_of(address)]
+    write = WRITERS[file_ending(address)]
     check_names(schema.names)
-    if is_there(address):
-        raise there_already(address)
-    counted = Counted()
+    if address_exists(address):
+        raise file_exists_error(address)
+    counted = RowCounter()
     with _upload(address) if is_stored(address) else _whole(_path(address)) as unfinished:
         write(unfinished, counted.of(limit_rows(batches, limit)), schema)
     return counted.rows
@@ -61,13 +61,13 @@ def _path(address: str) -> Path:
     return Path(locate(address)[1])
 
 
-def there_already(address: str) -> StorageError:
+def file_exists_error(address: str) -> StorageError:
     """Build the error for a file that already exists."""
     hint = "Name another one: no file is overwritten"
     return StorageError("the file exists already", where=Where(source=address), hint=hint)
 
 
-def ending_of(address: str) -> str:
+def file_ending(address: str) -> str:
     """Return the file's ending. Raises OptionError if it is unknown, or the store is read-only."""
     path = address
     if is_stored(address):
@@ -86,10 +86,10 @@ def _whole(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which is renamed to the file if nothing fails."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with writing(path):
+        with convert_write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         yield unfinished
-        with writing(path):
+        with convert_write_errors(path):
             unfinished.rename(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -104,7 +104,7 @@ def _upload(address: str) -> Iterator[Path]:
         yield path
         upload = store.begin(key)
         try:
-            with writing(path), path.open("rb") as file:
+            with convert_write_errors(path), path.open("rb") as file:
                 shutil.copyfileobj(file, upload.file, COPIED)
             upload.finish()
         finally:
@@ -114,7 +114,7 @@ def _upload(address: str) -> Iterator[Path]:
 def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415  only this needs it
 
-    with writing(path):
+    with convert_write_errors(path):
         file = path.open("wb")
     with file, pq.ParquetWriter(file, schema) as writer:
         # Batches may be small, so collect them until they fill a row group.
@@ -140,7 +140,7 @@ def _json(path: Path, batches: Batches, _: pa.Schema) -> None:
 
 @contextmanager
 def _printing_to(path: Path) -> Iterator[None]:
-    with writing(path):
+    with convert_write_errors(path):
         file = path.open("w", encoding="utf-8", newline="")
     with file, redirect_stdout(file):
         yield

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from trailgate.terminal.output import painter, printable, terminal_width
+from trailgate.terminal.output import make_painter, printable, terminal_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,18 +31,18 @@ BESIDE: Final = 48  # if fewer columns are free beside the head, data goes below
 LINES: Final = 3  # if data needs more lines beside the head, it goes below it, in the full width
 
 
-class Part(NamedTuple):
+class PaintedText(NamedTuple):
     """A text without colours, which is measured, and with the codes of colours, which is printed."""
 
     text: str
     painted: str
 
 
-class Shown(NamedTuple):
+class TableRow(NamedTuple):
     """A row to print: the cells of its head, and its data in parts that are not split if they fit."""
 
-    head: Sequence[Part]
-    data: Sequence[Part] = ()
+    head: Sequence[PaintedText]
+    data: Sequence[PaintedText] = ()
 
 
 class RowLayout:
@@ -65,13 +65,13 @@ class RowLayout:
         self._widths: list[int] = []
         self._beside = False
 
-    def begin(self, rows: Sequence[Shown]) -> list[str]:
+    def begin(self, rows: Sequence[TableRow]) -> list[str]:
         """Choose the layout from the first rows, and return the lines of the heading."""
         columns = (
             zip(*(row.head for row in rows), strict=True) if rows else [()] * len(self._headings)
         )
         self._widths = [
-            max([len(name), *(width_of(part.text) for part in column)])
+            max([len(name), *(display_width(part.text) for part in column)])
             for name, column in zip(self._headings, columns, strict=True)
         ]
         # The columns together are too wide: no columns.
@@ -82,68 +82,69 @@ class RowLayout:
         )
         if not self._widths and not self._data:
             return []
-        names = [Part(name, name) for name in self._headings]
+        names = [PaintedText(name, name) for name in self._headings]
         if not self._beside:
             return self._head(names)
         return [f"{self._pad(names)}{GAP}{self._data}".rstrip()]
 
-    def lines(self, row: Shown) -> Iterator[str]:
+    def lines(self, row: TableRow) -> Iterator[str]:
         """Yield the lines of a row."""
         if self._width is None:
             yield GAP.join([self._pad(row.head), *(part.painted for part in row.data)]).rstrip()
         elif not self._widths and not self._data:
-            yield from flow(self._name(row.head), self._width)
+            yield from flow_parts(self._name(row.head), self._width)
         elif self._beside:
             yield from self._side_by_side(row, self._width)
         else:
             yield from self._head(row.head)
-            yield from flow(row.data, self._width, INDENT)
+            yield from flow_parts(row.data, self._width, INDENT)
 
     def strings(self, rows: RowParts) -> pa.Array:
         """Return the lines of each row as one text, or null if ``lines`` must format it."""
         import pyarrow as pa  # noqa: PLC0415  not for a few rows
 
-        from trailgate.terminal.columns import laid_out  # noqa: PLC0415  as above
+        from trailgate.terminal.columns import format_rows  # noqa: PLC0415  as above
 
         # without columns, each row is printed as names with values
         if not self._widths:
             return pa.nulls(len(rows.starts) - 1, pa.string())
         indent = self._head_width + len(GAP) if self._beside else len(INDENT)
-        return laid_out(rows, self._widths, self._width, indent, beside=self._beside)
+        return format_rows(rows, self._widths, self._width, indent, beside=self._beside)
 
-    def _fits_beside(self, rows: Sequence[Shown], width: int) -> bool:
+    def _fits_beside(self, rows: Sequence[TableRow], width: int) -> bool:
         """Return whether the data of all rows take only a few lines beside their heads."""
         room = width - self._head_width - len(GAP)
-        sizes = (sum(width_of(part.text) + len(GAP) for part in row.data) for row in rows)
+        sizes = (sum(display_width(part.text) + len(GAP) for part in row.data) for row in rows)
         return room >= BESIDE and max(sizes, default=0) <= LINES * room
 
     @property
     def _head_width(self) -> int:
         return sum(self._widths) + len(GAP) * (len(self._widths) - 1)
 
-    def _head(self, parts: Sequence[Part]) -> list[str]:
+    def _head(self, parts: Sequence[PaintedText]) -> list[str]:
         """Return the cells of a head in columns, or over several lines if they do not fit."""
         if self._fits(parts):
             return [self._pad(parts).rstrip()]
         first, *rest = parts
-        return list(flow([first, *_remove_padding(rest)], self._width or 0))
+        return list(flow_parts([first, *_remove_padding(rest)], self._width or 0))
 
-    def _fits(self, parts: Sequence[Part]) -> bool:
+    def _fits(self, parts: Sequence[PaintedText]) -> bool:
         """Return whether each cell fits its column."""
         return bool(self._widths) and all(
-            width_of(part.text) <= width for part, width in zip(parts, self._widths, strict=True)
+            display_width(part.text) <= width
+            for part, width in zip(parts, self._widths, strict=True)
         )
 
-    def _pad(self, parts: Sequence[Part]) -> str:
+    def _pad(self, parts: Sequence[PaintedText]) -> str:
         cells = []
         for at, (part, width) in enumerate(zip(parts, self._widths, strict=True)):
-            blanks = " " * (width - width_of(part.text))
+            blanks = " " * (width - display_width(part.text))
             cells.append(blanks + part.painted if at in self._numbers else part.painted + blanks)
         return GAP.join(cells)
 
-    def _side_by_side(self, row: Shown, width: int) -> Iterator[str]:
+    def _side_by_side(self, row: TableRow, width: int) -> Iterator[str]:
         indent = " " * (self._head_width + len(GAP))
-        rest = flow(row.data, width, indent)
+        rest = flow_parts(row.data, width, indent)
         if self._fits(row.head):
             # The first line of data starts with the indent, in whose place the head is printed.
             yield f"{self._pad(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
@@ -151,19 +152,19 @@ class RowLayout:
             yield from self._head(row.head)
         yield from rest
 
-    def _name(self, parts: Sequence[Part]) -> list[Part]:
+    def _name(self, parts: Sequence[PaintedText]) -> list[PaintedText]:
         return [
-            Part(f"{name}={part.text}", f"{name}={part.painted}")
+            PaintedText(f"{name}={part.text}", f"{name}={part.painted}")
             for name, part in zip(self._headings, parts, strict=True)
         ]
 
 
-def _remove_padding(parts: Sequence[Part]) -> list[Part]:
+def _remove_padding(parts: Sequence[PaintedText]) -> list[PaintedText]:
     """Return the non-empty parts without the blanks that align them in a column."""
-    return [Part(p.text.strip(), p.painted.strip()) for p in parts if p.text.strip()]
+    return [PaintedText(p.text.strip(), p.painted.strip()) for p in parts if p.text.strip()]
 
 
-def flow(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
+def flow_parts(parts: Sequence[PaintedText], width: int, indent: str = "") -> Iterator[str]:
     """Fill lines with parts, and yield them. A part longer than a line is split.
 
     All lines but the first are indented.
@@ -172,7 +173,7 @@ def flow(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
     later = indent or INDENT  # of the lines after the first
     begun = False  # whether the line contains a part already
     for part in parts:
-        size = width_of(part.text)
+        size = display_width(part.text)
         if begun and used + len(GAP) + size > width:
             yield line
             line, used, begun = later, len(later), False
@@ -187,7 +188,7 @@ def flow(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
             for piece in _cut(part.text[len(first) :], max(width - len(later), 8)):
                 yield line
                 line = later + piece
-            used = width_of(line)
+            used = display_width(line)
         begun = True
     if begun:
         yield line
@@ -199,7 +200,7 @@ def _cut(text: str, width: int) -> list[str]:
     return list(chop_cells(text, width))
 
 
-def width_of(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
@@ -211,7 +212,7 @@ def width_of(text: str) -> int:
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a few rows with headings. A last cell that is a list is data, in parts."""
     heading, lines = row_lines(headings, rows)
-    paint = painter()
+    paint = make_painter()
     sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in heading)
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
@@ -225,13 +226,13 @@ def row_lines(
     data = headings[-1] if any(not isinstance(row[-1], str | int) for row in rows) else ""
     size = len(headings) - bool(data)
     shown = [
-        Shown([*map(_part, row[:size])], [_part(text) for cell in row[size:] for text in cell])
+        TableRow([*map(_part, row[:size])], [_part(text) for cell in row[size:] for text in cell])
         for row in rows
     ]
     layout = RowLayout(headings[:size], data, terminal_width(), numbers)
     return layout.begin(shown), [line for row in shown for line in layout.lines(row)]
 
 
-def _part(cell: Any) -> Part:
+def _part(cell: Any) -> PaintedText:
     text = f"{cell:,}" if isinstance(cell, int) else printable(cell)
-    return Part(text, text)
+    return PaintedText(text, text)

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, Final
 
 from trailgate.terminal.layout import row_lines
-from trailgate.terminal.output import console, printable, terminal_width
+from trailgate.terminal.output import make_console, printable, terminal_width
 
 DRAWS: Final = 4  # per second
 RATE_SECONDS: Final = 5.0  # the period of the current rate
@@ -105,11 +105,11 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
+def draw_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
     """Draw a view on the terminal until the block ends, and redirect the logs to it."""
     from rich.live import Live  # noqa: PLC0415  only a terminal needs it
 
-    screen = console()
+    screen = make_console()
 
     def drawn() -> Any:
         screen.width = terminal_width()  # the terminal's size may have changed
@@ -129,7 +129,7 @@ def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
             log.handlers[:] = handlers
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration as hours, minutes and seconds: 3700 → "1:01:40"."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -142,7 +142,7 @@ def is_terminal() -> bool:
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
+def catch_stop_signals() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGTERM or SIGINT has asked to stop.
 
     The run stops after the current batch. A second SIGINT interrupts it at once.

@@ -39,7 +39,7 @@ SHORTEST: Final = 20  # digits of a position in its long form
 OFFSET: Final = re.compile(r"[0-9]+|0x[0-9a-fA-F]+")
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How rows are printed."""
 
     TABLE = "table"
@@ -52,7 +52,7 @@ TrailPath = Annotated[
     typer.Argument(metavar="TRAIL", help="The trail: its prefix (dirdat/ot), file or folder."),
 ]
 DefinitionsFile = Annotated[str | None, Flag("FILE"), "The definitions file; default PREFIX.def."]
-RowFormat = Annotated[Format, "How to print rows; json is one object per line."]
+RowFormat = Annotated[OutputFormat, "How to print rows; json is one object per line."]
 RowsFile = Annotated[
     str | None, Flag("FILE"), "Write the rows to a new file: .parquet, .csv or .jsonl."
 ]

@@ -49,7 +49,7 @@ def quiet_pipe() -> Iterator[None]:
 
 
 @contextmanager
-def done_already() -> Iterator[None]:
+def report_finished() -> Iterator[None]:
     """Print the result of finished work.
 
     If that fails, print a note on stderr instead of an error.
@@ -67,15 +67,15 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH, 24)).columns
 
 
-def in_colours(stream: IO[str] | None = None) -> bool:
+def shows_colours(stream: IO[str] | None = None) -> bool:
     """Return whether the output is a terminal that may show colours (https://no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return (stream or sys.stdout).isatty() and not plain
 
 
-def painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
+def make_painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
     """Return a function that colours a text, or leaves it unchanged if the output has no colours."""
-    if not in_colours(stream):
+    if not shows_colours(stream):
         return lambda text, _: text
     return lambda text, style: f"\x1b[{STYLES[style]}m{text}\x1b[0m" if text else text
 
@@ -87,7 +87,7 @@ def say(text: str, style: str = "", *, indent: str = "", stderr: bool = False) -
     """
     stream = sys.stderr if stderr else sys.stdout
     for line in fold(text, indent, stream):
-        print(painter(stream)(line, style) if style else line, file=stream)
+        print(make_painter(stream)(line, style) if style else line, file=stream)
 
 
 def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str]:
@@ -106,7 +106,7 @@ def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str
     return lines or [text]
 
 
-def console(**options: Any) -> Any:
+def make_console(**options: Any) -> Any:
     """Return a rich console that is as wide as the terminal."""
     from rich.console import Console  # noqa: PLC0415  only output for people needs it
 
@@ -198,7 +198,7 @@ def progress_bar(
         return
     from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
 
-    with Progress(console=console(stderr=True), transient=True) as bar:
+    with Progress(console=make_console(stderr=True), transient=True) as bar:
         task = bar.add_task(doing, total=None)
 
         def update(done: int, total: int | None = None) -> None:

@@ -26,15 +26,15 @@ from trailgate.terminal.columns import (
     json_text,
     values_of,
 )
-from trailgate.terminal.layout import Part, RowLayout, Shown
-from trailgate.terminal.options import Format
+from trailgate.terminal.layout import PaintedText, RowLayout, TableRow
+from trailgate.terminal.options import OutputFormat
 from trailgate.terminal.output import (
-    in_colours,
-    painter,
+    make_painter,
     printable,
     quiet_pipe,
     say,
     show_in_pager,
+    shows_colours,
     terminal_width,
 )
 
@@ -48,13 +48,13 @@ Paint = Callable[[str, str], str]  # a text and a style to the text as it is pri
 class RowForm:
     """How rows are shown as a table: the headings, and a function that formats one row.
 
-    ``data`` is the heading of the data after the head, or "" if rows have only a head. ``rows`` is
+    ``data`` is the heading of the data after the head, or "" if rows have only a head. ``row_dictionaries`` is
     the default limit. ``hidden`` is a note about what only ``--wide`` shows. ``columns`` formats a
     whole batch without colours, or returns None if it cannot.
     """
 
     headings: Sequence[str]
-    parts: Callable[[Row, Paint], Shown]
+    parts: Callable[[Row, Paint], TableRow]
     rows: int
     data: str = ""
     hidden: str = ""
@@ -64,9 +64,9 @@ class RowForm:
     def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
         """Return the form that shows each column as it is."""
 
-        def parts(row: Row, _: Paint) -> Shown:
+        def parts(row: Row, _: Paint) -> TableRow:
             strings = map(cell_text, row.values())
-            return Shown([Part(text, text) for text in strings])
+            return TableRow([PaintedText(text, text) for text in strings])
 
         return cls(names, parts, rows)
 
@@ -76,7 +76,7 @@ def print_batches(
     names: Sequence[str],
     form: RowForm,
     *,
-    format: Format = Format.TABLE,  # noqa: A002  as the option is named
+    format: OutputFormat = OutputFormat.TABLE,  # noqa: A002  as the option is named
     limit: int | None = None,
     wide: bool = False,
 ) -> int:
@@ -87,11 +87,11 @@ def print_batches(
     Raises OptionError if two columns have the same name.
     """
     check_names(names)
-    counted = Counted()
+    counted = RowCounter()
     with quiet_pipe():
-        if format is Format.JSON:
+        if format is OutputFormat.JSON:
             print_json(counted.of(limit_rows(batches, limit)))
-        elif format is Format.CSV:
+        elif format is OutputFormat.CSV:
             print_csv(counted.of(limit_rows(batches, limit)), names)
         else:
             with show_in_pager():
@@ -107,7 +107,7 @@ def check_names(names: Sequence[str]) -> None:
             raise OptionError(f"{count} columns are named {name}", hint="Rename them with AS")
 
 
-class Counted:
+class RowCounter:
     """Counts the rows of batches that pass through."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator
                     return
 
 
-def rows(batch: pa.RecordBatch) -> list[Row]:
+def row_dictionaries(batch: pa.RecordBatch) -> list[Row]:
     """Return rows as dictionaries: times in ISO form, maps as dictionaries, bytes in hex."""
     names = batch.schema.names
     columns = map(values_of, batch.columns)
@@ -166,7 +166,7 @@ def print_table(
 
     With ``wide`` each row is one line, however long.
     """
-    paint = painter()
+    paint = make_painter()
     layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
     printed, more, started = 0, False, False
     # Read one row more than is shown, to know whether there are more.
@@ -180,7 +180,7 @@ def print_table(
         if not started:
             started = True
             # The first rows decide about the layout.
-            shown = [form.parts(row, paint) for row in rows(part)]
+            shown = [form.parts(row, paint) for row in row_dictionaries(part)]
             sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
         for text in _strings(part, form, layout, paint):
             print(text)
@@ -217,7 +217,7 @@ def _strings(
     """Yield the lines of rows: one text for each run of rows formatted in columns, else line by line."""
     if not batch.num_rows:
         return
-    made = None if in_colours() or form.columns is None else form.columns(batch)
+    made = None if shows_colours() or form.columns is None else form.columns(batch)
     strings = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.strings(made)
     # The ends of runs of rows that were (or were not) formatted in columns, by validity.
     ends = np.flatnonzero(np.diff(np.asarray(strings.is_null()))) + 1
@@ -225,7 +225,7 @@ def _strings(
         if strings[start].is_valid:
             yield "\n".join(strings.slice(start, end - start).to_pylist())
             continue
-        for row in rows(batch.slice(start, end - start)):
+        for row in row_dictionaries(batch.slice(start, end - start)):
             yield from layout.lines(form.parts(row, paint))
 
 

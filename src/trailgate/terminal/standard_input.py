@@ -14,14 +14,14 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 
 STANDARD: Final = "-"
 NAME: Final = "standard-input"
 
 
 @contextmanager
-def kept_input(addresses: Sequence[str]) -> Iterator[list[str]]:
+def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
     """Yield the addresses with standard input (``-``) and pipes replaced by temporary files.
 
     ``-`` may have an ending, such as ``-.jsonl.gz``: the input is read as a file with that ending.
@@ -74,5 +74,5 @@ def standard_input() -> BinaryIO:
 
 
 def _copy(stream: BinaryIO, path: Path) -> None:
-    with writing(path), path.open("wb") as file:
+    with convert_write_errors(path), path.open("wb") as file:
         shutil.copyfileobj(stream, file)

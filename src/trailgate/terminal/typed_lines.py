@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
 
 
-def typed_lines(
+def read_typed_lines(
     history: str,
     prompt: Callable[[], str],
     *,

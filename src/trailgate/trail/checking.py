@@ -1,11 +1,11 @@
 """Check many records at once, without raising: headers, parts, names, columns, tokens, transactions.
 
-`inspect` starts from a view of the records (`trail.records.record_view`) and reports every record
+`inspect_records` starts from a view of the records (`trail.records.record_view`) and reports every record
 that a reader would refuse (`trail.records.record_problems`), and more: wrong column lists, updates
 without their after image, large-object pieces of a wrong length. The caller then runs three passes
 over the result in file order, each of which takes the state from the records before:
 
-- `check_tables`: does each record's table have a definition, in a file or in the trail's metadata?
+- `check_table_references`: does each record's table have a definition, in a file or in the trail's metadata?
 - `follow_records`: do the transaction indicators agree with each other?
 - `check_csns`: do the CSNs ever decrease?
 
@@ -27,9 +27,9 @@ from trailgate.columnar.gather import gather
 from trailgate.errors import TrailgateError
 from trailgate.model.kernels import ABANDONS, BEGINS, BEGINS_INSIDE, CONTINUES_NOTHING
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import Followed, follow
+from trailgate.model.transactions import FollowedTransactions, follow
 from trailgate.trail import findings as kinds
-from trailgate.trail.findings import Kind, Severity
+from trailgate.trail.findings import FindingType, Severity
 from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG, PIECE_HEAD
 from trailgate.trail.format.record_types import (
     IO_LARGE_OBJECT,
@@ -37,19 +37,19 @@ from trailgate.trail.format.record_types import (
     IO_UPDATE,
     PREFIX_OF,
     RECORD_TYPES,
-    Prefix,
-    Role,
+    ImagePrefix,
+    RecordRole,
 )
 from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
-from trailgate.trail.reading.tokens import FoundToken, find_token
+from trailgate.trail.reading.tokens import FirstTokens, find_token
 from trailgate.trail.records import record_problems as problems
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import SYSTEM_KEY
-from trailgate.trail.records.metadata import MetadataKind, TrailTables
+from trailgate.trail.records.metadata import MetadataType, TrailTables
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import RecordNames, RecordView, find_names
+from trailgate.trail.records.record_view import RecordColumns, RecordNames, find_names
 from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, record_marks
-from trailgate.trail.values.cells import hold_cells
+from trailgate.trail.values.cells import mask_filled_areas
 
 UNNAMED: Final = -1
 UNKNOWN: Final = 0xFF  # stands for an unknown TransInd
@@ -71,13 +71,13 @@ _FAULTS: Final = (
 )
 
 NOTHING: Final = Definitions(())
-WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
+WITH_TABLE: Final = (int(RecordRole.CHANGE), int(RecordRole.LARGE_OBJECT), int(RecordRole.FRAGMENT))
 
 DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class InspectedRecords:
     """Records and their faults, one slot per record.
 
     ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``
@@ -86,14 +86,14 @@ class Inspected:
     with a fault that is an error is ``bad``.
     """
 
-    view: RecordView
+    view: RecordColumns
     trans_ind: Octets
     name: Longs
     names: list[str]
     index: Longs
     csn: tuple[Longs, list[str]]
     tx: tuple[Longs, list[str]]
-    faults: list[tuple[Kind, Longs]] = field(default_factory=list)
+    faults: list[tuple[FindingType, Longs]] = field(default_factory=list)
     details: dict[int, str] = field(default_factory=dict)  # of faults, by record
 
     def __len__(self) -> int:
@@ -110,7 +110,7 @@ class Inspected:
                 bad[rows] = True
         return bad
 
-    def note(self, kind: Kind, records: Any) -> None:
+    def note(self, kind: FindingType, records: Any) -> None:
         """Add a fault. ``records`` is a mask over all records, or an array of their rows."""
         rows = np.asarray(records)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -118,7 +118,7 @@ class Inspected:
             self.faults.append((kind, rows))
 
 
-def check_data(inspected: Inspected, source: TrailBytes, *, accepted: bool) -> None:
+def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accepted: bool) -> None:
     """Add faults of data that contradict the record's type.
 
     With ``accepted``, readers have already decoded the columns, so these are not checked again.
@@ -127,23 +127,23 @@ def check_data(inspected: Inspected, source: TrailBytes, *, accepted: bool) -> N
         _check_contents(inspected, source)
     view = inspected.view
     # Pieces and fragments belong to the change before them, so they can never begin a transaction.
-    alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
+    alone = (view.role == RecordRole.LARGE_OBJECT) | (view.role == RecordRole.FRAGMENT)
     if alone.any():
         inspected.note(kinds.ORPHAN, alone & (INDICATORS[inspected.trans_ind] & BEGINS != 0))
     _check_pairs(inspected)
 
 
-def _check_contents(inspected: Inspected, source: TrailBytes) -> None:
+def _check_contents(inspected: InspectedRecords, source: TrailBytes) -> None:
     """Add faults of data that are not column lists, and of pieces whose length field is wrong."""
     view = inspected.view
     # Records that continue in fragments are checked by the reader that joins them.
     # Listed are changes whose data are a plain list of columns: no system key before it.
-    listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
+    listed = (view.role == RecordRole.CHANGE) & (view.partition & FIELD_COMP != 0)
     listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
-    plain = np.flatnonzero(listed & (kinds_of == Prefix.NONE))
-    inspected.note(kinds.COLUMNS, plain[~hold_cells(source, view.data.take(plain))])
-    for kind in (Prefix.SHORT, Prefix.LONG):
+    plain = np.flatnonzero(listed & (kinds_of == ImagePrefix.NONE))
+    inspected.note(kinds.COLUMNS, plain[~mask_filled_areas(source, view.data.take(plain))])
+    for kind in (ImagePrefix.SHORT, ImagePrefix.LONG):
         rows = np.flatnonzero(listed & (kinds_of == kind))
         if len(rows):
             inspected.note(kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)])
@@ -158,7 +158,7 @@ def _check_contents(inspected: Inspected, source: TrailBytes) -> None:
         inspected.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (stated + PIECE_HEAD != size)])
 
 
-def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:
+def _two_images(source: TrailBytes, areas: Spans, kind: ImagePrefix) -> Mask:
     """Return a mask of the areas that hold a before image, after its length, and then an after image.
 
     ``kind`` is the width of the length: 2 or 4 bytes.
@@ -174,14 +174,14 @@ def _two_images(source: TrailBytes, areas: Spans, kind: Prefix) -> Mask:
     within = splits <= long_enough.ends
     first = Spans(starts[within], splits[within])
     second = Spans(splits[within], long_enough.ends[within])
-    good[room[within]] = hold_cells(source, first) & hold_cells(source, second)
+    good[room[within]] = mask_filled_areas(source, first) & mask_filled_areas(source, second)
     return good
 
 
-def _check_pairs(inspected: Inspected) -> None:
+def _check_pairs(inspected: InspectedRecords) -> None:
     """Add a fault for each before image of an update that is not followed by its after image."""
     view = inspected.view
-    changes = np.flatnonzero(view.role == Role.CHANGE)
+    changes = np.flatnonzero(view.role == RecordRole.CHANGE)
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if not is_before.any():
         return
@@ -198,15 +198,15 @@ def _check_pairs(inspected: Inspected) -> None:
     inspected.note(kinds.PAIR, one[~good])
 
 
-def unfinished(view: RecordView) -> int:
+def count_unfinished_records(view: RecordColumns) -> int:
     """Return the number of records at the end whose operation may continue after the data.
 
     A before image waits for its after image, and a change may be followed by fragments or large
     objects.
     """
-    changes = np.flatnonzero(view.role == Role.CHANGE)
+    changes = np.flatnonzero(view.role == RecordRole.CHANGE)
     # After a damaged record nothing can continue the operation before it.
-    if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
+    if not len(changes) or (view.role[changes[-1] :] == RecordRole.REFUSED).any():
         return 0
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
@@ -216,7 +216,9 @@ def unfinished(view: RecordView) -> int:
     return len(view) - int(changes[-2 if paired else -1])
 
 
-def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> Inspected:
+def inspect_records(
+    source: TrailBytes, view: RecordColumns, *, accepted: bool = False
+) -> InspectedRecords:
     """Inspect records and return them with their faults; never raises for damaged records.
 
     With ``accepted``, readers have accepted all of these records.
@@ -227,7 +229,7 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     known = view.readable & (view.indicator <= ONLY_RECORD)
     # One more item, False, which the code -1 (no name) selects.
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
-    inspected = Inspected(
+    inspected = InspectedRecords(
         view=view,
         trans_ind=np.where(known, view.indicator, UNKNOWN).astype(np.uint8),
         name=np.where(by_text[names.codes], names.codes, UNNAMED),
@@ -243,7 +245,7 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     faults = np.flatnonzero(csn.faults)
     inspected.note(kinds.TOKENS, np.concatenate([faults, csn_strings[2], tx_strings[2]]))
     _check_fields(inspected, source)
-    check_data(inspected, source, accepted=accepted)
+    check_record_data(inspected, source, accepted=accepted)
     return inspected
 
 
@@ -251,7 +253,7 @@ def _name(name: bytes | int) -> str:
     return "" if isinstance(name, int) else name[:-1].decode("utf-8", "backslashreplace")
 
 
-def _check_names(inspected: Inspected, names: RecordNames) -> None:
+def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
     view = inspected.view
     # A partition name record has more bytes after its name (trail format §12).
     other = view.io_type != IO_METADATA
@@ -266,7 +268,7 @@ def _check_names(inspected: Inspected, names: RecordNames) -> None:
     inspected.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
-def _strings(source: TrailBytes, token: FoundToken) -> tuple[Longs, list[str], Longs]:
+def _strings(source: TrailBytes, token: FirstTokens) -> tuple[Longs, list[str], Longs]:
     r"""Return the rows that have an id token, the ids, and the rows whose id is not UTF-8.
 
     An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
@@ -291,7 +293,7 @@ def _is_text(raw: bytes) -> bool:
     return True
 
 
-def _check_fields(inspected: Inspected, source: TrailBytes) -> None:
+def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
     view = inspected.view
     readable = np.flatnonzero(view.readable)
     formats = source.data[view.offsets[readable] + FORMAT_AT]
@@ -302,11 +304,11 @@ def _check_fields(inspected: Inspected, source: TrailBytes) -> None:
         inspected.note(kinds.TYPE, refused & ~named)
         inspected.note(kinds.NOT_READ, refused & named)
     untimely = (view.io_time < EARLIEST) | (view.io_time > LATEST)
-    inspected.note(kinds.IO_TIME, (view.role == Role.CHANGE) & untimely)
+    inspected.note(kinds.IO_TIME, (view.role == RecordRole.CHANGE) & untimely)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTables:
     """The table definitions known at one position of a file.
 
     ``lost`` means that metadata records before it may be missing. Table references are then not
@@ -319,14 +321,16 @@ class Known:
     lost: bool = False
 
 
-def check_tables(inspected: Inspected, source: TrailBytes, known: Known) -> Known:
+def check_table_references(
+    inspected: InspectedRecords, source: TrailBytes, known: KnownTables
+) -> KnownTables:
     """Add faults of records whose table is unknown. Return the tables known after these records."""
     role = inspected.view.role
-    metadata = np.flatnonzero(role == Role.METADATA)
+    metadata = np.flatnonzero(role == RecordRole.METADATA)
     wanted = np.isin(role, WITH_TABLE)
     # A damaged record may have been a metadata record.
     bad = inspected.bad
-    doubtful = np.flatnonzero((role == Role.REFUSED) | bad)
+    doubtful = np.flatnonzero((role == RecordRole.REFUSED) | bad)
     _check_table_names(inspected, wanted, known)
     first = int(doubtful[0]) if len(doubtful) else len(inspected)
     # Check the records up to each metadata record with the tables known there, then add its table.
@@ -341,7 +345,7 @@ def check_tables(inspected: Inspected, source: TrailBytes, known: Known) -> Know
     return replace(known, lost=known.lost or bool(len(doubtful)))
 
 
-def _check_table_names(inspected: Inspected, wanted: Mask, known: Known) -> None:
+def _check_table_names(inspected: InspectedRecords, wanted: Mask, known: KnownTables) -> None:
     if known.definitions is None:
         return
     unknown = [i for i, name in enumerate(inspected.names) if known.definitions.get(name) is None]
@@ -350,8 +354,8 @@ def _check_table_names(inspected: Inspected, wanted: Mask, known: Known) -> None
 
 
 def _check_indexes(
-    inspected: Inspected, wanted: Mask, span: tuple[int, int], known: Known
-) -> Known:
+    inspected: InspectedRecords, wanted: Mask, span: tuple[int, int], known: KnownTables
+) -> KnownTables:
     start, stop = span
     index = inspected.index[start:stop]
     used = wanted[start:stop] & (index >= 0)
@@ -365,14 +369,16 @@ def _check_indexes(
     return replace(known, lost=known.lost or bool(unknown))
 
 
-def _is_defined(known: Known, number: int) -> bool:
+def _is_defined(known: KnownTables, number: int) -> bool:
     trail_table = known.tables.tables[number]
     if trail_table.table is not None or known.definitions is None:
         return True
     return known.definitions.get(trail_table.name) is not None
 
 
-def _with_record(inspected: Inspected, source: TrailBytes, row: int, known: Known) -> Known:
+def _with_record(
+    inspected: InspectedRecords, source: TrailBytes, row: int, known: KnownTables
+) -> KnownTables:
     """Return the tables known after a metadata record. A record that is not reliable becomes a fault."""
     try:
         record = decode_record(source.data, int(inspected.view.offsets[row]), order=source.order)
@@ -381,12 +387,12 @@ def _with_record(inspected: Inspected, source: TrailBytes, row: int, known: Know
         inspected.note(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
     # trail format §5.3: a database's record has no second index.
-    odd = record.node not in set(MetadataKind)
-    odd |= record.node == MetadataKind.DATABASE and record.metadata_indexes[1] != 0
-    if odd or (known.lost and record.node == MetadataKind.TABLE_REFERENCE):
+    odd = record.node not in set(MetadataType)
+    odd |= record.node == MetadataType.DATABASE and record.metadata_indexes[1] != 0
+    if odd or (known.lost and record.node == MetadataType.TABLE_REFERENCE):
         inspected.note(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
-    if record.node == MetadataKind.TABLE:
+    if record.node == MetadataType.TABLE:
         table = tables.tables[record.metadata_indexes[1]]
         if not table.is_defined(known.definitions or NOTHING):
             inspected.note(kinds.UNREAD_TABLE, np.array([row]))
@@ -394,7 +400,7 @@ def _with_record(inspected: Inspected, source: TrailBytes, row: int, known: Know
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionState:
+class TransactionCheckState:
     """The state that one portion of records hands to the next.
 
     - ``is_open``: the last transaction has not ended yet.
@@ -411,8 +417,8 @@ class TransactionState:
 
 
 def follow_records(
-    inspected: Inspected, state: TransactionState
-) -> tuple[Followed, TransactionState]:
+    inspected: InspectedRecords, state: TransactionCheckState
+) -> tuple[FollowedTransactions, TransactionCheckState]:
     """Follow the transactions of records, and add a fault if two indicators contradict each other.
 
     Returns the transactions, and the state for the records that come next in the file.
@@ -435,15 +441,15 @@ def follow_records(
         )
     csn = inspected.csn[1][-1] if inspected.csn[1] else state.csn
     elsewhere = state.elsewhere and not len(grouped)
-    return followed, TransactionState(followed.is_open, elsewhere, has_ids, csn)
+    return followed, TransactionCheckState(followed.is_open, elsewhere, has_ids, csn)
 
 
-def csn_key(csn: str) -> tuple[int, int | str]:
+def csn_sort_key(csn: str) -> tuple[int, int | str]:
     """Return a sort key for a CSN: digits compare as a number, other forms by length and then as text."""
     return (0, int(csn)) if csn.isascii() and csn.isdigit() else (len(csn), csn)
 
 
-def check_csns(inspected: Inspected, last: str | None) -> None:
+def check_csns(inspected: InspectedRecords, last: str | None) -> None:
     """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records."""
     rows, strings = inspected.csn
     if not strings:
@@ -455,7 +461,7 @@ def check_csns(inspected: Inspected, last: str | None) -> None:
     if numbers is not None:
         inspected.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
         return
-    keys = [csn_key(text) for text in before + strings]
+    keys = [csn_sort_key(text) for text in before + strings]
     compared = zip(rows.tolist(), pairwise(keys), strict=True)
     # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]

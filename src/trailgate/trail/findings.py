@@ -1,7 +1,7 @@
 """The findings that `trailgate check` can report, one row for each type.
 
 Each type has a short name (`"gap"`), a severity and a sentence for the user (`"files are
-missing"`). A `Finding` is one occurrence: its type, its file, its offset and the bytes. `Findings`
+missing"`). A `Finding` is one occurrence: its type, its file, its offset and the bytes. `FindingCollector`
 collects them and keeps only the first few of a type per file, since one damaged file can easily
 have thousands of the same type.
 """
@@ -26,7 +26,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Kind(NamedTuple):
+class FindingType(NamedTuple):
     """One type of finding: its name, severity and sentence."""
 
     name: str
@@ -37,85 +37,101 @@ class Kind(NamedTuple):
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 # Bytes.
-FRAMING = Kind("framing", ERROR, "the bytes are not a record")
-CUT = Kind(
+FRAMING = FindingType("framing", ERROR, "the bytes are not a record")
+CUT = FindingType(
     "cut", ERROR, "the file ends inside a record: it was truncated, or is still being written"
 )
 # Single records. A transaction is damaged if one of its records has such an error.
-UNREADABLE = Kind("unreadable", ERROR, "the record's header makes no sense")
-PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradict its header")
-EXTRA_PART = Kind(
+UNREADABLE = FindingType("unreadable", ERROR, "the record's header makes no sense")
+PARTS = FindingType(
+    "parts", ERROR, "the record's parts do not fit into it, or contradict its header"
+)
+EXTRA_PART = FindingType(
     "extra part", ERROR, "the record has a part with an unknown id, or the same part twice"
 )
-TYPE = Kind("type", ERROR, "the record's type (IOType) is not known")
-NOT_READ = Kind("not read", ERROR, "the record's type is known by name only: readers refuse it")
-MISTYPED = Kind(
+TYPE = FindingType("type", ERROR, "the record's type (IOType) is not known")
+NOT_READ = FindingType(
+    "not read", ERROR, "the record's type is known by name only: readers refuse it"
+)
+MISTYPED = FindingType(
     "mistyped",
     ERROR,
     "the record's type has no columns, but its partition byte is that of a data record",
 )
-IMAGE = Kind("image", ERROR, "BeforeAfter is neither A nor B, or does not fit the record's type")
-TRANS_IND = Kind("indicator", ERROR, "TransInd is above 3")
-FORMAT = Kind("format", WARNING, "FormatType is neither R nor F")
-IO_TIME = Kind("io time", WARNING, "the IO time is not between 1990 and 2100")
-SYSTEM_KEY = Kind("system key", ERROR, "the system key does not have 4 or 8 bytes of the data")
-NAME = Kind("name", ERROR, "the table's name or index does not fit its area")
-LAYOUT = Kind("layout", ERROR, "the data are not index, length and value (partition byte)")
-COLUMNS = Kind("columns", ERROR, "the columns do not fill the data, or one is too short")
-TOKENS = Kind("tokens", ERROR, "the tokens do not fill their area, or an id is not text")
-PIECE = Kind("piece", ERROR, "a piece of a large object does not have the length in its head")
-ORPHAN = Kind("orphan", ERROR, "a piece or fragment does not follow the change it belongs to")
-PAIR = Kind("pair", ERROR, "a before image is not followed by the after image of its update")
-TORN = Kind("torn", ERROR, "a record without ids begins a transaction while another is open")
-METADATA = Kind("metadata", ERROR, "the metadata record cannot be read, or may mean another index")
-UNREAD_TABLE = Kind(
+IMAGE = FindingType(
+    "image", ERROR, "BeforeAfter is neither A nor B, or does not fit the record's type"
+)
+TRANS_IND = FindingType("indicator", ERROR, "TransInd is above 3")
+FORMAT = FindingType("format", WARNING, "FormatType is neither R nor F")
+IO_TIME = FindingType("io time", WARNING, "the IO time is not between 1990 and 2100")
+SYSTEM_KEY = FindingType(
+    "system key", ERROR, "the system key does not have 4 or 8 bytes of the data"
+)
+NAME = FindingType("name", ERROR, "the table's name or index does not fit its area")
+LAYOUT = FindingType("layout", ERROR, "the data are not index, length and value (partition byte)")
+COLUMNS = FindingType("columns", ERROR, "the columns do not fill the data, or one is too short")
+TOKENS = FindingType("tokens", ERROR, "the tokens do not fill their area, or an id is not text")
+PIECE = FindingType(
+    "piece", ERROR, "a piece of a large object does not have the length in its head"
+)
+ORPHAN = FindingType(
+    "orphan", ERROR, "a piece or fragment does not follow the change it belongs to"
+)
+PAIR = FindingType("pair", ERROR, "a before image is not followed by the after image of its update")
+TORN = FindingType("torn", ERROR, "a record without ids begins a transaction while another is open")
+METADATA = FindingType(
+    "metadata", ERROR, "the metadata record cannot be read, or may mean another index"
+)
+UNREAD_TABLE = FindingType(
     "unread table",
     NOTE,
     "the table definition in the trail cannot be decoded; give one with --definitions FILE",
 )
-TABLE = Kind("table", ERROR, "the table has no definition")
-INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
-READING = Kind("reading", ERROR, "readers refuse the record")
-FINE_TIMES = Kind(
+TABLE = FindingType("table", ERROR, "the table has no definition")
+INDEX = FindingType("index", ERROR, "no metadata record before it defines the record's table index")
+READING = FindingType("reading", ERROR, "readers refuse the record")
+FINE_TIMES = FindingType(
     "fine times",
     NOTE,
     "a date time has digits beyond microseconds, which do not fit in a timestamp: read the table with times=text",
 )
 # Transactions.
-UNENDED = Kind("unended", ERROR, "the transaction has not ended when the next one begins")
-HEADLESS = Kind("headless", ERROR, "the beginning of the record's transaction is missing")
-OPEN = Kind("open", ERROR, "the last transaction has not ended")
-BROKEN = Kind("broken", ERROR, "damage inside the transaction")
-EARLIER = Kind(
+UNENDED = FindingType("unended", ERROR, "the transaction has not ended when the next one begins")
+HEADLESS = FindingType("headless", ERROR, "the beginning of the record's transaction is missing")
+OPEN = FindingType("open", ERROR, "the last transaction has not ended")
+BROKEN = FindingType("broken", ERROR, "damage inside the transaction")
+EARLIER = FindingType(
     "earlier", WARNING, "the first transaction begins in an earlier file, which is missing"
 )
-ABANDONED = Kind(
+ABANDONED = FindingType(
     "abandoned", NOTE, "the open transaction was abandoned at a restart and is written again"
 )
-CSN_ORDER = Kind("csn order", WARNING, "the CSN is lower than the one before")
+CSN_ORDER = FindingType("csn order", WARNING, "the CSN is lower than the one before")
 # Files.
-HEADER = Kind("header", ERROR, "the file header cannot be read")
-SIZE = Kind("size", ERROR, "the file does not have the size that its header states")
-SEQNO = Kind("number", ERROR, "the header's sequence number is not that of the file's name")
-FACT = Kind("fact", WARNING, "the header contradicts the records")
-GAP = Kind("gap", ERROR, "files are missing")
-TWICE = Kind("twice", ERROR, "two files have the same number")
-DIGITS = Kind("digits", WARNING, "file names differ in their number of digits")
-MANIFEST = Kind("manifest", ERROR, "the manifest does not agree with the files")
-UNLISTED = Kind("unlisted", NOTE, "the manifest does not list the file, so it is not checked")
-COUNT = Kind("count", ERROR, "the manifest does not state the file's number of operations")
-NEWER = Kind(
+HEADER = FindingType("header", ERROR, "the file header cannot be read")
+SIZE = FindingType("size", ERROR, "the file does not have the size that its header states")
+SEQNO = FindingType("number", ERROR, "the header's sequence number is not that of the file's name")
+FACT = FindingType("fact", WARNING, "the header contradicts the records")
+GAP = FindingType("gap", ERROR, "files are missing")
+TWICE = FindingType("twice", ERROR, "two files have the same number")
+DIGITS = FindingType("digits", WARNING, "file names differ in their number of digits")
+MANIFEST = FindingType("manifest", ERROR, "the manifest does not agree with the files")
+UNLISTED = FindingType(
+    "unlisted", NOTE, "the manifest does not list the file, so it is not checked"
+)
+COUNT = FindingType("count", ERROR, "the manifest does not state the file's number of operations")
+NEWER = FindingType(
     "newer level",
     NOTE,
     "the format level is newer than the known ones: its new parts may be read wrongly",
 )
-DEFINITIONS = Kind("definitions", ERROR, "the definitions file cannot be read")
-NO_DEFINITIONS = Kind(
+DEFINITIONS = FindingType("definitions", ERROR, "the definitions file cannot be read")
+NO_DEFINITIONS = FindingType(
     "no definitions", WARNING, "neither a definitions file nor metadata define the tables"
 )
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {row.name: row for row in tuple(globals().values()) if isinstance(row, Kind)}
+KINDS: Final[Mapping[str, FindingType]] = MappingProxyType(
+    {row.name: row for row in tuple(globals().values()) if isinstance(row, FindingType)}
 )
 
 
@@ -150,7 +166,7 @@ class Finding:
         return f"{location}: {text}" if location else text
 
 
-class Findings:
+class FindingCollector:
     """Collect findings. Of each type, keep the first ``REPORTED`` in each file and count the others."""
 
     def __init__(self) -> None:

@@ -12,14 +12,14 @@ from cobol.copybook.compiled_layouts import needs_cobc, preprocessed
 from trailgate import OptionError, read_records
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.conditional_text import read_constants
-from trailgate.cobol.copybook.layouts import Dialect
+from trailgate.cobol.copybook.layouts import CobolDialect
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError
 
 
 def sizes(text: str, constants: str = "", **members: str) -> list[int]:
     """Return the sizes of the items of a copybook of fixed format, which begins with a record."""
-    dialect = Dialect(constants=read_constants(constants))
+    dialect = CobolDialect(constants=read_constants(constants))
     copybook = "       01  R.\n" + text
     layouts = read_copybook(copybook, dialect=dialect, member=members.get)
     return [field.size for layout in layouts for field in layout.root.walk() if not field.children]

@@ -21,15 +21,20 @@ from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     MAX_COLUMNS,
     BinarySizes,
-    Dialect,
+    CobolDialect,
+    CopybookField,
     Endian,
-    Field,
     Usage,
 )
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.decoding import Depending, RecordDecoder, RecordOptions, Shape
+from trailgate.cobol.records.decoding import (
+    ColumnShape,
+    DependingLength,
+    RecordDecoder,
+    RecordOptions,
+)
 from trailgate.cobol.records.fields import records_of_length
-from trailgate.cobol.values.codec import Blank, ValueOptions
+from trailgate.cobol.values.codec import BlankPolicy, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder
 from trailgate.errors import DefinitionError, EncodeError
 from trailgate.mainframe.jobs.reading import read_records
@@ -49,16 +54,16 @@ SQL = """
 """
 
 
-def items(text: str, **dialect: object) -> list[Field]:
-    (layout,) = read_copybook(text, dialect=Dialect(**dialect))  # type: ignore[arg-type]
+def items(text: str, **dialect: object) -> list[CopybookField]:
+    (layout,) = read_copybook(text, dialect=CobolDialect(**dialect))  # type: ignore[arg-type]
     return [field for field in layout.root.walk() if not field.children]
 
 
-def item(clauses: str, **dialect: object) -> Field:
+def item(clauses: str, **dialect: object) -> CopybookField:
     return items(f"01 R.\n   05 X {clauses}.\n", **dialect)[0]
 
 
-def decoded(field: Field, raw: bytes, **options: object) -> list[Any]:
+def decoded(field: CopybookField, raw: bytes, **options: object) -> list[Any]:
     matrix = np.frombuffer(raw, np.uint8).reshape(-1, field.size)
     found = decoder(field, ValueOptions(**options))(matrix)  # type: ignore[arg-type]
     bad = np.zeros(len(matrix), bool) if found.bad is None else found.bad
@@ -307,7 +312,9 @@ def test_a_counter_is_the_one_that_its_groups_name(counts: tuple[str, str, str])
     g, h, s = counts
     record = f"{g}{h}{'a' * int(g)}{'b' * int(h)}{s}{'c' * int(s)}zz".encode("cp037")
     (layout,) = read_copybook(QUALIFIED)
-    decode = RecordDecoder(layout, RecordOptions(shape=Shape.TREE, depending=Depending.REAL)).decode
+    decode = RecordDecoder(
+        layout, RecordOptions(shape=ColumnShape.TREE, depending=DependingLength.REAL)
+    ).decode
     naive_items = VaryingReader(record, Reading(), real=True).read(layout)
 
     (row,) = decode(records_of_length(record, len(record))).to_pylist()
@@ -401,7 +408,7 @@ def test_national_numbers_have_the_order_of_national_text() -> None:
 
 
 def test_native_numbers_have_the_order_of_the_machine() -> None:
-    little = Dialect(native=Endian.LITTLE)
+    little = CobolDialect(native=Endian.LITTLE)
     for usage in ("PIC 9(5) COMP-N", "BINARY-SHORT"):
         field = item(usage)
         assert decoded(field, b"\x01" + bytes(field.size - 1), dialect=little) == [1]
@@ -433,7 +440,7 @@ def test_floating_point_is_read_as_it_is_printed(picture: str, text: str, value:
 
 def test_floating_point_of_blanks_may_be_null_and_is_not_written() -> None:
     field = item("PIC +9.9E+99")
-    assert decoded(field, b"\x40" * 8, blank=Blank.NULL) == [None]
+    assert decoded(field, b"\x40" * 8, blank=BlankPolicy.NULL) == [None]
     with pytest.raises(EncodeError, match=r"\(\+9\.9E\+99\) cannot be written"):
         encoder(field)
 

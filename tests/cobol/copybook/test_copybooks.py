@@ -13,18 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout, SourceFormat
+from trailgate.cobol.copybook.layouts import (
+    BinarySizes,
+    CobolDialect,
+    CopybookField,
+    CopybookLayout,
+    SourceFormat,
+)
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError
 
 CASES: Final = sorted((Path(__file__).parent / "cases").glob("*.toml"))
 
 
-def listing(layouts: list[Layout]) -> str:
+def listing(layouts: list[CopybookLayout]) -> str:
     return "\n".join(_line(field) for layout in layouts for field in layout.root.walk())
 
 
-def _line(field: Field) -> str:
+def _line(field: CopybookField) -> str:
     words = [f"{field.level:02d}", field.name, field.usage.value.replace(" ", "-")]
     words.append(f"{field.offset}+{field.size}")
     if field.number is not None:
@@ -34,7 +40,7 @@ def _line(field: Field) -> str:
     return " ".join(words)
 
 
-def _notes(field: Field) -> Iterator[str]:
+def _notes(field: CopybookField) -> Iterator[str]:
     if field.occurs is not None:
         counter = f"({field.occurs.counter})" if field.occurs.counter else ""
         yield f"{field.occurs.least}..{field.occurs.most}{counter}/{field.stride}"
@@ -114,7 +120,7 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
 )
 def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
-        read_copybook(text, dialect=Dialect(SourceFormat.FREE))
+        read_copybook(text, dialect=CobolDialect(SourceFormat.FREE))
 
 
 @pytest.mark.parametrize(
@@ -171,11 +177,11 @@ def test_a_member_that_copies_itself_is_an_error() -> None:
 def test_the_size_of_binary_numbers_is_a_dialects() -> None:
     text = "01 R. 05 A PIC S9(2) COMP. 05 B PIC 9(5) COMP. 05 C PIC S9(7) COMP."
 
-    def sizes(dialect: Dialect) -> list[int]:
+    def sizes(dialect: CobolDialect) -> list[int]:
         return [field.size for field in read_copybook(text, dialect=dialect)[0].root.children]
 
-    assert sizes(Dialect()) == [2, 4, 4]
-    assert sizes(Dialect(binary_sizes=BinarySizes.SMALLEST)) == [1, 3, 4]
+    assert sizes(CobolDialect()) == [2, 4, 4]
+    assert sizes(CobolDialect(binary_sizes=BinarySizes.SMALLEST)) == [1, 3, 4]
 
 
 WORDS: Final = st.sampled_from(

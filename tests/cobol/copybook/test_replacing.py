@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cobol.copybook.compiled_layouts import needs_cobc, preprocessed
-from trailgate.cobol.copybook.conditional_text import Constants
-from trailgate.cobol.copybook.layouts import COMPILERS, Dialect, TextWords
+from trailgate.cobol.copybook.conditional_text import CompileConstants
+from trailgate.cobol.copybook.layouts import COMPILERS, CobolDialect, TextWordUnits
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.copybook.replacing import CopybookText
 from trailgate.cobol.copybook.source import read_lines
@@ -71,11 +71,11 @@ DIFFERENT = {
 }
 
 
-def words_of(text: str, members: dict[str, str], words: TextWords) -> list[str]:
+def words_of(text: str, members: dict[str, str], words: TextWordUnits) -> list[str]:
     def member(name: str) -> tuple[list[object], str]:
         return read_lines(members[name]), name  # type: ignore[return-value]
 
-    copybook = CopybookText(member, Dialect(text_words=words), Constants({}))  # type: ignore[arg-type]
+    copybook = CopybookText(member, CobolDialect(text_words=words), CompileConstants({}))  # type: ignore[arg-type]
     return [
         token.text
         for token in copybook.tokens(read_lines(text), "text")
@@ -83,7 +83,7 @@ def words_of(text: str, members: dict[str, str], words: TextWords) -> list[str]:
     ]
 
 
-def replaced(rules: str, words: TextWords) -> tuple[list[str], list[str]]:
+def replaced(rules: str, words: TextWordUnits) -> tuple[list[str], list[str]]:
     """Return the words of the member, and with rules; a long statement is on several lines."""
     statement = "\n               ".join(["COPY MEMBER REPLACING", *rules.split(" "), "."])
     members = {"MEMBER": MEMBER}
@@ -91,14 +91,14 @@ def replaced(rules: str, words: TextWords) -> tuple[list[str], list[str]]:
     return plain, words_of(f"           {statement}", members, words)
 
 
-def changed(rules: str, words: TextWords) -> list[str]:
+def changed(rules: str, words: TextWordUnits) -> list[str]:
     plain, found = replaced(rules, words)
     return [word for word in found if word not in plain or found.count(word) > plain.count(word)]
 
 
-@pytest.mark.parametrize("words", TextWords)
+@pytest.mark.parametrize("words", TextWordUnits)
 @pytest.mark.parametrize(("rules", "expected"), RULES.items())
-def test_text_words_are_replaced(rules: str, expected: list[str], words: TextWords) -> None:
+def test_text_words_are_replaced(rules: str, expected: list[str], words: TextWordUnits) -> None:
     assert [*dict.fromkeys(changed(rules, words))] == [*dict.fromkeys(expected)]
 
 
@@ -106,9 +106,9 @@ def test_text_words_are_replaced(rules: str, expected: list[str], words: TextWor
 def test_characters_of_pictures_are_text_words_of_gnucobol(
     rules: str, expected: tuple[list[str], list[str]]
 ) -> None:
-    assert changed(rules, TextWords.SEPARATED) == expected[0]
-    assert changed(rules, TextWords.CHARACTERS) == expected[1]
-    assert COMPILERS["gnucobol"]["text_words"] is TextWords.CHARACTERS
+    assert changed(rules, TextWordUnits.SEPARATED) == expected[0]
+    assert changed(rules, TextWordUnits.CHARACTERS) == expected[1]
+    assert COMPILERS["gnucobol"]["text_words"] is TextWordUnits.CHARACTERS
 
 
 @needs_cobc
@@ -119,7 +119,7 @@ def test_gnucobol_replaces_the_same(rules: str, tmp_path: Path) -> None:
 
     compiled = preprocessed(tmp_path, f"           {statement}\n")
 
-    _, found = replaced(rules, TextWords.CHARACTERS)
+    _, found = replaced(rules, TextWordUnits.CHARACTERS)
     assert re.sub(r"\s", "", "".join(compiled)) == re.sub(r"\s", "", "".join(found))
 
 
@@ -140,7 +140,9 @@ def test_gnucobol_replaces_the_same(rules: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_period_is_a_word_at_every_end(text: str, sizes: list[int]) -> None:
-    (layout,) = read_copybook(f" {text}\n", dialect=Dialect(text_words=TextWords.SEPARATED))
+    (layout,) = read_copybook(
+        f" {text}\n", dialect=CobolDialect(text_words=TextWordUnits.SEPARATED)
+    )
     assert [
         f.extent if "OCCURS" not in text else f.size * f.repeats
         for f in layout.root.walk()

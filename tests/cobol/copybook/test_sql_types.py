@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trailgate import read_records
-from trailgate.cobol.copybook.layouts import COMPILERS, Dialect
+from trailgate.cobol.copybook.layouts import COMPILERS, CobolDialect
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError
 
@@ -83,4 +83,4 @@ def test_lengths_are_in_the_order_of_the_machine_and_bytes_stay_bytes(tmp_path: 
     (tmp_path / "data").write_bytes(b"\x02\x00\xff\x00\x01")
     found = read_records(tmp_path / "data", copybook_text=text, compiler="micro-focus").read_all()
     assert found["X"].to_pylist()[0]["X-LEN"] == 2
-    assert Dialect(**COMPILERS["micro-focus"]).native.value == "little"
+    assert CobolDialect(**COMPILERS["micro-focus"]).native.value == "little"

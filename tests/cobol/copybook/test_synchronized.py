@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cobol.copybook.compiled_layouts import needs_cobc, printed
-from trailgate.cobol.copybook.layouts import COMPILERS, BinarySizes, Dialect, Field
+from trailgate.cobol.copybook.layouts import COMPILERS, BinarySizes, CobolDialect, CopybookField
 from trailgate.cobol.copybook.reader import read_copybook
 
 # Names are unique, so that the compiled program can print the length of each.
@@ -65,8 +65,8 @@ IBM = {
 }
 
 
-def layout(name: str, compiler: str) -> dict[str, Field]:
-    (found,) = read_copybook(TEXTS[name], dialect=Dialect(**COMPILERS[compiler]))
+def layout(name: str, compiler: str) -> dict[str, CopybookField]:
+    (found,) = read_copybook(TEXTS[name], dialect=CobolDialect(**COMPILERS[compiler]))
     return {field.name: field for field in found.root.walk()}
 
 
@@ -101,7 +101,7 @@ def test_sync_has_no_effect_on_the_smallest_numbers() -> None:
 @pytest.mark.parametrize("compiler", ["fujitsu", "micro-focus"])
 def test_others_synchronize_groups_as_ibm_does(name: str, compiler: str) -> None:
     """Assumed: group-sync; of Micro Focus with IBMCOMP."""
-    dialect = Dialect(**{**COMPILERS[compiler], "binary_sizes": BinarySizes.IBM})
+    dialect = CobolDialect(**{**COMPILERS[compiler], "binary_sizes": BinarySizes.IBM})
 
     (found,) = read_copybook(TEXTS[name], dialect=dialect)
 

@@ -19,23 +19,23 @@ import shared_data
 from cobol.items import layout_of
 from laws import examples
 from oracles import cobol_naive as naive
-from trailgate.cobol.copybook.layouts import Dialect, Layout, Usage
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout, Usage
 from trailgate.cobol.records import decoding
 from trailgate.cobol.records.decoding import (
-    Depending,
-    OnError,
+    BadFieldPolicy,
+    ColumnShape,
+    DependingLength,
     RecordDecoder,
     RecordOptions,
-    Shape,
-    Surplus,
+    TrailingBytesPolicy,
 )
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
-from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
+from trailgate.cobol.values.codec import BlankPolicy, IntegerRepresentation, ValueOptions
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
 
 JRECORD = shared_data.folder("jrecord")
-ASCII = ValueOptions(Dialect(code_page="ascii"))
+ASCII = ValueOptions(CobolDialect(code_page="ascii"))
 PLAIN = """
 01 ORDER-REC.
    05 ID PIC 9(3).
@@ -57,7 +57,7 @@ NESTED = """
 """
 
 
-def decoded(layout: Layout, records: RecordBytes, **options: Any) -> pa.RecordBatch:
+def decoded(layout: CopybookLayout, records: RecordBytes, **options: Any) -> pa.RecordBatch:
     return RecordDecoder(layout, RecordOptions(ASCII, **options)).decode(records)
 
 
@@ -84,7 +84,9 @@ def test_elementary_items_become_columns() -> None:
 def test_groups_become_structs_and_occurs_lists() -> None:
     records = of(b"21ab2cdef12C7", b"01239")
 
-    batch = decoded(layout_of(NESTED), records, shape=Shape.TREE, depending=Depending.REAL)
+    batch = decoded(
+        layout_of(NESTED), records, shape=ColumnShape.TREE, depending=DependingLength.REAL
+    )
 
     tables = [{"M": 1, "U": ["ab"]}, {"M": 2, "U": ["cd", "ef"]}]
     assert batch.to_pylist() == [
@@ -122,8 +124,8 @@ def test_bytes_after_the_last_item_are_an_error_unless_dropped() -> None:
         DecodeError, match=r"more bytes than .*record 2, byte 4, field R, text '999'"
     ):
         decoded(layout, records)
-    bad = decoded(layout, records, errors=OnError.COLUMN).to_pylist()
-    dropped = decoded(layout, records, surplus=Surplus.DROP).to_pylist()
+    bad = decoded(layout, records, errors=BadFieldPolicy.COLUMN).to_pylist()
+    dropped = decoded(layout, records, surplus=TrailingBytesPolicy.DROP).to_pylist()
 
     assert [row["A"] for row in bad] == ["AB", "AB"]
     assert [error["raw"] for row in bad for error in row["_errors"]] == ["39 39 39"]
@@ -134,7 +136,7 @@ def test_bytes_after_the_elements_that_are_there_are_an_error() -> None:
     layout = layout_of("01 R. 05 N PIC 9. 05 T PIC X OCCURS 0 TO 3 DEPENDING ON N.")
 
     with pytest.raises(DecodeError, match=r"more bytes than .*record 2, byte 4, .*depending=most"):
-        decoded(layout, of(b"1a", b"1abc"), depending=Depending.REAL)
+        decoded(layout, of(b"1a", b"1abc"), depending=DependingLength.REAL)
     assert decoded(layout, of(b"1abc")).to_pylist() == [
         {"N": 1, "T_1": "a", "T_2": None, "T_3": None}
     ]
@@ -149,7 +151,7 @@ def test_a_field_that_is_not_there_has_no_bytes() -> None:
 
 def test_a_count_of_zero_is_an_empty_array_where_one_is_the_least() -> None:
     text = "01 R. 05 N PIC 9. 05 T PIC X OCCURS 1 TO 3 DEPENDING ON N. 05 Z PIC X."
-    options = {"shape": Shape.TREE, "depending": Depending.REAL}
+    options = {"shape": ColumnShape.TREE, "depending": DependingLength.REAL}
 
     batch = decoded(layout_of(text), of(b"0z", b"2abz"), **options)
 
@@ -158,13 +160,13 @@ def test_a_count_of_zero_is_an_empty_array_where_one_is_the_least() -> None:
         decoded(layout_of(text.replace("1 TO", "2 TO")), of(b"1az"), **options)
 
 
-@pytest.mark.parametrize("shape", Shape)
-def test_items_of_one_name_are_numbered(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", ColumnShape)
+def test_items_of_one_name_are_numbered(shape: ColumnShape) -> None:
     text = "01 R. 05 A PIC X. 05 A PIC X. 05 G. 10 A PIC X. 05 B PIC X OCCURS 2. 05 B_2 PIC X."
     batch = decoded(layout_of(text), of(b"abcdef"), shape=shape)
 
     (row,) = batch.to_pylist()
-    if shape is Shape.TREE:
+    if shape is ColumnShape.TREE:
         assert row == {"A": "a", "A_2": "b", "G": {"A": "c"}, "B": ["d", "e"], "B_2": "f"}
     else:
         assert row == {"R_A": "a", "R_A_2": "b", "G_A": "c", "B_1": "d", "B_2": "e", "B_2_2": "f"}
@@ -190,7 +192,7 @@ def test_a_hint_names_what_the_bytes_look_like() -> None:
 def test_bad_fields_go_to_a_column_by_option() -> None:
     records = of(b"00x JIM \x12\x34\x5d", b"042 ANN \x00\x00\x1c", b"0")
 
-    batch = decoded(layout_of(PLAIN), records, errors=OnError.COLUMN, raw=True)
+    batch = decoded(layout_of(PLAIN), records, errors=BadFieldPolicy.COLUMN, raw=True)
 
     bad, good, short = batch.to_pylist()
     assert bad["ID"] is None
@@ -206,9 +208,9 @@ def test_bad_fields_go_to_a_column_by_option() -> None:
     assert "the record ends" in short["_errors"][0]["reason"]
 
 
-@pytest.mark.parametrize("depending", Depending)
-@pytest.mark.parametrize("shape", Shape)
-def test_a_count_outside_its_bounds_is_told(depending: Depending, shape: Shape) -> None:
+@pytest.mark.parametrize("depending", DependingLength)
+@pytest.mark.parametrize("shape", ColumnShape)
+def test_a_count_outside_its_bounds_is_told(depending: DependingLength, shape: ColumnShape) -> None:
     record = b"9" + b"x" * 20
 
     with pytest.raises(DecodeError, match="N is 9, but the item occurs 0 to 3 times"):
@@ -219,9 +221,9 @@ def test_what_follows_an_unknown_count_is_null_and_its_error_tells_of_the_counte
     batch = decoded(
         layout_of(NESTED),
         of(b"x1237", b"01237"),
-        depending=Depending.REAL,
-        errors=OnError.COLUMN,
-        shape=Shape.TREE,
+        depending=DependingLength.REAL,
+        errors=BadFieldPolicy.COLUMN,
+        shape=ColumnShape.TREE,
     )
 
     bad, good = batch.to_pylist()
@@ -250,7 +252,7 @@ def test_an_unknown_column_names_near_ones() -> None:
 
 
 def test_an_unknown_page_names_its_field() -> None:
-    options = RecordOptions(ValueOptions(Dialect(code_page="cp038")))
+    options = RecordOptions(ValueOptions(CobolDialect(code_page="cp038")))
     with pytest.raises(OptionError, match="field ID"):
         RecordDecoder(layout_of(PLAIN), options)
 
@@ -265,11 +267,13 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(RecordDecoder(layout, RecordOptions(ASCII)).batches(records))) == 7
 
 
-@pytest.mark.parametrize("shape", Shape)
-@pytest.mark.parametrize("depending", Depending)
+@pytest.mark.parametrize("shape", ColumnShape)
+@pytest.mark.parametrize("depending", DependingLength)
 @pytest.mark.parametrize("text", [PLAIN, NESTED])
-def test_no_records_have_the_schema_of_some(shape: Shape, depending: Depending, text: str) -> None:
-    options = RecordOptions(ASCII, shape, depending, errors=OnError.COLUMN, raw=True)
+def test_no_records_have_the_schema_of_some(
+    shape: ColumnShape, depending: DependingLength, text: str
+) -> None:
+    options = RecordOptions(ASCII, shape, depending, errors=BadFieldPolicy.COLUMN, raw=True)
     decoder = RecordDecoder(layout_of(text), options)
     some = of(b"21ab2cdef12C7      " if text == NESTED else b"007 JIM \x12\x34\x5d")
 
@@ -296,9 +300,9 @@ def nested_rows(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(nested_rows(), min_size=1, max_size=6), st.sampled_from(Depending))
+@given(st.lists(nested_rows(), min_size=1, max_size=6), st.sampled_from(DependingLength))
 def test_records_are_read_as_they_were_written(
-    rows: list[dict[str, Any]], depending: Depending
+    rows: list[dict[str, Any]], depending: DependingLength
 ) -> None:
     layout = layout_of(NESTED)
     names = list(rows[0])
@@ -313,7 +317,7 @@ def test_records_are_read_as_they_were_written(
     found = RecordDecoder(layout, options).decode(records)
 
     assert found.to_pylist() == rows
-    if depending is Depending.REAL:
+    if depending is DependingLength.REAL:
         sizes = [5 + sum(1 + 2 * row[f"M_{t}"] for t in range(1, row["N"] + 1)) for row in rows]
         assert (records.ends - records.starts).tolist() == sizes
 
@@ -321,19 +325,19 @@ def test_records_are_read_as_they_were_written(
 @settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.text("0123ab", max_size=14), max_size=5),
-    st.sampled_from(Depending),
-    st.sampled_from(Shape),
-    st.sampled_from(OnError),
+    st.sampled_from(DependingLength),
+    st.sampled_from(ColumnShape),
+    st.sampled_from(BadFieldPolicy),
 )
 def test_any_records_give_columns_or_our_error(
-    strings: list[str], depending: Depending, shape: Shape, errors: OnError
+    strings: list[str], depending: DependingLength, shape: ColumnShape, errors: BadFieldPolicy
 ) -> None:
     options = RecordOptions(ASCII, shape, depending, errors=errors)
     decoder = RecordDecoder(layout_of(NESTED), options)
     try:
         found = decoder.decode(of(*(text.encode() for text in strings)))
     except TrailgateError:
-        assert errors is OnError.STOP
+        assert errors is BadFieldPolicy.STOP
         return
 
     assert found.num_rows == len(strings)
@@ -344,7 +348,7 @@ def test_any_records_give_columns_or_our_error(
 @given(st.lists(st.binary(min_size=11, max_size=11), max_size=8))
 def test_columns_are_what_the_oracle_reads(raws: list[bytes]) -> None:
     layout = layout_of(PLAIN)
-    found = decoded(layout, of(*raws), errors=OnError.COLUMN)
+    found = decoded(layout, of(*raws), errors=BadFieldPolicy.COLUMN)
 
     expected = []
     for raw in raws:
@@ -387,11 +391,11 @@ COUNTED = {
 @settings(max_examples=examples(100), deadline=None)
 @given(
     st.sampled_from([(text, record) for text, records in COUNTED.items() for record in records]),
-    st.sampled_from(Depending),
+    st.sampled_from(DependingLength),
     st.data(),
 )
 def test_records_with_any_byte_damaged_are_what_the_oracle_reads(
-    given: tuple[str, bytes], depending: Depending, data: st.DataObject
+    given: tuple[str, bytes], depending: DependingLength, data: st.DataObject
 ) -> None:
     text, record = given
     place = data.draw(st.integers(0, len(record) - 1))
@@ -404,9 +408,11 @@ def test_records_with_any_byte_damaged_are_what_the_oracle_reads(
         assert list(row.values())[:-1] == expected
 
 
-@pytest.mark.parametrize("depending", Depending)
+@pytest.mark.parametrize("depending", DependingLength)
 @pytest.mark.parametrize("text", COUNTED)
-def test_an_unread_counter_takes_only_what_depends_on_it(text: str, depending: Depending) -> None:
+def test_an_unread_counter_takes_only_what_depends_on_it(
+    text: str, depending: DependingLength
+) -> None:
     """Each counter in turn: other items are as before, and each lost value has an entry in _errors."""
     counters = {f.occurs.counter for f in layout_of(text).root.walk() if f.occurs} - {None}
     tried = set()
@@ -431,25 +437,33 @@ def test_an_unread_counter_takes_only_what_depends_on_it(text: str, depending: D
     assert tried == counters
 
 
-def read_with_errors(text: str, depending: Depending, *records: bytes) -> list[dict[str, Any]]:
-    options = {"errors": OnError.COLUMN, "surplus": Surplus.DROP, "depending": depending}
+def read_with_errors(
+    text: str, depending: DependingLength, *records: bytes
+) -> list[dict[str, Any]]:
+    options = {
+        "errors": BadFieldPolicy.COLUMN,
+        "surplus": TrailingBytesPolicy.DROP,
+        "depending": depending,
+    }
     rows: list[dict[str, Any]] = decoded(layout_of(text), of(*records), **options).to_pylist()
     return rows
 
 
-def naive_items(text: str, depending: Depending, record: bytes) -> list[naive.VaryingItem]:
+def naive_items(text: str, depending: DependingLength, record: bytes) -> list[naive.VaryingItem]:
     how = naive.Reading(page="ascii")
-    return naive.VaryingReader(record, how, depending is Depending.REAL).read(layout_of(text))
+    return naive.VaryingReader(record, how, depending is DependingLength.REAL).read(layout_of(text))
 
 
 def test_columns_that_do_not_depend_on_a_counter_do_not_ask_for_it() -> None:
     records = of(b"B?b421x2xyvwwz")
 
-    batch = decoded(layout_of(SEGMENTS), records, columns=("FIXED",), depending=Depending.REAL)
+    batch = decoded(
+        layout_of(SEGMENTS), records, columns=("FIXED",), depending=DependingLength.REAL
+    )
 
     assert batch.to_pylist() == [{"FIXED": "?b"}]
     with pytest.raises(DecodeError, match="field N"):
-        decoded(layout_of(SEGMENTS), records, columns=("P",), depending=Depending.REAL)
+        decoded(layout_of(SEGMENTS), records, columns=("P",), depending=DependingLength.REAL)
 
 
 def test_a_missing_column_is_not_invented() -> None:
@@ -505,9 +519,9 @@ def test_very_long_records_are_taken_few_at_a_time() -> None:
     assert decoding._rows_of(1 << 27) == 1
 
 
-@pytest.mark.parametrize("integers", Integers)
-def test_counters_count_whatever_integers_become(integers: Integers) -> None:
-    options = RecordOptions(replace(ASCII, integers=integers), depending=Depending.REAL)
+@pytest.mark.parametrize("integers", IntegerRepresentation)
+def test_counters_count_whatever_integers_become(integers: IntegerRepresentation) -> None:
+    options = RecordOptions(replace(ASCII, integers=integers), depending=DependingLength.REAL)
     decoder = RecordDecoder(layout_of(NESTED), options)
 
     (row,) = decoder.decode(of(b"21ab2cdef12C7")).to_pylist()
@@ -517,13 +531,13 @@ def test_counters_count_whatever_integers_become(integers: Integers) -> None:
 
 def test_a_field_that_cannot_be_decoded_is_named() -> None:
     field = replace(layout_of(PLAIN).root.children[0], usage=Usage.EDITED, picture="ZZ")
-    layout = Layout(replace(layout_of(PLAIN).root, children=(field,)))
+    layout = CopybookLayout(replace(layout_of(PLAIN).root, children=(field,)))
     with pytest.raises(DefinitionError, match=r"the picture ZZ does not print 3 .*field ID"):
         RecordDecoder(layout)
 
 
 def test_a_record_that_is_one_item_is_one_column() -> None:
-    for shape in Shape:
+    for shape in ColumnShape:
         batch = decoded(layout_of("01 X PIC X(3)."), of(b"abc"), shape=shape)
         assert batch.to_pylist() == [{"X": "abc"}]
 
@@ -531,7 +545,7 @@ def test_a_record_that_is_one_item_is_one_column() -> None:
 def test_a_nameless_group_gives_its_members() -> None:
     text = "01 R.\n 05 FILLER OCCURS 2.\n  10 A PIC X.\n  10 B PIC 9.\n 05 FILLER.\n  10 C PIC X."
 
-    batch = decoded(layout_of(text), of(b"a1b2c"), shape=Shape.TREE)
+    batch = decoded(layout_of(text), of(b"a1b2c"), shape=ColumnShape.TREE)
 
     elements = [{"A": "a", "B": 1}, {"A": "b", "B": 2}]
     assert batch.to_pylist() == [{"FILLER": elements, "C": "c"}]
@@ -540,7 +554,7 @@ def test_a_nameless_group_gives_its_members() -> None:
 def test_slack_bytes_are_skipped_in_each_element() -> None:
     text = "01 R.\n 05 T OCCURS 2.\n  10 A PIC X.\n  10 B PIC S9(4) COMP SYNC.\n 05 C PIC X."
 
-    batch = decoded(layout_of(text), of(b"a?\0\1b?\0\2c"), shape=Shape.TREE)
+    batch = decoded(layout_of(text), of(b"a?\0\1b?\0\2c"), shape=ColumnShape.TREE)
 
     assert batch.to_pylist() == [{"T": [{"A": "a", "B": 1}, {"A": "b", "B": 2}], "C": "c"}]
 
@@ -548,20 +562,20 @@ def test_slack_bytes_are_skipped_in_each_element() -> None:
 def test_members_of_nameless_groups_with_one_name_are_numbered() -> None:
     text = "01 R.\n 05 FILLER.\n  10 C PIC X.\n 05 C-2 PIC X.\n 05 FILLER.\n  10 C PIC X."
 
-    batch = decoded(layout_of(text), of(b"abc"), shape=Shape.TREE)
+    batch = decoded(layout_of(text), of(b"abc"), shape=ColumnShape.TREE)
 
     assert batch.to_pylist() == [{"C": "a", "C-2": "b", "C_2": "c"}]
 
 
 @pytest.mark.parametrize("columns", [None, ("T",), ("N", "T")])
-@pytest.mark.parametrize("blank", [Blank.ERROR, Blank.NULL])
-@pytest.mark.parametrize("depending", Depending)
+@pytest.mark.parametrize("blank", [BlankPolicy.ERROR, BlankPolicy.NULL])
+@pytest.mark.parametrize("depending", DependingLength)
 def test_a_counter_that_counts_nothing_is_always_told(
-    columns: tuple[str, ...] | None, blank: Blank, depending: Depending
+    columns: tuple[str, ...] | None, blank: BlankPolicy, depending: DependingLength
 ) -> None:
     """Also where nobody asked for its column, or where blanks are NULL."""
     values = replace(ASCII, blank=blank)
-    options = RecordOptions(values, Shape.FLAT, depending, columns, OnError.COLUMN)
+    options = RecordOptions(values, ColumnShape.FLAT, depending, columns, BadFieldPolicy.COLUMN)
 
     batch = RecordDecoder(layout_of(NESTED), options).decode(of(b" 1abc" + b"0" * 20))
 

@@ -13,7 +13,7 @@ import pytest
 
 from cobol.items import item, options_of
 from oracles import cobol_naive as naive
-from trailgate.cobol.copybook.layouts import Endian, Field, FloatFormat, Signs, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, Endian, FloatFormat, SignRules, Usage
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.codecs import CODECS, decoder, encoder, explainer
 
@@ -26,7 +26,7 @@ def cases() -> list[Any]:
     return [pytest.param(tomllib.loads(path.read_text()), id=path.stem) for path in found]
 
 
-def bound(case: dict[str, Any]) -> tuple[Field, ValueOptions]:
+def bound(case: dict[str, Any]) -> tuple[CopybookField, ValueOptions]:
     options = options_of(case.get("dialect", {}), case.get("options", {}))
     return item(case["item"], options), options
 
@@ -84,13 +84,13 @@ def test_the_oracle_reads_the_same(case: dict[str, Any]) -> None:
         assert found == (case["value"] if isinstance(found, str) else type(found)(case["value"]))
 
 
-def reading(field: Field, options: ValueOptions) -> naive.Reading:
+def reading(field: CopybookField, options: ValueOptions) -> naive.Reading:
     native = field.usage in (Usage.NATIVE, Usage.NATIVE_SHORT, Usage.FLOAT, Usage.DOUBLE)
     order = options.dialect.native if native else options.dialect.binary
     return naive.Reading(
         page=options.dialect.code_page,
         little=order is Endian.LITTLE,
-        strict=options.dialect.signs is Signs.STRICT,
+        strict=options.dialect.signs is SignRules.STRICT,
         ibm_floats=options.dialect.floats is FloatFormat.IBM,
         blank=options.blank.value,
         low_values=options.low_values.value,

@@ -17,24 +17,31 @@ from cobol.items import item
 from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import (
-    Dialect,
+    CobolDialect,
+    CopybookField,
     Endian,
-    Field,
     FloatFormat,
-    Number,
-    Sign,
-    Signs,
+    NumberFormat,
+    SignPosition,
+    SignRules,
     Usage,
 )
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
+from trailgate.cobol.values.codec import (
+    BlankPolicy,
+    IntegerRepresentation,
+    NumberRepresentation,
+    PaddingPolicy,
+    TrimSide,
+    ValueOptions,
+)
 from trailgate.cobol.values.codecs import decoder, encoder, explainer
-from trailgate.cobol.values.edited import positions
+from trailgate.cobol.values.edited import printed_positions
 from trailgate.errors import EncodeError, OptionError
 
 MODEST = settings(max_examples=examples(150), deadline=None)
 BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE)
 NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, *BINARY)
-SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
+SEPARATE = (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE)
 EDITED = (
     *("ZZ,ZZ9.99-", "$$,$$9.99CR", "***,**9.99", "+9(8)", "----9.9", "+++,++9", "ZZZZ", "9(5).9"),
     *("Z(6)VZZ-", "99/99B90", "$***,***.99DB", "-ZZ9", "ZZZ.ZZ", "*(5)"),
@@ -42,16 +49,16 @@ EDITED = (
 
 
 @st.composite
-def number_fields(draw: st.DrawFn) -> Field:
+def number_fields(draw: st.DrawFn) -> CopybookField:
     """Return a field of decimal digits of any usage, width, scale and sign."""
     usage = draw(st.sampled_from(NUMBERS))
     binary = usage in BINARY
     digits = draw(st.integers(1, 38))
     scale = draw(st.integers(-min(6, 38 - digits), digits))
     signed = draw(st.booleans()) and usage is not Usage.UNSIGNED_PACKED
-    sign = Sign.NONE
+    sign = SignPosition.NONE
     if signed and usage is Usage.ZONED:
-        sign = draw(st.sampled_from([s for s in Sign if s is not Sign.NONE]))
+        sign = draw(st.sampled_from([s for s in SignPosition if s is not SignPosition.NONE]))
     size = {
         Usage.ZONED: digits + (sign in SEPARATE),
         Usage.PACKED: digits // 2 + 1,
@@ -62,12 +69,12 @@ def number_fields(draw: st.DrawFn) -> Field:
         size = draw(st.integers((bits + 7) // 8, 8 if digits <= 18 else 16))
         if scale < 0 and size == 8 and not signed:
             scale = 0
-    return Field("X", usage, 0, size, number=Number(digits, scale, signed, sign))
+    return CopybookField("X", usage, 0, size, number=NumberFormat(digits, scale, signed, sign))
 
 
 OPTIONS = st.builds(
     lambda page, order, signs, blank, low_values, padding, numbers: ValueOptions(
-        Dialect(code_page=page, binary=order, native=order, signs=signs),
+        CobolDialect(code_page=page, binary=order, native=order, signs=signs),
         blank=blank,
         low_values=low_values,
         padding=padding,
@@ -75,11 +82,11 @@ OPTIONS = st.builds(
     ),
     st.sampled_from(["cp037", "ascii", "cp1047", "cp930"]),
     st.sampled_from(Endian),
-    st.sampled_from(Signs),
-    st.sampled_from(Blank),
-    st.sampled_from(Blank),
-    st.sampled_from(Padding),
-    st.sampled_from(Numbers),
+    st.sampled_from(SignRules),
+    st.sampled_from(BlankPolicy),
+    st.sampled_from(BlankPolicy),
+    st.sampled_from(PaddingPolicy),
+    st.sampled_from(NumberRepresentation),
 )
 
 
@@ -89,7 +96,7 @@ def reading(options: ValueOptions) -> naive.Reading:
     return naive.Reading(
         page,
         dialect.binary is Endian.LITTLE,
-        dialect.signs is Signs.STRICT,
+        dialect.signs is SignRules.STRICT,
         ibm_floats=True,
         blank=options.blank.value,
         low_values=options.low_values.value,
@@ -101,7 +108,7 @@ def reading(options: ValueOptions) -> naive.Reading:
 @MODEST
 @given(number_fields(), OPTIONS, st.data())
 def test_numbers_are_written_as_the_oracle_does_and_read_again(
-    field: Field, options: ValueOptions, data: st.DataObject
+    field: CopybookField, options: ValueOptions, data: st.DataObject
 ) -> None:
     number = field.number
     assert number is not None
@@ -120,7 +127,7 @@ def test_numbers_are_written_as_the_oracle_does_and_read_again(
     assert found.values.equals(column)
 
 
-def shown(value: Decimal, number: Number, kind: pa.DataType) -> Any:
+def shown(value: Decimal, number: NumberFormat, kind: pa.DataType) -> Any:
     if pa.types.is_string(kind):
         return naive.printed(value, number)
     return int(value) if pa.types.is_int64(kind) else value
@@ -157,7 +164,7 @@ def likely_bytes(size: int) -> st.SearchStrategy[bytes]:
 @settings(max_examples=examples(300), deadline=None)
 @given(number_fields(), OPTIONS, st.data())
 def test_any_bytes_give_what_the_oracle_gives(
-    field: Field, options: ValueOptions, data: st.DataObject
+    field: CopybookField, options: ValueOptions, data: st.DataObject
 ) -> None:
     """A value, or a row told to be bad, which is null and can be explained."""
     rows = data.draw(st.lists(likely_bytes(field.size), max_size=9))
@@ -166,12 +173,14 @@ def test_any_bytes_give_what_the_oracle_gives(
     found = decoder(field, options)(matrix)
 
     expected = [naive_or_bad(field, row, options) for row in rows]
-    text = options.numbers is Numbers.TEXT
+    text = options.numbers is NumberRepresentation.TEXT
     values = [v if text or v is None else Decimal(v) for v in found.values.to_pylist()]
     assert values == [None if value is BAD else value for value in expected]
     bad = np.zeros(len(rows), bool) if found.bad is None else found.bad
     assert bad.tolist() == [value is BAD for value in expected]
-    strict = replace(options, blank=Blank.ERROR, low_values=Blank.ERROR, padding=Padding.ERROR)
+    strict = replace(
+        options, blank=BlankPolicy.ERROR, low_values=BlankPolicy.ERROR, padding=PaddingPolicy.ERROR
+    )
     noted = sum([note.rows for note in found.notes], np.zeros(len(rows), int))
     assert noted.tolist() == [
         int(value is not BAD and naive_or_bad(field, row, strict) is BAD)
@@ -184,7 +193,7 @@ def test_any_bytes_give_what_the_oracle_gives(
 BAD = object()
 
 
-def naive_or_bad(field: Field, raw: bytes, options: ValueOptions) -> Any:
+def naive_or_bad(field: CopybookField, raw: bytes, options: ValueOptions) -> Any:
     try:
         return naive.read_value(field, raw, reading(options))
     except ValueError:
@@ -194,7 +203,7 @@ def naive_or_bad(field: Field, raw: bytes, options: ValueOptions) -> Any:
 @MODEST
 @given(st.sampled_from(EDITED), st.sampled_from(["ascii", "cp037"]), st.data())
 def test_printed_numbers_are_read_again(picture: str, page: str, data: st.DataObject) -> None:
-    options = ValueOptions(Dialect(code_page=page))
+    options = ValueOptions(CobolDialect(code_page=page))
     field = item(f"PIC {picture}", options)
     number = field.number
     assert number is not None
@@ -207,13 +216,13 @@ def test_printed_numbers_are_read_again(picture: str, page: str, data: st.DataOb
 
     assert found.bad is None
     assert [Decimal(v) for v in found.values.to_pylist()] == column.to_pylist()
-    assert len(positions(field)) == written.shape[1]
+    assert len(printed_positions(field)) == written.shape[1]
 
 
 @MODEST
 @given(st.sampled_from(EDITED), st.data())
 def test_what_is_read_of_any_printed_text_is_its_digits(picture: str, data: st.DataObject) -> None:
-    options = ValueOptions(Dialect(code_page="ascii"))
+    options = ValueOptions(CobolDialect(code_page="ascii"))
     field = item(f"PIC {picture}", options)
     text = st.text("0123456789 .,-+*$CRDB/", min_size=field.size, max_size=field.size)
     rows = data.draw(st.lists(text, max_size=9))
@@ -234,7 +243,7 @@ def test_what_is_read_of_any_printed_text_is_its_digits(picture: str, data: st.D
 def test_national_characters_are_read_as_those_of_one_byte(
     picture: str, order: Endian, data: st.DataObject
 ) -> None:
-    options = ValueOptions(Dialect(code_page="latin-1"), national=order)
+    options = ValueOptions(CobolDialect(code_page="latin-1"), national=order)
     narrow, wide = item(f"PIC {picture}", options), item(f"PIC {picture} NATIONAL", options)
     text = st.text("0123456789 .,-+*$CRDB/E\u0130", min_size=narrow.size, max_size=narrow.size)
     rows = data.draw(st.lists(text, max_size=9))
@@ -252,9 +261,9 @@ def test_national_characters_are_read_as_those_of_one_byte(
 @given(st.lists(st.binary(min_size=8, max_size=8)), st.sampled_from([4, 8]), st.booleans())
 def test_floats_are_read_as_the_oracle_does(raws: list[bytes], size: int, ibm: bool) -> None:
     floats = FloatFormat.IBM if ibm else FloatFormat.IEEE
-    options = ValueOptions(Dialect(floats=floats))
+    options = ValueOptions(CobolDialect(floats=floats))
     usage = Usage.FLOAT if size == 4 else Usage.DOUBLE
-    field = Field("X", usage, 0, size)
+    field = CopybookField("X", usage, 0, size)
     rows = [raw[:size] for raw in raws]
     matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), size)
 
@@ -269,7 +278,7 @@ def test_floats_are_read_as_the_oracle_does(raws: list[bytes], size: int, ibm: b
 @MODEST
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)))
 def test_doubles_are_written_exactly_or_not_at_all(values: list[float]) -> None:
-    field = Field("X", Usage.DOUBLE, 0, 8)
+    field = CopybookField("X", Usage.DOUBLE, 0, 8)
     column = pa.array(values, pa.float64())
     try:
         written = encoder(field)(column)
@@ -285,13 +294,13 @@ def test_doubles_are_written_exactly_or_not_at_all(values: list[float]) -> None:
     st.lists(st.text(max_size=6)),
     st.booleans(),
     st.sampled_from(["utf-8", "cp037", "1388"]),
-    st.sampled_from([True, *Trim]),
+    st.sampled_from([True, *TrimSide]),
 )
 def test_text_is_written_and_read_again_or_refused(
-    strings: list[str], right: bool, page: str, trim: bool | Trim
+    strings: list[str], right: bool, page: str, trim: bool | TrimSide
 ) -> None:
-    options = ValueOptions(Dialect(code_page=page), trim=trim)
-    field = Field("X", Usage.TEXT, 0, 16, justified=right)
+    options = ValueOptions(CobolDialect(code_page=page), trim=trim)
+    field = CopybookField("X", Usage.TEXT, 0, 16, justified=right)
     column = pa.array(strings, pa.string())
     try:
         written = encoder(field, options)(column)
@@ -302,7 +311,7 @@ def test_text_is_written_and_read_again_or_refused(
     found = decoder(field, options)(written)
 
     assert found.bad is None
-    how = naive.Reading("utf-8", trim=trim.value if isinstance(trim, Trim) else "padding")
+    how = naive.Reading("utf-8", trim=trim.value if isinstance(trim, TrimSide) else "padding")
     padded = [decoder(field, replace(options, trim=False))(written).values.to_pylist()]
     trimmed = [naive.read_text(field, text.encode(), how) for text in padded[0]]
     assert found.values.to_pylist() == trimmed
@@ -314,7 +323,7 @@ def test_text_is_written_and_read_again_or_refused(
 @MODEST
 @given(st.lists(st.binary(min_size=6, max_size=6)), st.sampled_from(["utf-16-be", "utf-16-le"]))
 def test_national_text_is_read_as_python_reads_it(rows: list[bytes], page: str) -> None:
-    field = Field("X", Usage.NATIONAL, 0, 6, code_page=page)
+    field = CopybookField("X", Usage.NATIONAL, 0, 6, code_page=page)
     matrix = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), 6)
 
     found = decoder(field)(matrix)
@@ -334,15 +343,15 @@ def test_a_strided_matrix_reads_as_a_copied_one() -> None:
     records = draw.integers(0, 256, (500, 40)).astype(np.uint8)
     for usage in NUMBERS:
         for size in range(1, 17):
-            number = Number(size if size <= 8 else 19, 0, usage is not Usage.UNSIGNED_PACKED)
-            field = Field("X", usage, 0, size, number=number)
+            number = NumberFormat(size if size <= 8 else 19, 0, usage is not Usage.UNSIGNED_PACKED)
+            field = CopybookField("X", usage, 0, size, number=number)
             part = records[:, 7 : 7 + size]
             one, other = decoder(field)(part), decoder(field)(part.copy())
             assert one.values.equals(other.values)
 
 
 def test_integers_are_decimals_by_option() -> None:
-    options = ValueOptions(integers=Integers.DECIMAL)
+    options = ValueOptions(integers=IntegerRepresentation.DECIMAL)
     field = item("PIC S9(5) COMP-3", options)
 
     found = decoder(field, options)(np.frombuffer(b"\x12\x34\x5c", np.uint8).reshape(1, 3))
@@ -354,7 +363,7 @@ def test_integers_are_decimals_by_option() -> None:
 def test_null_is_written_as_blanks_only_by_option(clauses: str) -> None:
     field = item(clauses)
     values = pa.array([1, None], pa.int64())
-    options = ValueOptions(blank=Blank.NULL)
+    options = ValueOptions(blank=BlankPolicy.NULL)
 
     written = encoder(field, options)(values)
 
@@ -375,18 +384,33 @@ def test_a_value_that_does_not_fit_is_refused(value: Any) -> None:
 # Their last 128 bits are small numbers, which a cast that keeps these would write.
 WRAPPED = 2**128 + 1
 WRAPPED_IN_HUNDREDTHS = -(-(2**128) // 100)  # 37 digits, and 2^128 + 44 hundredths
-LONG_NUMBERS: list[tuple[str, pa.DataType, Any, Numbers]] = [
-    ("PIC S9(16)V99 COMP", pa.decimal128(38, 0), Decimal(WRAPPED_IN_HUNDREDTHS), Numbers.VALUE),
-    ("PIC S9(16)V99 COMP", pa.decimal128(38, 0), Decimal(-WRAPPED_IN_HUNDREDTHS), Numbers.VALUE),
-    ("PIC 9(16)V99 COMP-5", pa.decimal128(38, 0), Decimal(WRAPPED_IN_HUNDREDTHS), Numbers.VALUE),
+LONG_NUMBERS: list[tuple[str, pa.DataType, Any, NumberRepresentation]] = [
+    (
+        "PIC S9(16)V99 COMP",
+        pa.decimal128(38, 0),
+        Decimal(WRAPPED_IN_HUNDREDTHS),
+        NumberRepresentation.VALUE,
+    ),
+    (
+        "PIC S9(16)V99 COMP",
+        pa.decimal128(38, 0),
+        Decimal(-WRAPPED_IN_HUNDREDTHS),
+        NumberRepresentation.VALUE,
+    ),
+    (
+        "PIC 9(16)V99 COMP-5",
+        pa.decimal128(38, 0),
+        Decimal(WRAPPED_IN_HUNDREDTHS),
+        NumberRepresentation.VALUE,
+    ),
     *(
-        (f"PIC S9(9)V99{usage}", kind, value, Numbers.VALUE)
+        (f"PIC S9(9)V99{usage}", kind, value, NumberRepresentation.VALUE)
         for usage in ("", " COMP", " COMP-3")
         for kind in (pa.decimal256(60, 0), pa.decimal256(76, 2))
         for value in (Decimal(WRAPPED), Decimal(-WRAPPED))
     ),
     *(
-        (f"PIC S9(9)V99{usage}", pa.string(), text, Numbers.TEXT)
+        (f"PIC S9(9)V99{usage}", pa.string(), text, NumberRepresentation.TEXT)
         for usage in ("", " COMP", " COMP-3")
         for text in (str(WRAPPED), f"-{WRAPPED}.25", f"{2**256 + 1}", f"{WRAPPED}E0")
     ),
@@ -395,10 +419,10 @@ LONG_NUMBERS: list[tuple[str, pa.DataType, Any, Numbers]] = [
 
 @pytest.mark.parametrize(("clauses", "kind", "value", "numbers"), LONG_NUMBERS)
 def test_a_number_of_more_than_128_bits_is_refused(
-    clauses: str, kind: pa.DataType, value: Any, numbers: Numbers
+    clauses: str, kind: pa.DataType, value: Any, numbers: NumberRepresentation
 ) -> None:
     options = ValueOptions(numbers=numbers)
-    one = "1" if numbers is Numbers.TEXT else Decimal(1)
+    one = "1" if numbers is NumberRepresentation.TEXT else Decimal(1)
     with pytest.raises(EncodeError) as caught:
         encoder(item(clauses, options), options)(pa.array([one, value], kind))
     assert caught.value.where.record == 1
@@ -419,14 +443,14 @@ def test_decimals_of_any_width_are_written(clauses: str, kind: pa.DataType) -> N
 
 
 def test_a_page_without_narrow_digits_has_no_zoned_numbers() -> None:
-    options = ValueOptions(Dialect(code_page="utf-16-be"))
+    options = ValueOptions(CobolDialect(code_page="utf-16-be"))
     with pytest.raises(OptionError, match="no digits of one byte"):
-        decoder(Field("X", Usage.ZONED, 0, 3, number=Number(3)), options)
+        decoder(CopybookField("X", Usage.ZONED, 0, 3, number=NumberFormat(3)), options)
 
 
 @pytest.mark.parametrize("clauses", ["PIC 9(5)", "PIC 9(5) COMP-3", "PIC 9(5) COMP-6"])
 def test_leading_zeros_are_kept_by_option(clauses: str) -> None:
-    options = ValueOptions(integers=Integers.TEXT)
+    options = ValueOptions(integers=IntegerRepresentation.TEXT)
     field = item(clauses, options)
     values = pa.array(["00042", "12345"])
 
@@ -438,6 +462,6 @@ def test_leading_zeros_are_kept_by_option(clauses: str) -> None:
 
 
 def test_a_number_with_a_sign_has_no_leading_zeros_to_keep() -> None:
-    options = ValueOptions(integers=Integers.TEXT)
+    options = ValueOptions(integers=IntegerRepresentation.TEXT)
     field = item("PIC S9(5)", options)
     assert decoder(field, options)(np.zeros((0, 5), np.uint8)).values.type == pa.int64()

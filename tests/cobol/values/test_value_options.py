@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cobol.items import layout_of, options_of
 from laws import examples
-from trailgate.cobol.records.decoding import OnError, RecordDecoder, RecordOptions
+from trailgate.cobol.records.decoding import BadFieldPolicy, RecordDecoder, RecordOptions
 from trailgate.cobol.records.fields import records_of_length
 from trailgate.errors import OptionError
 
@@ -100,7 +100,7 @@ def read_by(item: str, named: tuple[tuple[str, Any], ...]) -> object:
     )
     layout = layout_of(f"01 R.\n   05 X {clauses}.\n", values)
     try:
-        decoder = RecordDecoder(layout, RecordOptions(values, errors=OnError.COLUMN))
+        decoder = RecordDecoder(layout, RecordOptions(values, errors=BadFieldPolicy.COLUMN))
     except OptionError as error:
         return error
     found = decoder.decode(records_of_length(b"".join(raws), len(raws[0])))

@@ -15,7 +15,7 @@ import pytest
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels import compiled
-from trailgate.columnar.kernels.compiled import Kernel, kernel
+from trailgate.columnar.kernels.compiled import CheckedKernel, kernel
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 
@@ -55,7 +55,7 @@ def test_a_call_outside_of_the_contract_is_refused(
 ) -> None:
     with pytest.raises(TypeError, match=problem):
         find_byte(*arguments)
-    compiled_at_once = Kernel(find_byte.function, find_byte.writes)
+    compiled_at_once = CheckedKernel(find_byte.function, find_byte.writes)
     compiled_at_once.interpreted = compiled.INTERPRETED + 1
     with pytest.raises(TypeError, match=problem):
         compiled_at_once(*arguments)
@@ -63,7 +63,7 @@ def test_a_call_outside_of_the_contract_is_refused(
 
 def test_a_compiled_loop_gets_arrays_that_fit_it_alone() -> None:
     """They are compared with its types; numbers of numpy are converted, and others refused."""
-    kernel_of = Kernel(find_byte.function, find_byte.writes)
+    kernel_of = CheckedKernel(find_byte.function, find_byte.writes)
     kernel_of.interpreted = compiled.INTERPRETED + 1
     data, places = np.frombuffer(b"a,b,c", np.uint8), np.zeros(8, np.int64)
     unaligned = np.frombuffer(bytearray(65), np.uint8)[1:].view(np.int64)
@@ -225,7 +225,7 @@ def test_a_negative_index_does_not_count_from_the_end() -> None:
 
 def test_the_first_bytes_are_worked_on_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "INTERPRETED", 1 << 16)
-    counting = Kernel(find_byte.function, find_byte.writes)
+    counting = CheckedKernel(find_byte.function, find_byte.writes)
     few, many = np.frombuffer(b"a,b,c", np.uint8), np.frombuffer(b"a,b," * (1 << 15), np.uint8)
     places = np.zeros(len(many), np.int64)
 
@@ -244,7 +244,7 @@ def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not(
         data[0] = 1
 
     with pytest.raises(ValueError, match="read-only"):
-        Kernel(overwrite, ())(np.zeros(1, np.uint8))
+        CheckedKernel(overwrite, ())(np.zeros(1, np.uint8))
 
 
 @pytest.mark.skipif(
@@ -259,7 +259,7 @@ def test_loops_that_cannot_be_kept_are_said_not_to_be(
     exec(compile(text, "<no file>", "exec", dont_inherit=True), names)
     monkeypatch.setattr(compiled, "_NOTICE", compiled._Notice())
     with caplog.at_level("INFO", compiled.__name__):
-        assert Kernel(names["count"], ()).compiled(np.zeros(3, np.uint8)) == 3
+        assert CheckedKernel(names["count"], ()).compiled(np.zeros(3, np.uint8)) == 3
 
     (line,) = caplog.messages
     assert "not kept" in line

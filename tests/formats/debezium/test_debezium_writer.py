@@ -18,7 +18,7 @@ from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, KEYLESS, NARROW
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
-from trailgate.formats.debezium.reader import InferredTables
+from trailgate.formats.debezium.reader import DebeziumTableInference
 from trailgate.formats.debezium.writer import DebeziumWriter
 from trailgate.messages.properties import parse_properties
 from trailgate.model.changes import ChangeBatch
@@ -75,7 +75,7 @@ def test_operations_are_read_again_with_the_tables_that_their_schemas_describe(
     options = DebeziumPublishOptions(schemas=True, missing="omit", key_updates="update")
     bodies = DebeziumWriter(options).write(batch_of(TABLES, operations)).bodies.to_pylist()
     properties = "parser.type=debezium\n"
-    tables = InferredTables(debezium_options(parse_properties(properties.encode())))
+    tables = DebeziumTableInference(debezium_options(parse_properties(properties.encode())))
     for part in (bodies[:cut], bodies[cut:]):
         tables.add(messages_of(part))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.decimals import decimal_strings
-from trailgate.formats.debezium.values import TYPES, FieldType
+from trailgate.formats.debezium.values import TYPES, ConnectFieldType
 from trailgate.model.tables import Column
 
 EXACT = Context(prec=400)
@@ -46,14 +46,14 @@ def test_a_scale_of_a_schema_that_is_not_one_is_refused(scale: str) -> None:
     name = "org.apache.kafka.connect.data.Decimal"
 
     with pytest.raises(DecodeError, match="scale in the schema"):
-        TYPES[name].encoding(FieldType("bytes", name, {"scale": scale}), NUMBER)
+        TYPES[name].encoding(ConnectFieldType("bytes", name, {"scale": scale}), NUMBER)
 
 
 def test_a_schema_without_a_scale_is_refused() -> None:
     name = "org.apache.kafka.connect.data.Decimal"
 
     with pytest.raises(DecodeError, match="scale in the schema"):
-        TYPES[name].encoding(FieldType("bytes", name), NUMBER)
+        TYPES[name].encoding(ConnectFieldType("bytes", name), NUMBER)
 
 
 def test_a_number_of_thousands_of_bytes_is_refused_with_its_row() -> None:

@@ -17,7 +17,7 @@ from trailgate.cli.main import run
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.formats.debezium.options import debezium_options
-from trailgate.formats.debezium.reader import InferredTables
+from trailgate.formats.debezium.reader import DebeziumTableInference
 from trailgate.jobs.capture.loading import load_definitions
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.jobs.run import ReceiveOptions, open_live
@@ -57,7 +57,7 @@ def event(
 
 def infer_tables(*bodies: bytes) -> Definitions:
     """Return the tables that events describe."""
-    tables = InferredTables(debezium_options(parse_properties(PROPERTIES.encode())))
+    tables = DebeziumTableInference(debezium_options(parse_properties(PROPERTIES.encode())))
     tables.add(messages_of(bodies))
     return tables.definitions()
 
@@ -254,7 +254,7 @@ def test_tables_of_flattened_rows_have_no_columns_of_their_metadata() -> None:
     fields = [ID, {"field": "NAME", "type": "string"}, {"field": "__op", "type": "string"}]
     row = {"id": 1, "NAME": "a", "__op": "c", "__table": "T", "__schema": "S", "__ts_ms": 1}
     body = {"schema": {"type": "struct", "fields": fields}, "payload": row}
-    tables = InferredTables(json_capture(f"{PROPERTIES}debezium.model=row\n").options)  # type: ignore[arg-type]
+    tables = DebeziumTableInference(json_capture(f"{PROPERTIES}debezium.model=row\n").options)  # type: ignore[arg-type]
 
     tables.add(messages_of([json.dumps(body).encode()]))
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from held_captures import messages_of
-from trailgate.formats.json.documents import DEPTH, Nodes, Scanner, document_records
+from trailgate.formats.json.documents import DEPTH, JsonNodes, JsonScanner, document_records
 from trailgate.formats.json.scan_kernels import ARRAY, OBJECT, STRING
 from trailgate.messages.records import BadMessagesError
 
@@ -33,10 +33,10 @@ _VALUES: Final = st.recursive(
     max_leaves=20,
 )
 _DOCUMENTS: Final = st.dictionaries(_NAMES, _VALUES, max_size=6)
-_SCANNER: Final = Scanner(2)  # shared, so that names of earlier strings are known
+_SCANNER: Final = JsonScanner(2)  # shared, so that names of earlier strings are known
 
 
-def _value(nodes: Nodes, node: int, levels: int) -> Any:
+def _value(nodes: JsonNodes, node: int, levels: int) -> Any:
     """Return a node's value, by its nodes as far as there are any."""
     kind, raw = int(nodes.kind[node]), nodes.raw(node)
     if kind == OBJECT and levels:
@@ -49,7 +49,7 @@ def _value(nodes: Nodes, node: int, levels: int) -> Any:
     return raw.decode() if kind == STRING else json.loads(raw)
 
 
-def _documents(bodies: list[bytes], scanner: Scanner = _SCANNER) -> list[list[Any]]:
+def _documents(bodies: list[bytes], scanner: JsonScanner = _SCANNER) -> list[list[Any]]:
     nodes = scanner.scan(messages_of(bodies))
     found: list[list[Any]] = [[] for _ in bodies]
     for root, message in zip(nodes.root.tolist(), nodes.message.tolist(), strict=True):
@@ -240,7 +240,7 @@ def test_numbers_of_any_size_keep_their_digits() -> None:
 
 def test_many_nodes_and_many_names_find_room() -> None:
     """More names than there is room for at first, then more than are kept for the next batch."""
-    scanner = Scanner(2)
+    scanner = JsonScanner(2)
     documents = [{f"name {i}.{j}": {str(i): j} for j in range(300)} for i in range(3)]
     bodies = [json.dumps(document).encode() for document in documents]
     assert _documents(bodies, scanner) == [[document] for document in documents]
@@ -250,7 +250,7 @@ def test_many_nodes_and_many_names_find_room() -> None:
 
 
 def test_members_of_an_opaque_one_are_checked_but_are_no_nodes() -> None:
-    scanner = Scanner(3, "schema")
+    scanner = JsonScanner(3, "schema")
     body = b'{"schema":{"a":[{"schema":1}],"a":2},"payload":{"schema":{"b":1}}}'
     nodes = scanner.scan(messages_of([body] * 3))
     assert [nodes.names[name] for name in nodes.name.tolist()] == [

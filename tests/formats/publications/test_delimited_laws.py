@@ -14,7 +14,7 @@ from laws import examples
 from publication_strings import capture_of, parse_all, rows_of
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import TrailgateError
-from trailgate.messages.publishing import Messages
+from trailgate.messages.publishing import WrittenMessages
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations
 
@@ -33,7 +33,7 @@ def written(rows: list[dict[str, Any]], cuts: list[int], **options: Any) -> list
     """Return the bodies of operations that are written in batches."""
     writer = writer_for("delimited", publish_options("delimited", options))
     bounds = sorted({0, len(rows), *(cut for cut in cuts if cut <= len(rows))})
-    made: list[Messages] = []
+    made: list[WrittenMessages] = []
     for begin, end in pairwise(bounds):
         made.append(writer.write(batch_of(rows[begin:end])))
     return [body for part in (*made, writer.finish()) for body in part.bodies.to_pylist()]

@@ -10,8 +10,8 @@ from lxml import etree
 
 from laws import examples
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.documents import BLANKS, Document, Element, parse_document
-from trailgate.formats.xml.matching import Matcher
+from trailgate.formats.xml.documents import BLANKS, XmlDocument, XmlElement, parse_document
+from trailgate.formats.xml.matching import PathMatcher
 from trailgate.formats.xml.rules import parse_path
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -51,7 +51,7 @@ def _oracle(text: str) -> etree._ElementTree:
     return etree.fromstring(text.encode(), parser).getroottree()
 
 
-def _number(element: Element, document: Document) -> int:
+def _number(element: XmlElement, document: XmlDocument) -> int:
     return list(document.top.below()).index(element)
 
 
@@ -61,7 +61,7 @@ def test_paths_lead_to_the_elements_that_xpath_finds(text: str, path: str, start
     ours, theirs = list(document.top.below()), list(oracle.getroot().iter("*"))
     at = start % len(ours)
 
-    found = Matcher({}).elements(parse_path(path, value=False), ours[at])
+    found = PathMatcher({}).elements(parse_path(path, value=False), ours[at])
 
     wanted = [theirs.index(each) for each in theirs[at].xpath(path)]
     assert [_number(element, document) for element in found if element.name] == wanted
@@ -100,7 +100,7 @@ def test_what_lxml_refuses_is_refused(text: str, changes: list[tuple[int, str]])
     assert [e.name for e in document.top.below()] == [e.tag for e in oracle.getroot().iter("*")]
 
 
-def _parsed(body: bytes) -> Document | None:
+def _parsed(body: bytes) -> XmlDocument | None:
     """Return a document, or None where it is refused."""
     try:
         return parse_document(body)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from message_cases import together
 from trailgate.errors import OptionError
 from trailgate.formats.xml.options import XmlOptions, xml_options
-from trailgate.formats.xml.rules import OTHERS, VALUES, Part, parse_path
+from trailgate.formats.xml.rules import OTHERS, VALUES, ElementPart, parse_path
 from trailgate.messages.properties import parse_properties
 
 WRONG = tomllib.loads((Path(__file__).parent / "wrong-rules.toml").read_text())
@@ -105,7 +105,7 @@ def _check(text: str) -> None:
 
 
 def test_parts_are_those_of_the_reference() -> None:
-    assert {part.value for part in Part if part is not Part.EXACT_TEXT} == {
+    assert {part.value for part in ElementPart if part is not ElementPart.EXACT_TEXT} == {
         "@",
         "text()",
         "content()",

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from laws import WHOLE, examples
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import Limits, parse_document
-from trailgate.formats.xml.findings import AGAIN, Findings, Found
+from trailgate.formats.xml.documents import XmlLimits, parse_document
+from trailgate.formats.xml.findings import AGAIN, MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels.characters import LAST, NAME_CHARACTERS, STARTS
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.reader import XmlFormat
-from trailgate.formats.xml.scanner import Scanned, Scanner
+from trailgate.formats.xml.scanner import ScanResult, XmlScanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.records import BadMessagesError
@@ -156,7 +156,7 @@ def batch_of(bodies: list[bytes]) -> MessageBatch:
     return MessageBatch(pa.py_buffer(b"\n".join(bodies)), starts, starts + lengths, places, places)
 
 
-def operations(found: Findings) -> list[Any]:
+def operations(found: RuleMatches) -> list[Any]:
     """Return the findings as they are used: each operation with those around it and its columns."""
     columns: dict[int, list[Any]] = {}
     for at, operation in enumerate(found.operation.tolist()):
@@ -171,17 +171,17 @@ def operations(found: Findings) -> list[Any]:
     ]  # fmt: skip
 
 
-def transaction(found: Findings, record: int) -> object:
+def transaction(found: RuleMatches, record: int) -> object:
     return values(found, found.outer, record) if record >= 0 else None
 
 
-def around(found: Findings, record: int) -> Iterator[Any]:
+def around(found: RuleMatches, record: int) -> Iterator[Any]:
     while record >= 0:
         yield values(found, found.outer, record)
         record = int(found.above[record])
 
 
-def values(found: Findings, records: Found, at: int) -> object:
+def values(found: RuleMatches, records: MatchRecords, at: int) -> object:
     row = records.rows[at].tolist()
     known: dict[str, object] = {AGAIN: -1}
     for name, field in records.fields.items():
@@ -193,15 +193,15 @@ def values(found: Findings, records: Found, at: int) -> object:
     return row[0], known
 
 
-def scanned(given: XmlOptions, messages: MessageBatch) -> Scanned:
+def scanned(given: XmlOptions, messages: MessageBatch) -> ScanResult:
     try:
-        return Scanner(compile_rules(given.rules, given.namespaces), given.limits).scan(messages)
+        return XmlScanner(compile_rules(given.rules, given.namespaces), given.limits).scan(messages)
     except NotForScannerError:
         assume(False)
         raise
 
 
-def readable(body: bytes, limits: Limits) -> bool:
+def readable(body: bytes, limits: XmlLimits) -> bool:
     try:
         parse_document(body, limits)
     except DecodeError:
@@ -209,7 +209,7 @@ def readable(body: bytes, limits: Limits) -> bool:
     return True
 
 
-def check(given: XmlOptions, bodies: list[bytes]) -> Scanned:
+def check(given: XmlOptions, bodies: list[bytes]) -> ScanResult:
     """Assert that the scanner finds what the general way does in the messages that it takes."""
     messages = batch_of(bodies)
     found = scanned(given, messages)
@@ -221,7 +221,7 @@ def check(given: XmlOptions, bodies: list[bytes]) -> Scanned:
     return found
 
 
-def rules_seen(found: Findings) -> set[int]:
+def rules_seen(found: RuleMatches) -> set[int]:
     return {
         rule
         for records in (found.outer, found.operations, found.columns)

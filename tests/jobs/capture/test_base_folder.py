@@ -12,8 +12,8 @@ import trailgate
 from capture_place import Place, row
 from trailgate.cli.main import main
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.job import prepare, publish
-from trailgate.jobs.capture.loading import load
+from trailgate.jobs.capture.job import plan_capture, publish_capture
+from trailgate.jobs.capture.loading import load_with_notes
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.addresses import absolute
 
@@ -96,20 +96,20 @@ def test_a_file_that_is_missing_is_named_with_the_place_that_was_looked_at(place
     (place.folder / "orders.def").rename(place.folder / "others.def")
 
     with pytest.raises(OptionError, match=rf"orders\.def.*Looked for at {place.folder}/orders.def"):
-        load("p.properties", base=place.folder)
+        load_with_notes("p.properties", base=place.folder)
 
 
 def test_the_ranges_of_a_job_are_run_in_any_working_folder(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place.folder)
-    job = prepare(load("p.properties").capture, "messages", "ot")
+    job = plan_capture(load_with_notes("p.properties").capture, "messages", "ot")
     sent = pickle.dumps(job.anywhere())
 
     (place.folder / "elsewhere").mkdir()
     monkeypatch.chdir(place.folder / "elsewhere")
     reports = [run_range(pickle.loads(sent), number) for number in range(len(job.ranges))]
     monkeypatch.chdir(place.folder)
-    publish(job, reports)
+    publish_capture(job, reports)
 
     assert place.names("ot") == ["name 1", "name 2"]

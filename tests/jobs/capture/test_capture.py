@@ -13,7 +13,7 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.capture.job import CaptureOptions, publish, run_local
+from trailgate.jobs.capture.job import CaptureOptions, publish_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.durable import lock
@@ -69,7 +69,7 @@ def test_jobs_and_reports_travel(place: Place) -> None:
     job = pickle.loads(pickle.dumps(place.job("ot", CaptureOptions(split_bytes=1))))
     reports = [run_range(job, index) for index in reversed(range(len(job.ranges)))]
     sent = pickle.loads(pickle.dumps(reports))
-    assert publish(job, sent).operations == 2
+    assert publish_capture(job, sent).operations == 2
     assert place.names("ot") == ["name 1", "name 2"]
 
 
@@ -177,7 +177,7 @@ def test_stop_raises_the_earliest_error_and_publishes_nothing(place: Place) -> N
     job = place.job("ot", CaptureOptions(split_bytes=1))
     reports = [run_range(job, index) for index in reversed(range(len(job.ranges)))]
     with pytest.raises(TrailgateError) as caught:
-        publish(job, reports)
+        publish_capture(job, reports)
     assert str(caught.value.where.source).endswith("m0001")
     assert place.files("ot") == []
     assert not (place.folder / ".ot.staging").exists()

@@ -12,7 +12,7 @@ import pytest
 import trailgate
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules
-from trailgate.jobs.capture.loading import load
+from trailgate.jobs.capture.loading import load_with_notes
 
 SAMPLE = Path(str(resources.files("trailgate") / "samples"))
 DELETE = (
@@ -45,7 +45,7 @@ def test_what_has_no_effect_is_told(tmp_path: Path) -> None:
     properties = tmp_path / "p.properties"
     text = (SAMPLE / "dirprm/shop.properties").read_text()
     properties.write_text(text + "java.naming.provider.url=t3://localhost:7001\n")
-    assert "java.naming.provider.url" in [name for name, _ in load(properties).notes]
+    assert "java.naming.provider.url" in [name for name, _ in load_with_notes(properties).notes]
 
 
 def test_absent_files_are_told(tmp_path: Path) -> None:

@@ -30,7 +30,13 @@ from stored_place import (
 )
 from trailgate import capture_files
 from trailgate.errors import DecodeError, OptionError, StorageError
-from trailgate.jobs.capture.job import CaptureOptions, CaptureSummary, prepare, publish, run_local
+from trailgate.jobs.capture.job import (
+    CaptureOptions,
+    CaptureSummary,
+    plan_capture,
+    publish_capture,
+    run_local,
+)
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.stores.s3 import MIN_PART
@@ -119,7 +125,7 @@ def test_of_two_runs_at_the_same_time_one_publishes(place: StoredPlace) -> None:
     run_local(rival)
 
     with pytest.raises(StorageError, match="another run has published here since"):
-        publish(job, reports)
+        publish_capture(job, reports)
 
     assert place.names("ot") == ["name 2"]
     assert place.left() == []
@@ -253,7 +259,7 @@ def test_a_folder_is_not_a_prefix(place: StoredPlace) -> None:
     place.bucket.put("dirdat/ot000000000", b"")
     for url in (f"{place.bucket.url}/dirdat", f"{place.bucket.url}/dirdat/", place.bucket.url):
         with pytest.raises(OptionError, match="is a folder, not a prefix"):
-            prepare(place.capture, place.messages, url)
+            plan_capture(place.capture, place.messages, url)
 
 
 def test_sequence_ids_that_the_trail_has_are_skipped(place: StoredPlace) -> None:
@@ -285,7 +291,7 @@ def test_a_job_can_be_pickled_and_run_elsewhere(place: StoredPlace) -> None:
     reports = [run_range(elsewhere, index) for index in range(len(job.ranges))]
     lost = [run_range(elsewhere, index) for index in range(2)]  # of tasks that ran twice
 
-    publish(job, reports)
+    publish_capture(job, reports)
 
     assert lost
     assert place.names("ot") == [f"name {i}" for i in range(5)]

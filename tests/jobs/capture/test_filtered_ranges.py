@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from capture_place import QUARANTINE, Place
 from laws import examples
 from trailgate.expressions.parser import parse_condition
-from trailgate.expressions.selection import CaptureRules, Condition, TableRule
+from trailgate.expressions.selection import CaptureRules, SelectCondition, TableRule
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.storage.reading.trails import read_trail
 
-KEPT = Condition("FILTER", parse_condition("NAME <> 'dropped'"))
+KEPT = SelectCondition("FILTER", parse_condition("NAME <> 'dropped'"))
 RULES = CaptureRules(tables=(TableRule("MY.ORDERS", conditions=(KEPT,)),))
 Found = list[tuple[str, str]]
 

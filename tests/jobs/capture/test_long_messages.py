@@ -10,7 +10,7 @@ import pytest
 
 from capture_place import DEFINITIONS, QUARANTINE
 from trailgate.errors import DecodeError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.storage.reading.trails import read_trail
 
@@ -52,7 +52,7 @@ def job(folder: Path, text: str, target: str, cut_from: int) -> CaptureJob:
     (folder / "feed.xml").write_text(text)
     capture = load_capture(folder / "p.properties")
     options: CaptureOptions = QUARANTINE
-    prepared = prepare(capture, folder / "feed.xml", folder / target, options)
+    prepared = plan_capture(capture, folder / "feed.xml", folder / target, options)
     return replace(prepared, source=replace(prepared.source, cut_from=cut_from))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish_capture
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment
@@ -44,7 +44,7 @@ def test_a_job_of_many_tasks_is_planned_and_published_in_little_memory(tmp_path:
     try:
         job = planned(tmp_path, TASKS)
         reports = [stand_in(job, number) for number in range(TASKS)]
-        summary = publish(job, pickle.loads(pickle.dumps(reports)))
+        summary = publish_capture(job, pickle.loads(pickle.dumps(reports)))
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

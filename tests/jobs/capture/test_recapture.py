@@ -13,7 +13,7 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import StorageError, TransactionError, WriteError
-from trailgate.jobs.capture.job import CaptureOptions, prepare, run_local
+from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.repeats import END
 from trailgate.storage.files.manifest import read_manifest
@@ -151,9 +151,9 @@ def test_a_long_file_that_differs_in_its_middle_is_neither_skipped_nor_captured(
 
 def test_messages_of_several_sources_are_captured_in_their_order(place: Place) -> None:
     sources = [lines_of(place, row(i), f"{name}.txt") for i, name in enumerate("cab")]
-    run_local(prepare(place.capture, sources, place.folder / "ot"))
+    run_local(plan_capture(place.capture, sources, place.folder / "ot"))
     assert place.names("ot") == names(0, 1, 2)
-    run_local(prepare(place.capture, place.folder / "[abc].txt", place.folder / "xx"))
+    run_local(plan_capture(place.capture, place.folder / "[abc].txt", place.folder / "xx"))
     assert place.names("xx") == names(1, 2, 0)
 
 

@@ -15,7 +15,7 @@ import trailgate
 from laws import examples
 from publication_strings import record
 from trailgate.errors import TransactionError
-from trailgate.jobs.capture.repeats import Repeats
+from trailgate.jobs.capture.repeats import RepeatedTransactions
 
 _Transactions = list[tuple[str, list[int]]]
 
@@ -23,7 +23,7 @@ _Transactions = list[tuple[str, list[int]]]
 def _captured(transactions: _Transactions, cuts: list[int]) -> tuple[str, list[int]]:
     """Return what was kept, as numbers of the first operation and the others of each, or the error."""
     flat = [(name, at == 0, own) for name, owns in transactions for at, own in enumerate(owns)]
-    repeats, kept = Repeats(), list[int]()
+    repeats, kept = RepeatedTransactions(), list[int]()
     bounds = [0, *sorted({cut % (len(flat) + 1) for cut in cuts}), len(flat)]
     try:
         for begin, end in pairwise(bounds):

@@ -30,13 +30,13 @@ from laws import sampled
 from sample_trail import Op, write_trail
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.checking import Report, check_trail
+from trailgate.jobs.checking import CheckReport, check_trail
 from trailgate.trail.findings import KINDS, Finding
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord, encode_record
 
 
-def found(report: Report) -> list[tuple[str, str, int | None]]:
+def found(report: CheckReport) -> list[tuple[str, str, int | None]]:
     return [(one.kind, one.file, one.offset) for one in report.findings]
 
 

@@ -18,7 +18,7 @@ from laws import examples, sampled
 from trail.building import cell, record, text
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import Report, check_trail
+from trailgate.jobs.checking import CheckReport, check_trail
 from trailgate.jobs.salvage import salvage
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
@@ -49,7 +49,7 @@ def refusal(path: Path, table: str | None = None) -> str:
     return ""
 
 
-def reported(report: Report) -> str:
+def reported(report: CheckReport) -> str:
     return "\n".join(str(one) for one in report.findings)
 
 

@@ -17,7 +17,7 @@ from sample_trail import ORDERS, Op, write_trail
 from trailgate.capture.formats import publish_options
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.transactions import RemainingOperations
+from trailgate.model.transactions import OperationDropper
 from trailgate.publish.job import publish_trail
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
@@ -244,7 +244,7 @@ def test_indicators_fit_what_is_chosen(
         done += batch.rows
         return found
 
-    chosen, letters = RemainingOperations(), ""
+    chosen, letters = OperationDropper(), ""
     for batch in batches_of(trail):
         begin, sizes = 0, iter(cuts)
         while begin < batch.rows:

@@ -14,9 +14,9 @@ import pytest
 from received_messages import ListFeed, received
 from trailgate.errors import BrokerError, WriteError
 from trailgate.live.brokers.address import parse_address
-from trailgate.live.brokers.receiver import Window
+from trailgate.live.brokers.receiver import MessageWindow
 from trailgate.live.files.journal import JournalOptions
-from trailgate.live.jobs.feed import JournalFeed, Part, ReceivingAhead
+from trailgate.live.jobs.feed import FeedPart, JournalFeed, PrefetchingFeed
 
 WAIT = 120.0
 
@@ -29,7 +29,7 @@ class CountedFeed(ListFeed):
         self.error, self.given, self.closed = error, 0, False
         self.threads: set[int] = set()
 
-    def receive(self, seconds: float) -> Part | None:
+    def receive(self, seconds: float) -> FeedPart | None:
         self.threads.add(threading.get_ident())
         part = super().receive(seconds)
         if part is None and self.error is not None:
@@ -55,7 +55,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def receive_all(ahead: ReceivingAhead, numbers: list[int]) -> None:
+def receive_all(ahead: PrefetchingFeed, numbers: list[int]) -> None:
     while True:
         part = ahead.receive(WAIT)
         numbers += [] if part is None else part.numbers.tolist()
@@ -63,7 +63,7 @@ def receive_all(ahead: ReceivingAhead, numbers: list[int]) -> None:
 
 def test_parts_that_wait_are_captured_together() -> None:
     feed = CountedFeed([f"text {i}" for i in range(40)])
-    ahead = ReceivingAhead(feed)
+    ahead = PrefetchingFeed(feed)
     ahead.open(3)
     until(lambda: feed.given == 37)
     part = ahead.receive(WAIT)
@@ -85,7 +85,7 @@ def test_parts_that_wait_are_captured_together() -> None:
 
 def test_no_more_is_received_than_there_is_room_for() -> None:
     feed = CountedFeed(["x" * 100] * 50)
-    ahead = ReceivingAhead(feed, ahead=250)
+    ahead = PrefetchingFeed(feed, ahead=250)
     ahead.open(0)
     until(lambda: feed.given == 3)
     time.sleep(0.05)
@@ -99,7 +99,7 @@ def test_no_more_is_received_than_there_is_room_for() -> None:
 
 def test_an_error_is_raised_once_after_the_parts_before_it() -> None:
     feed = CountedFeed(["a", "b"], BrokerError("lost"))
-    ahead = ReceivingAhead(feed)
+    ahead = PrefetchingFeed(feed)
     ahead.open(0)
     numbers: list[int] = []
     with pytest.raises(BrokerError, match="lost"):
@@ -112,7 +112,7 @@ def test_an_error_is_raised_once_after_the_parts_before_it() -> None:
 
 def test_an_error_that_nobody_got_is_raised_when_it_is_closed() -> None:
     feed = CountedFeed([], WriteError("cannot write: No space left on device"))
-    ahead = ReceivingAhead(feed)
+    ahead = PrefetchingFeed(feed)
     ahead.open(0)
     with pytest.raises(WriteError, match="No space"):
         ahead.close()
@@ -123,12 +123,12 @@ def test_nothing_coming_means_nothing_only_where_the_feed_was_asked() -> None:
     asked, go = threading.Event(), threading.Event()
 
     class Slow(CountedFeed):
-        def receive(self, seconds: float) -> Part | None:
+        def receive(self, seconds: float) -> FeedPart | None:
             asked.set()
             go.wait(WAIT)
             return super().receive(seconds)
 
-    ahead = ReceivingAhead(Slow([]))
+    ahead = PrefetchingFeed(Slow([]))
     ahead.open(0)
     asked.wait(WAIT)
     assert ahead.receive(0.01) is None
@@ -141,10 +141,10 @@ def test_nothing_coming_means_nothing_only_where_the_feed_was_asked() -> None:
 
 def test_a_feed_that_is_slow_to_answer_is_known_to_have_nothing() -> None:
     class Slow(CountedFeed):
-        def receive(self, seconds: float) -> Part | None:
+        def receive(self, seconds: float) -> FeedPart | None:
             return super().receive(max(seconds, 0.3))
 
-    ahead = ReceivingAhead(Slow(["a"]))
+    ahead = PrefetchingFeed(Slow(["a"]))
     ahead.open(0)
     assert ahead.receive(WAIT) is not None
     for _ in range(3):
@@ -162,13 +162,13 @@ class ListReceiver:
         self._windows = list(windows)
         self.acknowledged: list[str] = []
 
-    def receive(self, seconds: float) -> Window | None:
+    def receive(self, seconds: float) -> MessageWindow | None:
         if not self._windows:
             time.sleep(seconds)
             return None
-        return Window(self._windows.pop(0))
+        return MessageWindow(self._windows.pop(0))
 
-    def acknowledge(self, window: Window) -> None:
+    def acknowledge(self, window: MessageWindow) -> None:
         self.acknowledged += window.messages["id"].to_pylist()
 
     def settle(self, _seconds: float) -> bool:
@@ -191,14 +191,14 @@ def test_what_cannot_be_stored_is_not_acknowledged(
     receiver = ListReceiver([received(["a", "b"]), received(["c"])])
     acknowledge = receiver.acknowledge
 
-    def acknowledged(window: Window) -> None:
+    def acknowledged(window: MessageWindow) -> None:
         acknowledge(window)
         stored.set()
 
     monkeypatch.setattr(receiver, "acknowledge", acknowledged)
     monkeypatch.setattr(os, "pwrite", full)
     address = parse_address("stomp://localhost/q")
-    ahead = ReceivingAhead(JournalFeed(address, receiver, tmp_path / "j", JournalOptions()))
+    ahead = PrefetchingFeed(JournalFeed(address, receiver, tmp_path / "j", JournalOptions()))
     ahead.open(None)
     numbers: list[int] = []
     with pytest.raises(WriteError, match="No space left"):

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import WriteError
-from trailgate.live.jobs.units import Held
+from trailgate.live.jobs.units import SpillingBuffer
 
 
 @given(st.lists(st.binary(max_size=9)), st.integers(0, 60))
 def test_values_come_in_their_order_and_again(values: list[bytes], limit: int) -> None:
-    held: Held[bytes] = Held(Path(tempfile.gettempdir()), limit)
+    held: SpillingBuffer[bytes] = SpillingBuffer(Path(tempfile.gettempdir()), limit)
     for at, value in enumerate(values):
         held.add(value, len(value))
         if at == len(values) // 2:
@@ -30,7 +30,7 @@ def test_values_come_in_their_order_and_again(values: list[bytes], limit: int) -
 
 def test_what_is_beyond_the_limit_is_not_in_memory(tmp_path: Path) -> None:
     tracemalloc.start()
-    held: Held[bytes] = Held(tmp_path, 1 << 20)
+    held: SpillingBuffer[bytes] = SpillingBuffer(tmp_path, 1 << 20)
     for _ in range(100):
         held.add(os.urandom(1 << 17), 1 << 17)
     assert tracemalloc.get_traced_memory()[0] < 3 << 20
@@ -43,7 +43,7 @@ def test_the_file_is_closed_with_what_held_it(tmp_path: Path) -> None:
     opened = Path("/proc/self/fd")
     if not opened.exists():
         pytest.skip("this system does not list a process's files")
-    held: Held[bytes] = Held(tmp_path, 0)
+    held: SpillingBuffer[bytes] = SpillingBuffer(tmp_path, 0)
     held.add(b"x", 1)
     assert any(str(tmp_path) in str(one.readlink()) for one in opened.iterdir() if one.is_symlink())
     del held
@@ -54,6 +54,6 @@ def test_the_file_is_closed_with_what_held_it(tmp_path: Path) -> None:
 
 
 def test_no_place_for_it_is_an_error(tmp_path: Path) -> None:
-    held: Held[bytes] = Held(tmp_path / "missing", 0)
+    held: SpillingBuffer[bytes] = SpillingBuffer(tmp_path / "missing", 0)
     with pytest.raises(WriteError, match="cannot write"):
         held.add(b"x", 1)

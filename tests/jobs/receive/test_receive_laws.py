@@ -18,7 +18,7 @@ from laws import sampled
 from received_messages import ListFeed
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.live.jobs.feed import Feed, ReceivingAhead
+from trailgate.live.jobs.feed import MessageFeed, PrefetchingFeed
 from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
@@ -34,7 +34,7 @@ LETTERS = st.sampled_from([*"BMEW", *"BMMEW", "?"])
 
 @contextmanager
 def live(
-    place: Place, feed: Feed, options: ReceiveOptions = GO, disk: Disk | None = None
+    place: Place, feed: MessageFeed, options: ReceiveOptions = GO, disk: Disk | None = None
 ) -> Iterator[LiveCapture]:
     prefix = str(place.folder / "live")
     tables = Definitions(tuple(place.capture.definitions), place.capture.definitions.database)
@@ -82,11 +82,11 @@ def valid(place: Place, sent: list[str]) -> list[tuple[str, str]]:
     return names(place, "ot")
 
 
-def plain(feed: ListFeed) -> Feed:
+def plain(feed: ListFeed) -> MessageFeed:
     return feed
 
 
-FEEDS = pytest.mark.parametrize("feed_of", [plain, ReceivingAhead])
+FEEDS = pytest.mark.parametrize("feed_of", [plain, PrefetchingFeed])
 
 
 @FEEDS
@@ -98,7 +98,7 @@ FEEDS = pytest.mark.parametrize("feed_of", [plain, ReceivingAhead])
 )
 def test_any_windows_and_any_stops_give_what_files_give(
     tmp_path_factory: pytest.TempPathFactory,
-    feed_of: Callable[[ListFeed], Feed],
+    feed_of: Callable[[ListFeed], MessageFeed],
     letters: list[list[str]],
     sizes: list[int],
     stops: list[int],
@@ -130,7 +130,7 @@ def test_any_windows_and_any_stops_give_what_files_give(
 
 @FEEDS
 def test_a_writer_killed_at_any_step_leaves_nothing_twice_and_nothing_out(
-    tmp_path: Path, feed_of: Callable[[ListFeed], Feed]
+    tmp_path: Path, feed_of: Callable[[ListFeed], MessageFeed]
 ) -> None:
     sent = bodies([["W"], ["B"], ["M", "E"], ["?"], ["B", "E", "B"], ["E"], ["B"], ["?"], ["W"]])
     options = replace(GO, append=AppendOptions(max_bytes=900), held_bytes=30)

@@ -23,7 +23,7 @@ from publication_strings import capture_of, record
 from received_messages import ListFeed
 from trailgate.capture.capture import Capture
 from trailgate.formats.publications.options import EventPublishingOptions
-from trailgate.jobs.capture.job import prepare, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
@@ -110,7 +110,7 @@ def test_any_windows_and_any_stops_give_what_files_give(
     messages.mkdir()
     for number, body in enumerate(sent):
         (messages / f"m{number:04}").write_bytes(body)
-    run_local(prepare(own.capture, messages, folder / "ot", QUARANTINE))
+    run_local(plan_capture(own.capture, messages, folder / "ot", QUARANTINE))
 
     for stop in data.draw(st.lists(st.integers(1, 3), max_size=4)):
         with live(folder, own.capture, ListFeed(sent, [*sizes]), 1 << 20) as running:

@@ -20,16 +20,16 @@ from brokers.real_brokers import free_ports
 from trailgate.errors import OptionError, WriteError
 from trailgate.jobs.metrics import MetricsOutput
 from trailgate.jobs.metrics import metrics_output as metrics_output_of
-from trailgate.live.jobs.feed import Link
+from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import (
     OUTPUT,
     RECORDS,
     SUMMED,
     TIME,
+    CaptureStatistics,
     Reporter,
     ReportOptions,
-    Statistics,
-    as_text,
+    format_metrics,
     read_reports,
 )
 from trailgate.live.jobs.run import BatchReport
@@ -57,7 +57,7 @@ def batch(**values: Any) -> BatchReport:
 
 @given(st.lists(st.tuples(*[st.integers(0, 1 << 40)] * len(SUMMED)), max_size=5))
 def test_sums_are_those_of_all_batches(batches: list[tuple[int, ...]]) -> None:
-    total = Statistics()
+    total = CaptureStatistics()
     for values in batches:
         total = total.with_batch(batch(**dict(zip(SUMMED, values, strict=True))))
 
@@ -107,7 +107,7 @@ def test_another_value_is_refused(name: str, value: str, expected: str) -> None:
 
 def test_a_report_is_due_after_its_interval_also_where_nothing_comes() -> None:
     reporter = Reporter(ReportOptions(seconds=30), 100.0)
-    total = Statistics().with_batch(batch())
+    total = CaptureStatistics().with_batch(batch())
 
     assert reporter.due(total, 129.9) is None
     first = reporter.due(total, 130.5)
@@ -120,7 +120,7 @@ def test_a_report_is_due_after_its_interval_also_where_nothing_comes() -> None:
 
 
 def test_a_report_is_due_after_so_many_messages() -> None:
-    reporter, total, found = Reporter(ReportOptions(records=25), 0.0), Statistics(), []
+    reporter, total, found = Reporter(ReportOptions(records=25), 0.0), CaptureStatistics(), []
     for second in range(1, 8):
         total = total.with_batch(batch())
         report = reporter.due(total, second)
@@ -133,7 +133,7 @@ def test_a_report_is_due_after_so_many_messages() -> None:
 
 
 def test_without_an_interval_or_a_number_there_is_no_report() -> None:
-    assert Reporter(ReportOptions(), 0.0).due(Statistics().with_batch(batch()), 1e9) is None
+    assert Reporter(ReportOptions(), 0.0).due(CaptureStatistics().with_batch(batch()), 1e9) is None
 
 
 def samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
@@ -145,9 +145,9 @@ def samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
 
 @given(st.text(max_size=20), st.text(max_size=20), st.none() | st.floats(0, 1e9))
 def test_metrics_are_what_prometheus_reads(trail: str, table: str, age: float | None) -> None:
-    total = Statistics().with_batch(batch(counts={table: {"I": 7}}, lag_seconds=age))
+    total = CaptureStatistics().with_batch(batch(counts={table: {"I": 7}}, lag_seconds=age))
     total = total.with_batch(batch(counts={}, lag_seconds=age))
-    found = list(samples(as_text(total, trail)))
+    found = list(samples(format_metrics(total, trail)))
 
     values = {name: value for name, _, value in found}
     assert all(labels["trail"] == trail for _, labels, _ in found)
@@ -168,9 +168,11 @@ def test_metrics_are_what_prometheus_reads(trail: str, table: str, age: float | 
     assert (values["trailgate_lag_messages"], values["trailgate_trail_offset_bytes"]) == (4, 5000)
 
 
-def metrics_output(target: str, trail: str) -> AbstractContextManager[MetricsOutput[Statistics]]:
+def metrics_output(
+    target: str, trail: str
+) -> AbstractContextManager[MetricsOutput[CaptureStatistics]]:
     """Return where the metrics of a capture go."""
-    return metrics_output_of(target, partial(as_text, trail=trail), Statistics())
+    return metrics_output_of(target, partial(format_metrics, trail=trail), CaptureStatistics())
 
 
 def asked(port: int, path: str = "/metrics") -> str:
@@ -183,9 +185,9 @@ def test_a_port_gives_the_metrics_of_the_moment_and_nothing_else() -> None:
     (port,) = free_ports(1)
     with metrics_output(str(port), "dirdat/ot") as output:
         assert "trailgate_messages_total" in asked(port)
-        total = Statistics().with_batch(batch())
+        total = CaptureStatistics().with_batch(batch())
         output.show(total)
-        assert asked(port, "/metrics?x=1") == as_text(total, "dirdat/ot")
+        assert asked(port, "/metrics?x=1") == format_metrics(total, "dirdat/ot")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             asked(port, "/etc/passwd")
         with pytest.raises(OptionError, match="cannot be served"), metrics_output(f":{port}", "o"):
@@ -195,7 +197,7 @@ def test_a_port_gives_the_metrics_of_the_moment_and_nothing_else() -> None:
 
 
 def test_a_file_is_whole_at_any_moment_and_has_the_last_metrics(tmp_path: Path) -> None:
-    path, total = tmp_path / "ot.prom", Statistics()
+    path, total = tmp_path / "ot.prom", CaptureStatistics()
     with metrics_output(str(path), "ot") as output:
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
@@ -203,7 +205,7 @@ def test_a_file_is_whole_at_any_moment_and_has_the_last_metrics(tmp_path: Path) 
             output.show(total)
             assert path.read_text().endswith("\n")
             assert list(samples(path.read_text()))
-    assert path.read_text() == as_text(total, "ot")
+    assert path.read_text() == format_metrics(total, "ot")
     assert [one.name for one in tmp_path.iterdir()] == ["ot.prom"]
 
 
@@ -221,17 +223,17 @@ def test_a_file_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path) 
 
 def test_a_report_is_plain_values() -> None:
     reporter = Reporter(ReportOptions(records=1), 0.0)
-    report = reporter.due(Statistics().with_batch(batch()), 2.0)
+    report = reporter.due(CaptureStatistics().with_batch(batch()), 2.0)
     assert report is not None
 
     assert json.loads(json.dumps(report.fields()))["lag_messages"] == 4
 
 
 def test_what_the_connection_is_shows_while_nothing_comes() -> None:
-    begun = Statistics()
-    made = begun.with_link(Link(is_made=True, made=1)).with_batch(batch(), 1700000000.25)
-    lost = made.with_link(Link(is_made=False, made=1))
-    again = lost.with_link(Link(is_made=True, made=2))
+    begun = CaptureStatistics()
+    made = begun.with_link(ConnectionState(is_made=True, made=1)).with_batch(batch(), 1700000000.25)
+    lost = made.with_link(ConnectionState(is_made=False, made=1))
+    again = lost.with_link(ConnectionState(is_made=True, made=2))
 
     shown = [values(one) for one in (begun, made, lost, again)]
     assert [one["trailgate_connected"] for one in shown] == [0, 1, 0, 1]
@@ -239,10 +241,10 @@ def test_what_the_connection_is_shows_while_nothing_comes() -> None:
     assert [one.get("trailgate_last_message_timestamp_seconds") for one in shown] == [
         None, 1700000000.25, 1700000000.25, 1700000000.25,
     ]  # fmt: skip
-    assert again.with_link(Link(is_made=True, made=2)) is again
+    assert again.with_link(ConnectionState(is_made=True, made=2)) is again
 
 
-def values(statistics: Statistics) -> dict[str, float]:
+def values(statistics: CaptureStatistics) -> dict[str, float]:
     """Return the metrics that have one value, as Prometheus' reader takes them."""
-    families = parser.text_string_to_metric_families(as_text(statistics, "ot"))
+    families = parser.text_string_to_metric_families(format_metrics(statistics, "ot"))
     return {one.name: one.value for family in families for one in family.samples}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framed_files import split_rows
-from trailgate.cobol.records.decoding import Depending, Shape
+from trailgate.cobol.records.decoding import ColumnShape, DependingLength
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.mainframe.jobs.reading import read_records
 from trailgate.mainframe.jobs.writing import write_records
@@ -272,7 +272,7 @@ def test_a_wrong_copybook_is_named_with_its_file(tmp_path: Path) -> None:
 def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(b"".join(DETAILS))
-    flat: Any = Shape.FLAT
+    flat: Any = ColumnShape.FLAT
     as_values = read_records(
         data,
         copybook,
@@ -299,7 +299,7 @@ def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
         ({"trim": 1}, "trim must be true, false, left, right or both, not 1"),
         ({"record_length": True}, "recordLength must be a whole number, not True"),
         ({"split_bytes": 0}, "splitBytes must be a number above 0, not 0"),
-        ({"shape": Depending.MOST}, "shape must be flat or tree"),
+        ({"shape": DependingLength.MOST}, "shape must be flat or tree"),
         ({"code_pages": {"KIND": "9x9"}}, "9x9"),
         ({"code_pages": ["KIND"]}, "codePages must be code pages of items"),
         ({"delimiter": 10}, "delimiter must be characters and escapes, not 10"),

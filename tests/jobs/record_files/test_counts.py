@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 import trailgate
 from cobol.items import layout_of
 from oracles.cobol_naive import Reading, VaryingReader
-from trailgate.cobol.records.decoding import Depending, RecordDecoder, RecordOptions, Surplus
+from trailgate.cobol.records.decoding import (
+    DependingLength,
+    RecordDecoder,
+    RecordOptions,
+    TrailingBytesPolicy,
+)
 from trailgate.cobol.records.fields import records_of_length
 from trailgate.errors import DecodeError, EncodeError, OptionError
 
@@ -56,7 +61,9 @@ def test_records_of_such_counters_are_what_the_oracle_reads(size: str, number: s
     stated = {"SIZE-OF": {"S": 1, "XL": 3, "": 0}, "N": {"7": 2, "0": 0}}
     record = f"{size}{number}abcdef".encode("cp037")
     layout = layout_of(COPYBOOK)
-    options = RecordOptions(depending=Depending.REAL, counts=stated, surplus=Surplus.DROP)
+    options = RecordOptions(
+        depending=DependingLength.REAL, counts=stated, surplus=TrailingBytesPolicy.DROP
+    )
     reader = VaryingReader(record, Reading(), real=True, stated=stated)
     known = stated["SIZE-OF"].get(size.strip()), stated["N"].get(number)
 

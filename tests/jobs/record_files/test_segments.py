@@ -15,7 +15,7 @@ from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.records.segments import find_layout
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs import parquet
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
@@ -210,7 +210,7 @@ def test_a_segment_inside_a_group_leaves_other_redefinitions_alone() -> None:
     layouts = read_copybook(text)
 
     listing = {
-        name: [f"{f.name}{f.offset}" for f in layout_named(layouts, name).root.walk()][1:]
+        name: [f"{f.name}{f.offset}" for f in find_layout(layouts, name).root.walk()][1:]
         for name in ("A", "C", "H")
     }
 

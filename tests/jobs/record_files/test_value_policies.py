@@ -17,10 +17,16 @@ from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.layouts import Endian
-from trailgate.cobol.records.decoding import OnError, RecordDecoder, RecordOptions, Short, Surplus
-from trailgate.cobol.records.fields import Tally, records_at
+from trailgate.cobol.records.decoding import (
+    BadFieldPolicy,
+    RecordDecoder,
+    RecordOptions,
+    ShortRecordPolicy,
+    TrailingBytesPolicy,
+)
+from trailgate.cobol.records.fields import PolicyTally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.cobol.values.codec import Blank, Padding, ValueOptions
+from trailgate.cobol.values.codec import BlankPolicy, PaddingPolicy, ValueOptions
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_all_records, read_records
 from trailgate.mainframe.jobs.verifying import verify_records
@@ -48,8 +54,8 @@ def rows(files: list[str], **options: Any) -> list[dict[str, Any]]:
     return found
 
 
-def tally(files: list[str], **options: Any) -> Tally:
-    found = Tally()
+def tally(files: list[str], **options: Any) -> PolicyTally:
+    found = PolicyTally()
     options = {"copybook": files[1], **options}
     read_all_records(files[0], CopybookOptions.of(options), tally=found).read_all()
     return found
@@ -82,7 +88,7 @@ def test_each_decision_is_counted_by_option_and_item(files: list[str]) -> None:
 
 
 def test_a_chunk_that_is_read_again_is_counted_once(files: list[str]) -> None:
-    found = Tally()
+    found = PolicyTally()
     options = CopybookOptions.of({"copybook": files[1], "blank": "null", "padding": "trim"})
     reader = read_all_records(files[0], options, 1, found)
     with pytest.raises(DecodeError, match="record 3"):
@@ -189,16 +195,23 @@ SHORT = """
     st.lists(
         st.lists(st.sampled_from(b"\xf1\xd2\x40\x00\x12\x3c\xe2\x20\x31"), max_size=38), max_size=6
     ),
-    *(st.sampled_from(kind) for kind in (Short, Blank, Padding, Endian)),
+    *(st.sampled_from(kind) for kind in (ShortRecordPolicy, BlankPolicy, PaddingPolicy, Endian)),
 )
 def test_records_of_any_length_are_what_the_oracle_reads(
-    parts: list[list[int]], short: Short, blank: Blank, padding: Padding, national: Endian
+    parts: list[list[int]],
+    short: ShortRecordPolicy,
+    blank: BlankPolicy,
+    padding: PaddingPolicy,
+    national: Endian,
 ) -> None:
     records = [bytes(part) for part in parts]
     layout = layout_of(SHORT)
     values = ValueOptions(blank=blank, padding=padding, national=national)
     decoder = RecordDecoder(
-        layout, RecordOptions(values, errors=OnError.COLUMN, surplus=Surplus.DROP, short=short)
+        layout,
+        RecordOptions(
+            values, errors=BadFieldPolicy.COLUMN, surplus=TrailingBytesPolicy.DROP, short=short
+        ),
     )
     how = naive.Reading(
         blank=blank.value, padding=padding.value, short=short.value, national=national.value
@@ -224,7 +237,10 @@ def test_records_of_any_length_are_what_the_oracle_reads(
         touched += padded
         assert {error["field"] for error in row.pop("_errors")} == wrong
         assert row == expected
-    assert short is Short.ERROR or decoder.tally[f"short={short.value}", "R", ""] == touched
+    assert (
+        short is ShortRecordPolicy.ERROR
+        or decoder.tally[f"short={short.value}", "R", ""] == touched
+    )
 
 
 def test_lines_are_padded_and_other_records_are_not(tmp_path: Path) -> None:

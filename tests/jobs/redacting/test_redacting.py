@@ -15,11 +15,11 @@ from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.errors import DecodeError, StorageError
 from trailgate.jobs.redacting import redact_trail
-from trailgate.storage.files.listing import stored_file
+from trailgate.storage.files.listing import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.annotation.elements import Bytes, Damage, Element, Part
-from trailgate.trail.annotation.redaction import Redaction
-from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.annotation.elements import DamagedSpan, ExplainedBytes, ExplainedToken, Part
+from trailgate.trail.annotation.redaction import Redactor
+from trailgate.trail.annotation.walk import explain_trail
 
 CAPTURE = ("capture", "--properties", "dirprm/shop.properties", "--from", "messages")
 RELEASES = ("9.5", "11.2", "12.2", "19.1")
@@ -35,18 +35,18 @@ def trail(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return "dirdat/ot"
 
 
-def shape(part: Part | Damage) -> object:
+def shape(part: Part | DamagedSpan) -> object:
     """Return an object of a trail without the bytes of its values."""
-    if isinstance(part, Damage):
+    if isinstance(part, DamagedSpan):
         return part.problem
-    if isinstance(part, Bytes):
+    if isinstance(part, ExplainedBytes):
         return part.offset, len(part.raw), part.role, part.problem
     return part.path, part.frame, part.trailer, [shape(inner) for inner in part.parts]
 
 
-def objects(path: str) -> list[Element | Damage]:
-    with TrailFileReader(stored_file(path)) as reader:
-        return list(analyze(reader.read, reader.file.size))
+def objects(path: str) -> list[ExplainedToken | DamagedSpan]:
+    with TrailFileReader(find_single_file(path)) as reader:
+        return list(explain_trail(reader.read, reader.file.size))
 
 
 def test_structure_stays_and_no_value_does(trail: str) -> None:
@@ -144,7 +144,7 @@ def test_the_command_prints_what_it_did(trail: str, capsys: pytest.CaptureFixtur
 @given(st.binary(max_size=40) | st.text(max_size=20).map(str.encode), st.booleans())
 def test_any_value_becomes_one_of_the_same_length_and_form(raw: bytes, dated: bool) -> None:
     value = b"2026-01-31:10:11:12.5" if dated else raw
-    redaction = Redaction(b"key")
+    redaction = Redactor(b"key")
 
     found = redaction.value(value)
 

@@ -26,7 +26,7 @@ from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.checking import check_trail
 from trailgate.jobs.salvage import salvage
-from trailgate.storage.files.listing import stored_file
+from trailgate.storage.files.listing import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.tokens import ByteOrder
@@ -36,7 +36,7 @@ from trailgate.trail.records.record import TrailRecord, encode_record
 
 def body(path: Path) -> list[bytes]:
     """Return the records of a file."""
-    with TrailFileReader(stored_file(str(path))) as reader:
+    with TrailFileReader(find_single_file(str(path))) as reader:
         data = reader.read(reader.begin, reader.file.size)
         order = reader.order
     records = find_records(octets(data), order=order, finish=True)

@@ -12,8 +12,8 @@ from trailgate.errors import OptionError
 from trailgate.expressions.extract_files import OBEYED, parse_extract
 from trailgate.expressions.extract_parameters import NOTED, REFUSED
 from trailgate.expressions.selection import CaptureRules, TableRule
-from trailgate.expressions.syntax import Literal
-from trailgate.expressions.values import Environment
+from trailgate.expressions.syntax import TextLiteral
+from trailgate.expressions.values import GetenvValues
 
 LEAST = "EXTRACT jmsvam\nVAM lib.so, PARAMS a.properties\n"
 MANUAL = """EXTRACT jmsvam
@@ -79,7 +79,7 @@ def test_further_items_of_params_are_refused() -> None:
     ],
 )
 def test_switches_set_the_capture_rules(written: str, rules: CaptureRules) -> None:
-    around = Environment(group="jmsvam")
+    around = GetenvValues(group="jmsvam")
     assert parse_extract(LEAST + written).rules == replace(rules, environment=around)
 
 
@@ -424,6 +424,6 @@ def test_schemas_and_catalogs_are_left_out() -> None:
 def test_literals_may_be_in_double_quotes() -> None:
     (rule,) = parse_extract(LEAST + 'NOUSEANSISQLQUOTES\nTABLE A.B, FILTER (X = "NO");').tables
     (literal,) = [
-        node for node in rule.conditions[0].expression.nodes() if isinstance(node, Literal)
+        node for node in rule.conditions[0].expression.nodes() if isinstance(node, TextLiteral)
     ]
     assert literal.text == "NO"

@@ -15,7 +15,7 @@ from message_cases import batch_of
 from trailgate import capture_files
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.loading import load
+from trailgate.jobs.capture.loading import load_with_notes
 
 DEFINITIONS = """\
 Definition for table S.T
@@ -68,7 +68,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def capture_of(place: Path, *lines: str) -> Capture:
     text = "\n".join(["EXTRACT grp", "VAM lib, PARAMS p.properties", *lines])
     (place / "e.prm").write_text(text)
-    return load(extract=place / "e.prm").capture
+    return load_with_notes(extract=place / "e.prm").capture
 
 
 def parsed_of(capture: Capture, messages: Sequence[str]) -> Parsed:

@@ -15,8 +15,8 @@ from trailgate.columnar.temporal import compile_format
 from trailgate.errors import OptionError
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.messages.properties import Lookup, ValueSource, parse_bytes, parse_properties
-from trailgate.messages.property_rows import Effect, PropertyRow, SourceKind, ValueKind
-from trailgate.messages.property_table import PROPERTIES, row_of
+from trailgate.messages.property_rows import PropertyEffect, PropertyRow, PropertyType, SourceKind
+from trailgate.messages.property_table import PROPERTIES, find_property
 
 CASES = Path(__file__).parent / "cases"
 WRONG = tomllib.loads((CASES / "wrong.toml").read_text())
@@ -192,9 +192,11 @@ def test_a_lookup_is_a_mapping() -> None:
 def test_every_row_is_found_by_its_names_and_is_whole(row: PropertyRow) -> None:
     example = row.name.replace("<SCHEMA.TABLE>", "A.B").replace("<COLUMN>", "C").replace("*", "x.y")
 
-    assert [row_of(name) for name in (example, *row.aliases)] == [row] * (1 + len(row.aliases))
-    assert (row.kind is ValueKind.SOURCE) == bool(row.sources)
-    assert (row.effect is Effect.NONE) == bool(row.reason)
+    assert [find_property(name) for name in (example, *row.aliases)] == [row] * (
+        1 + len(row.aliases)
+    )
+    assert (row.kind is PropertyType.SOURCE) == bool(row.sources)
+    assert (row.effect is PropertyEffect.NONE) == bool(row.reason)
     assert row.doc
     assert row.origin
 
@@ -207,7 +209,9 @@ def documented(row: PropertyRow) -> str:
         value = ", ".join(f"`{choice}`" for choice in row.choices)
     names = ", ".join(f"`{name}`" for name in (row.name, *row.aliases))
     default = f"`{row.default}`" if row.default else ""
-    effect = row.doc if row.effect is Effect.USED else f"{row.doc}; without effect: {row.reason}"
+    effect = (
+        row.doc if row.effect is PropertyEffect.USED else f"{row.doc}; without effect: {row.reason}"
+    )
     return f"| {names} | {value} | {default} | {effect} | {row.origin} |"
 
 

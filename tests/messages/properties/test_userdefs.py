@@ -12,7 +12,7 @@ from trailgate.errors import OptionError
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.jobs.capture.loading import load_capture, messages_from
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.property_table import row_of
+from trailgate.messages.property_table import find_property
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions
 
@@ -101,7 +101,7 @@ delim.userdefs."x.y".z.g=vchar 65535
 
 
 def test_the_list_of_columns_has_a_row_of_its_own() -> None:
-    rows = [row_of(f"delim.userdefs.a.b.{last}") for last in ("columns", "c")]
+    rows = [find_property(f"delim.userdefs.a.b.{last}") for last in ("columns", "c")]
 
     assert [row.name.rpartition(".")[2] for row in rows if row] == ["columns", "<COLUMN>"]
 

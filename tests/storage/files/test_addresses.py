@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.storage.files.addresses import is_there, read_whole
+from trailgate.storage.files.addresses import address_exists, read_file
 
 
 def test_a_path_with_a_colon_is_one_on_this_machine(
@@ -15,5 +15,5 @@ def test_a_path_with_a_colon_is_one_on_this_machine(
     monkeypatch.chdir(tmp_path)
     Path("ot:a").write_bytes(b"x")
 
-    assert read_whole("ot:a") == b"x"
-    assert not is_there("ot:b")
+    assert read_file("ot:a") == b"x"
+    assert not address_exists("ot:b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError, mask_logins
-from trailgate.storage.files.accounts import BLOB, AzurePlace, azure_place
+from trailgate.storage.files.accounts import BLOB, AzurePath, parse_azure_address
 from trailgate.storage.stores.kinds import writable_store
 
 VARIABLES = ("CONNECTION_STRING", "ACCOUNT", "KEY", "SAS_TOKEN")
@@ -22,7 +22,7 @@ def stated(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
         monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
 
 
-def named(place: AzurePlace) -> tuple[str, ...]:
+def named(place: AzurePath) -> tuple[str, ...]:
     return (place.account.url, place.container, place.key, place.shown)
 
 
@@ -44,10 +44,13 @@ def named(place: AzurePlace) -> tuple[str, ...]:
 def test_each_form_of_an_address_names_account_container_and_key(
     address: str, expected: tuple[str, ...]
 ) -> None:
-    place = azure_place(address)
+    place = parse_azure_address(address)
 
     assert named(place)[:3] == expected
-    assert azure_place(f"{place.shown}/{place.key}".replace(" ", "%20")).container == expected[1]
+    assert (
+        parse_azure_address(f"{place.shown}/{place.key}".replace(" ", "%20")).container
+        == expected[1]
+    )
 
 
 def test_the_address_is_shown_as_it_was_asked_for_without_its_login() -> None:
@@ -56,7 +59,7 @@ def test_the_address_is_shown_as_it_was_asked_for_without_its_login() -> None:
         ("abfs://a:b@h:1/c/x?enable_tls=false", "abfs://a@h:1/c"),
         ("abfs://:k@a.blob.core.windows.net/c/x", "abfs://a.blob.core.windows.net/c"),
     ):
-        place = azure_place(asked)
+        place = parse_azure_address(asked)
         assert place.shown == shown
         assert place.account.key in ("a/b", "b", "k")
         assert "key=" not in repr(place.account)
@@ -82,12 +85,12 @@ def test_a_login_of_the_environment_is_for_its_account_alone(
 ) -> None:
     stated(monkeypatch, ACCOUNT="mine", KEY="a2V5")
 
-    assert azure_place("abfs://c@mine.dfs.core.windows.net/x").account.key == "a2V5"
-    assert azure_place("abfs://c@other.dfs.core.windows.net/x").account.key is None
-    assert azure_place("abfs://c/x").account.url == f"https://mine{BLOB}"
-    assert azure_place("abfs://mine:b3du@c/x").account.key == "b3du"
+    assert parse_azure_address("abfs://c@mine.dfs.core.windows.net/x").account.key == "a2V5"
+    assert parse_azure_address("abfs://c@other.dfs.core.windows.net/x").account.key is None
+    assert parse_azure_address("abfs://c/x").account.url == f"https://mine{BLOB}"
+    assert parse_azure_address("abfs://mine:b3du@c/x").account.key == "b3du"
     stated(monkeypatch, SAS_TOKEN="?sv=1&sig=s", KEY="")
-    assert azure_place("abfs://c/x").account.sas == "sv=1&sig=s"
+    assert parse_azure_address("abfs://c/x").account.sas == "sv=1&sig=s"
 
 
 @pytest.mark.parametrize(
@@ -103,8 +106,8 @@ def test_connection_strings_are_understood(
 ) -> None:
     stated(monkeypatch, CONNECTION_STRING=text)
 
-    assert azure_place("abfs://c/x").account.url == url
-    assert azure_place("abfs://c/x").account.has_login
+    assert parse_azure_address("abfs://c/x").account.url == url
+    assert parse_azure_address("abfs://c/x").account.has_login
 
 
 def test_a_connection_string_without_an_account_is_refused(
@@ -113,7 +116,7 @@ def test_a_connection_string_without_an_account_is_refused(
     stated(monkeypatch, CONNECTION_STRING="BlobEndpoint=http://h:1/")
 
     with pytest.raises(OptionError, match="BlobEndpoint of AZURE_STORAGE_CONNECTION_STRING"):
-        azure_place("abfs://c/x")
+        parse_azure_address("abfs://c/x")
 
 
 def test_logins_of_azure_are_masked() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.storage.files.accounts import EMULATOR, SERVER, google_files, google_place
+from trailgate.storage.files.accounts import EMULATOR, SERVER, google_files, parse_google_address
 
 
 def test_addresses_name_bucket_key_and_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(EMULATOR, raising=False)
     given = "gs://anonymous@b/a%20b?endpoint_override=h:1&scheme=http"
 
-    plain, other = google_place("gs://b/d/x"), google_place(given)
+    plain, other = parse_google_address("gs://b/d/x"), parse_google_address(given)
 
     assert (plain.bucket, plain.key, plain.server, plain.anonymous) == ("b", "d/x", SERVER, False)
     assert (other.key, other.server, other.anonymous) == ("a b", "http://h:1", True)
@@ -21,7 +21,7 @@ def test_addresses_name_bucket_key_and_server(monkeypatch: pytest.MonkeyPatch) -
 def test_an_emulator_is_asked_without_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
     for stated in ("http://h:1", "h:1", "http://h:1/"):
         monkeypatch.setenv(EMULATOR, stated)
-        place = google_place("gs://b/x")
+        place = parse_google_address("gs://b/x")
         assert (place.server, place.anonymous) == ("http://h:1", True)
         assert google_files("gs://b/x")[1] == "b/x"
 
@@ -35,6 +35,6 @@ def test_an_emulator_is_asked_without_a_login(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem) as caught:
-        google_place(address)
+        parse_google_address(address)
 
     assert "token" not in str(caught.value)

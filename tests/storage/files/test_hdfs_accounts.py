@@ -6,7 +6,7 @@ import pytest
 
 from trailgate.errors import OptionError
 from trailgate.storage.files.addresses import locate
-from trailgate.storage.files.hadoop import hdfs_place
+from trailgate.storage.files.hadoop import parse_hdfs_address
 
 
 def test_addresses_name_a_cluster_and_a_path() -> None:
@@ -16,7 +16,7 @@ def test_addresses_name_a_cluster_and_a_path() -> None:
         ("hdfs:///dirdat/ot", "", "dirdat/ot"),
         ("hdfs://h:8020", "h:8020", ""),
     ):
-        place = hdfs_place(address)
+        place = parse_hdfs_address(address)
         assert (place.authority, place.key) == (authority, key)
         assert locate(address)[1] == f"/{key}"
 
@@ -31,6 +31,6 @@ def test_addresses_name_a_cluster_and_a_path() -> None:
     ],
 )
 def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:
-    for open_it in (hdfs_place, locate):
+    for open_it in (parse_hdfs_address, locate):
         with pytest.raises(OptionError, match=problem):
             open_it(address)

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from laws import examples
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
-from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.live.files.journal_segments import encode_frame
 
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
 
 
-def strings(parts: list[Stored]) -> list[str]:
+def strings(parts: list[StoredMessages]) -> list[str]:
     return [body.decode() for part in parts for body in part.messages["body"].to_pylist()]
 
 

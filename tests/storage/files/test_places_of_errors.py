@@ -10,16 +10,19 @@ import pytest
 
 from trailgate.errors import EncodeError, StorageError, WriteError
 from trailgate.model.tables import Column
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.found_files import find_files
-from trailgate.trail.values.codec import RecordValues, TargetColumn
+from trailgate.trail.values.codec import CellTarget, RecordValues
 from trailgate.trail.values.text import encode_fixed_bytes
 
 
 def test_a_refusal_names_the_file_of_the_system_else_the_one_that_was_written() -> None:
     for named, expected in (("/other", "/other"), (None, "/asked")):
         error = OSError(28, "No space left on device", named)
-        with pytest.raises(WriteError, match="No space left") as caught, writing("/asked"):
+        with (
+            pytest.raises(WriteError, match="No space left") as caught,
+            convert_write_errors("/asked"),
+        ):
             raise error
         assert caught.value.where.source == expected
 
@@ -36,6 +39,6 @@ def test_bytes_that_are_not_hexadecimal_are_in_the_error() -> None:
     column = Column("B", 64, 2, sub_type=4)
     values = RecordValues(pa.array(["0A0B", "0AXY"]), np.arange(2))
     with pytest.raises(EncodeError) as caught:
-        encode_fixed_bytes(TargetColumn("S.T", column, 0), values)
+        encode_fixed_bytes(CellTarget("S.T", column, 0), values)
     where = caught.value.where
     assert (where.table, where.field, where.raw) == ("S.T", "B", b"0AXY")

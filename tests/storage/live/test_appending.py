@@ -36,7 +36,7 @@ from trailgate.storage.writing.target import check_trail, local_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.writing.trail_format import TrailFormat, restart_record
+from trailgate.trail.writing.trail_format import TrailFormat, encode_restart_record
 
 SOURCE = [
     [Op("I", 1)],
@@ -365,7 +365,7 @@ def test_another_level_begins_another_file(prefix: Path) -> None:
 
 @pytest.mark.assumed
 def test_a_restart_record_has_the_size_of_a_printed_one() -> None:
-    raw = restart_record("EX1", 0, abandoned=False)
+    raw = encode_restart_record("EX1", 0, abandoned=False)
     record = decode_record(raw)
 
     assert len(raw) == 58

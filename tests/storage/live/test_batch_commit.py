@@ -22,17 +22,17 @@ from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.checking import check_trail
 from trailgate.model.operations_table import to_operations
 from trailgate.storage.files.manifest import QueryPosition, read_manifest
-from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.live.batch_commit import BatchPart, QueryBatch, commit_batch
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.table_writing import (
     TableOptions,
-    planned_target,
+    plan_target,
     prepare_writing,
     publish_parts,
     write_part,
 )
-from trailgate.storage.writing.transaction_chain import Chain
+from trailgate.storage.writing.transaction_chain import TransactionChain
 from trailgate.trail.writing.trail_format import TrailFormat
 
 SOURCE = [
@@ -57,17 +57,17 @@ class Query:
         self.options = TableOptions(folder / "x.def", **options)
 
     def commit(self, number: int, parts: list[pa.RecordBatch], disk: Disk | None = None) -> bool:
-        target = planned_target(self.prefix, self.options)
+        target = plan_target(self.prefix, self.options)
         target = replace(target, staging=target.staging.with_name(f".ot.stream-{self.name}"))
         target.staging.mkdir(parents=True, exist_ok=True)
         staged = []
         for part, rows in enumerate(parts):
-            chain = Chain()
+            chain = TransactionChain()
             stem = f"{part}-{next(STEPS)}"
             done = write_part(target, stem, [rows], chain)
             begin = len(target.begin())
             staged.append(BatchPart(done.segments, begin, chain.ends))
-        return commit_batch(target, Batch(self.name, number, self.max_age), staged, disk)
+        return commit_batch(target, QueryBatch(self.name, number, self.max_age), staged, disk)
 
     def ids(self) -> list[str]:
         rows = [row for batch in read_trail(self.prefix) for row in batch.to_pylist()]

@@ -12,7 +12,7 @@ from trail.building import cell, record, text
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.jobs.checking import check_trail
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.table_patterns import table_name
+from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
@@ -41,7 +41,7 @@ def test_a_name_is_held_in_one_form(written: str) -> None:
     held = NAMES[written]
     definitions = Definitions((Table(written, COLUMNS),))
 
-    assert table_name(written) == table_name(held) == held
+    assert normalize_table_name(written) == normalize_table_name(held) == held
     assert definitions.tables[0].name == held
     assert definitions.get(written) is definitions.get(held) is definitions.tables[0]
     assert [table.name for table in read_sourcedefs(write_sourcedefs(definitions))] == [held]

@@ -20,8 +20,8 @@ from trailgate.errors import TrailgateError
 from trailgate.jobs.checking import check_trail
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.splits import Notices
-from trailgate.storage.reading.trail_file import TrailFileReader, defined_tables
+from trailgate.storage.reading.splits import NoticeLog
+from trailgate.storage.reading.trail_file import TrailFileReader, list_defined_tables
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header, encode_header
 
@@ -45,7 +45,7 @@ def read_everywhere(path: Path) -> None:
         lambda: read_trail(prefix).read_all(),
         lambda: read_trail(prefix, records="all").read_all(),
         lambda: check_trail(prefix, values=True),
-        lambda: defined_tables(find_trail(prefix)),
+        lambda: list_defined_tables(find_trail(prefix)),
     )
     for way in ways:
         with contextlib.suppress(TrailgateError):
@@ -152,7 +152,7 @@ def test_a_header_that_was_completed_after_the_listing_is_not_announced(
                 caplog.at_level(logging.WARNING),
                 TrailFileReader(TrailFile(str(path), 0, len(good) - 20)) as reader,
             ):
-                Notices().of_header(reader)
+                NoticeLog().of_header(reader)
         finally:
             path.write_bytes(good)
         assert len(caplog.messages) == announced

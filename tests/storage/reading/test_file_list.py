@@ -7,7 +7,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.storage.reading.message_files import FileList, MessageFile
+from trailgate.storage.reading.message_files import MessageFile, MessageFileList
 
 FILES = st.builds(
     MessageFile,
@@ -22,7 +22,7 @@ BYTES_A_FILE = 40
 
 @given(st.lists(FILES, max_size=8), st.integers(0, 9), st.integers(0, 9))
 def test_a_list_has_its_files_in_order(files: list[MessageFile], begin: int, end: int) -> None:
-    listed = FileList(files)
+    listed = MessageFileList(files)
     sent = pickle.loads(pickle.dumps(listed))
 
     assert tuple(sent) == tuple(listed) == tuple(files)
@@ -37,7 +37,7 @@ def test_lists_of_other_files_are_written_differently(
     one: list[MessageFile], other: list[MessageFile]
 ) -> None:
     """A run that did not finish is known by what is written of its files."""
-    assert (repr(FileList(one)) == repr(FileList(other))) == (one == other)
+    assert (repr(MessageFileList(one)) == repr(MessageFileList(other))) == (one == other)
 
 
 def test_a_hundred_thousand_files_are_sent_in_few_bytes() -> None:
@@ -46,4 +46,4 @@ def test_a_hundred_thousand_files_are_sent_in_few_bytes() -> None:
         for number in range(100_000)
     ]
 
-    assert len(pickle.dumps(FileList(files))) < BYTES_A_FILE * len(files)
+    assert len(pickle.dumps(MessageFileList(files))) < BYTES_A_FILE * len(files)

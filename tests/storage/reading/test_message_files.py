@@ -19,19 +19,19 @@ from trailgate.storage.reading.message_files import (
     START,
     MessageFile,
     MessageFiles,
-    MessagePlace,
+    MessagePosition,
     find_messages,
     plan_ranges,
     read_messages,
 )
 
-Found = list[tuple[MessagePlace, bytes]]
+Found = list[tuple[MessagePosition, bytes]]
 
 
-def read(source: MessageFiles, start: MessagePlace = START, chunk: int = 64) -> Found:
+def read(source: MessageFiles, start: MessagePosition = START, chunk: int = 64) -> Found:
     return [
         (
-            MessagePlace(int(batch.files[i]), int(batch.offsets[i])),
+            MessagePosition(int(batch.files[i]), int(batch.offsets[i])),
             bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])]),
         )
         for batch, _ in read_messages(source, start, chunk)
@@ -63,7 +63,7 @@ def test_ranges_hold_each_line_once(
         for line in data.split(b"\n"):
             body = line.removesuffix(b"\r") if line != b"\r" else b""
             if body:
-                expected.append((MessagePlace(number, offset), body))
+                expected.append((MessagePosition(number, offset), body))
             offset += len(line) + 1
     source = find_messages(folder, per_line=True)
     ranges = plan_ranges(source, split)

@@ -25,7 +25,7 @@ from trailgate.mainframe.files import record_files
 from trailgate.mainframe.files.record_files import (
     RecordFile,
     RecordSplit,
-    Search,
+    SplitSearch,
     find_record_files,
     plan_record_splits,
     read_record_split,
@@ -179,7 +179,7 @@ def test_an_index_is_kept_if_asked_for_and_not_used_for_other_bytes(
 
     def splits(how: Framing = framing) -> list[tuple[int, int, int | None]]:
         files = find_record_files(tmp_path)
-        found = plan_record_splits(files, how, 400, Search.KEPT)
+        found = plan_record_splits(files, how, 400, SplitSearch.KEPT)
         rows = [len(c.starts) for split in found for c in read_record_split(split, how)]
         assert sum(rows) == len(records) - how.skip_last
         return [(split.start, split.end, split.first) for split in found]
@@ -204,7 +204,7 @@ def test_an_index_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".data.records").mkdir()
 
     with pytest.raises(StorageError, match=r"cannot be stored: .*splitSearch=index"):
-        plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, Search.KEPT)
+        plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, SplitSearch.KEPT)
     assert sorted(one.name for one in tmp_path.iterdir()) == [".data.records", "data"]
 
 
@@ -216,7 +216,7 @@ def test_runs_that_keep_an_index_at_once_leave_one_that_is_whole(tmp_path: Path)
     other.write_bytes(b"of another run")
 
     def plan(_: int) -> int:
-        return len(plan_record_splits(find_record_files(path), framing, 400, Search.KEPT))
+        return len(plan_record_splits(find_record_files(path), framing, 400, SplitSearch.KEPT))
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(plan, range(8)))) == 1

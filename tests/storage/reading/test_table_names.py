@@ -11,7 +11,7 @@ from trail.building import BIG, cell, record, text
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import EncodeError
 from trailgate.jobs.checking import check_trail
-from trailgate.model.table_patterns import table_name
+from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
@@ -37,7 +37,7 @@ EVERY = [(name, written) for name, forms in SPELLINGS.items() for written in for
 
 @pytest.mark.parametrize(("name", "written"), EVERY)
 def test_a_name_has_one_form(name: str, written: str) -> None:
-    assert table_name(written) == table_name(name) == name
+    assert normalize_table_name(written) == normalize_table_name(name) == name
     assert Table(written, COLUMNS).name == name
 
 

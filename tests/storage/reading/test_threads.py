@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sample_trail import Op, write_trail
 from trailgate.errors import DecodeError, OptionError
-from trailgate.storage.reading.threads import HELD, in_order, thread_count
+from trailgate.storage.reading.threads import HELD, run_in_order, thread_count
 from trailgate.storage.reading.trails import read_trail
 
 
@@ -27,7 +27,7 @@ def taken(parts: list[list[int]], bad: int, threads: int) -> tuple[list[int], st
 
     found: list[int] = []
     try:
-        found.extend(in_order(work, parts, threads))
+        found.extend(run_in_order(work, parts, threads))
     except ValueError as error:
         return found, str(error)
     return found, ""
@@ -52,7 +52,7 @@ def test_parts_that_are_not_taken_yet_wait() -> None:
             done.append(part)
             yield number
 
-    results = in_order(work, range(8), 3)
+    results = run_in_order(work, range(8), 3)
     for _ in range(5):
         next(results)
     results.close()
@@ -65,7 +65,7 @@ def test_no_thread_is_left_when_nobody_takes_more() -> None:
     def work(part: int) -> Iterator[int]:
         yield from range(part, part + 1000)
 
-    for result in in_order(work, range(50), 4):
+    for result in run_in_order(work, range(50), 4):
         if result == 3:
             break
 

@@ -14,17 +14,17 @@ from raw_trail import abend, definition, inserts, write_files
 from sample_trail import ORDERS
 from trail.building import LARGE, cell, piece, record, text
 from trailgate.errors import StorageError, TrailgateError
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading import splits as trail_splits
 from trailgate.storage.reading import transaction_spans as restarts
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.storage.reading.transaction_spans import (
-    first_end,
+    find_first_end,
+    find_last_begin,
+    find_last_end,
+    find_next_begin,
     is_abandoned,
-    last_begin,
-    last_end,
-    next_begin,
 )
 from trailgate.trail.format.tokens import MAX_LENGTH
 
@@ -60,9 +60,9 @@ def test_a_long_transaction_is_looked_at_ahead_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trail_splits, "CHUNK", 2_000)
-    looked: list[TrailPlace] = []
+    looked: list[TrailPosition] = []
 
-    def counted(trail: TrailFiles, place: TrailPlace) -> bool:
+    def counted(trail: TrailFiles, place: TrailPosition) -> bool:
         looked.append(place)
         return is_abandoned(trail, place)
 
@@ -150,19 +150,19 @@ def test_places_are_found_around_a_long_transaction(tmp_path: Path) -> None:
     rows = inserts(range(9_000), tx=2)
     files = [[*inserts([1]), *rows[:3_000]], rows[3_000:6_000], [*rows[6_000:], *inserts([2])]]
     trail = find_trail(write_files(tmp_path / "ot", files))
-    first = next_begin(trail, trail.begin, trail.end)
+    first = find_next_begin(trail, trail.begin, trail.end)
     assert first is not None
-    begin = next_begin(trail, TrailPlace(0, first.offset + 1), trail.end)
+    begin = find_next_begin(trail, TrailPosition(0, first.offset + 1), trail.end)
     assert begin is not None
-    end = first_end(trail, begin)
+    end = find_first_end(trail, begin)
     assert end is not None
 
-    inside = TrailPlace(1, trail.files[1].size // 2)
-    assert last_begin(trail, inside) == begin
-    assert first_end(trail, inside) == end
-    assert last_end(trail, inside, trail.begin) == begin
-    assert next_begin(trail, inside, trail.end) == end
-    assert next_begin(trail, inside, TrailPlace(2, 100)) is None
+    inside = TrailPosition(1, trail.files[1].size // 2)
+    assert find_last_begin(trail, inside) == begin
+    assert find_first_end(trail, inside) == end
+    assert find_last_end(trail, inside, trail.begin) == begin
+    assert find_next_begin(trail, inside, trail.end) == end
+    assert find_next_begin(trail, inside, TrailPosition(2, 100)) is None
 
 
 def test_a_file_that_is_not_in_the_trail_is_told(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_any_byte_may_be_wrong(tmp_path: Path, bits: int) -> None:
             lambda trail: [list(read_split(trail, one)) for one in plan_splits(trail, 300)],
             lambda trail: list(read_trail(trail, records="all")),
             lambda trail: (
-                last_end(trail, trail.end, trail.begin),
-                last_begin(trail, trail.end),
-                first_end(trail, trail.begin),
+                find_last_end(trail, trail.end, trail.begin),
+                find_last_begin(trail, trail.end),
+                find_first_end(trail, trail.begin),
             ),
         ):
             with suppress(TrailgateError):

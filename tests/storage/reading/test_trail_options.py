@@ -15,7 +15,7 @@ from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.options import OPTIONS, ReadOptions, chosen_rows
+from trailgate.storage.reading.options import OPTIONS, ReadOptions, select_rows_by_position
 from trailgate.storage.reading.trails import plan_reading, read_split, read_trail
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
@@ -149,6 +149,6 @@ def test_csns_are_numbers_where_both_are_digits_and_text_else(
     csns = ["9", "99", "100", "0100", "184467440737095516150", "x9", None]
     batch = pa.RecordBatch.from_pydict({"position": ["0" * 20] * len(csns), "csn": csns})
 
-    found = chosen_rows(batch, ReadOptions.of(bounds))
+    found = select_rows_by_position(batch, ReadOptions.of(bounds))
 
     assert found["csn"].to_pylist() == kept

@@ -19,7 +19,7 @@ from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trails import read_split, read_trail
-from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.file_header import (
     ORACLE,
     DatabaseInfo,
@@ -27,10 +27,10 @@ from trailgate.trail.format.file_header import (
     TrailInfo,
     encode_header,
 )
-from trailgate.trail.format.record_types import RECORD_TYPES, Role
+from trailgate.trail.format.record_types import RECORD_TYPES, RecordRole
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
-from trailgate.trail.records.record import Token, TrailRecord, decode_record, encode_record
+from trailgate.trail.records.record import RecordToken, TrailRecord, decode_record, encode_record
 
 DDL = b",C5='7',,B3='test',,B4='t',,B5='TABLE',,B6='CREATE',,C1='create table t (a int)'"
 KINDS = [
@@ -40,7 +40,9 @@ KINDS = [
     record(160, DDL, name="", partition=0),
     record(132, b"\x01\x02", trans_ind=1),
     record(77, b"unheard of", name="X.Y", partition=0),
-    encode_record(TrailRecord(5, "A.B", b"", user=b"NAME\0value\0", others=(Token(0x70, b"?"),))),
+    encode_record(
+        TrailRecord(5, "A.B", b"", user=b"NAME\0value\0", others=(RecordToken(0x70, b"?"),))
+    ),
     record(3, b"\0\0\0\4\0\0\0\0", image=0x42, audit_pos=2**64 - 1, audit_rba=2**32 - 1),
 ]
 
@@ -149,7 +151,7 @@ def test_a_change_of_oracle_has_a_place_in_the_redo_log(
 
     found = rows(read_trail(path, records="all"))
     raw = path.read_bytes()
-    analyzed = str(list(analyze(lambda at, size: octets(raw[at : at + size]), len(raw))))
+    analyzed = str(list(explain_trail(lambda at, size: octets(raw[at : at + size]), len(raw))))
 
     assert [row["redo_address"] for row in found] == [shown, None]
     assert ("AuditPos: 11498044, redo log 0x000006.000057b9.003c" in analyzed) == (vendor == ORACLE)
@@ -162,7 +164,9 @@ made = st.builds(
     data=st.none() | st.binary(min_size=1, max_size=20),
     tokens=st.none()
     | st.lists(
-        st.builds(Token, st.sampled_from(b"L6Rtx"), st.text("019", max_size=4).map(str.encode)),
+        st.builds(
+            RecordToken, st.sampled_from(b"L6Rtx"), st.text("019", max_size=4).map(str.encode)
+        ),
         max_size=3,
     ).map(tuple),
     partition=st.sampled_from([0, 4, 0x40]),
@@ -180,7 +184,7 @@ made = st.builds(
 def contradicts(record: TrailRecord) -> bool:
     """Return whether a record's partition byte says otherwise than its type whether it has columns."""
     kind = RECORD_TYPES.get(record.io_type)
-    return kind is not None and kind.role >= Role.METADATA and record.partition & 4 != 0
+    return kind is not None and kind.role >= RecordRole.METADATA and record.partition & 4 != 0
 
 
 @settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -12,7 +12,7 @@ from sample_trail import DEFINITIONS, ORDERS
 from trail.building import METADATA, cell, record, table_record, text
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading import splits as trail_splits
 from trailgate.storage.reading import trail_file as trail_tables
@@ -144,7 +144,7 @@ def _latin(prefix: Path, number: int, named: str = "") -> Path:
     header = FileHeader(trail=TrailInfo(), database=DatabaseInfo(charset=number))
     body = record(5, data, name=ORDERS.name)
     Path(f"{prefix}000000000").write_bytes(encode_header(header) + body)
-    tables = Definitions(DEFINITIONS.tables, Database(version="2.0", character_set=named))
+    tables = Definitions(DEFINITIONS.tables, DatabaseLines(version="2.0", character_set=named))
     Path(f"{prefix}.def").write_bytes(write_sourcedefs(tables))
     return prefix
 

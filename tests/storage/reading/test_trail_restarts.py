@@ -18,7 +18,7 @@ from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading import splits as trail_splits
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trails import read_split, read_trail
-from trailgate.storage.reading.transaction_spans import Abandoned
+from trailgate.storage.reading.transaction_spans import AbandonedRecords
 
 ONE, TWO, THREE = inserts([1], tx=1), inserts([2, 3, 4], tx=2), inserts([5, 6], tx=3)
 
@@ -82,7 +82,7 @@ def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     left_out: list[Any] = [
         record.args[0] for record in caplog.records if isinstance(record.args, tuple)
     ]
-    assert all(isinstance(one, Abandoned) for one in left_out)
+    assert all(isinstance(one, AbandonedRecords) for one in left_out)
     assert [(Path(one.path).name, one.records) for one in left_out] == [
         ("ot000000000", 2),
         ("ot000000001", 1),

@@ -18,7 +18,11 @@ from raw_trail import abend, definition, inserts, write_files
 from trailgate.errors import OptionError, StorageError
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
-from trailgate.storage.reading.trail_stream import StreamOffset, TrailStream, starting_position
+from trailgate.storage.reading.trail_stream import (
+    StreamOffset,
+    TrailStream,
+    check_starting_position,
+)
 from trailgate.storage.reading.trails import read_split, read_trail
 
 ONE, TWO, THREE = inserts([1], tx=1), inserts([2, 3, 4], tx=2), inserts([5, 6], tx=3)
@@ -118,7 +122,7 @@ def test_where_a_stream_begins_can_be_said(tmp_path: Path) -> None:
     assert latest.batch() == ["5", "6", "1"]
     assert inside.batch() == ["2", "3", "4", "5", "6", "1"]
     with pytest.raises(OptionError, match="earliest, latest or a position"):
-        starting_position("yesterday")
+        check_starting_position("yesterday")
 
 
 def _cut_back(prefix: Path) -> None:

@@ -10,7 +10,7 @@ from store_servers.azure import ACCOUNT, KEY, AzureServer
 from store_servers.bucket import Bucket
 from trailgate.errors import WriteError
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.object_store import Range
+from trailgate.storage.stores.object_store import ObjectRange
 
 
 def test_a_shared_access_signature_is_a_login(
@@ -27,7 +27,7 @@ def test_a_shared_access_signature_is_a_login(
     store, key = writable_store(f"abfs://{azure_bucket.name}/x", "a test")
     azure_bucket.put("source", b"0123456789")
 
-    store.compose(key, [b"head", Range("source", 2, 9)])
+    store.compose(key, [b"head", ObjectRange("source", 2, 9)])
 
     assert azure_bucket.get("x") == b"head2345678"
     with pytest.raises(WriteError) as caught:

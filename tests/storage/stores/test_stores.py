@@ -18,10 +18,10 @@ from laws import examples
 from store_servers.bucket import SENDERS, Bucket
 from stored_place import short_parts
 from trailgate.errors import StorageError, WriteError
-from trailgate.storage.files.addresses import locate, read_whole
+from trailgate.storage.files.addresses import locate, read_file
 from trailgate.storage.stores import azure, s3
 from trailgate.storage.stores.kinds import STORES, writable_store
-from trailgate.storage.stores.object_store import PART, Range, check_conditions
+from trailgate.storage.stores.object_store import PART, ObjectRange, check_conditions
 from trailgate.storage.stores.s3 import MIN_PART
 
 MIB = 1 << 20
@@ -84,12 +84,12 @@ def test_what_is_there_has_its_bytes_and_what_is_not_has_none(bucket: Bucket) ->
     tag = bucket.store.put("a b/ü#%", data, None)
 
     assert bucket.store.read("a b/ü#%") == (data, tag)
-    assert bucket.store.part(Range("a b/ü#%", 10, 20)) == data[10:20]
-    assert bucket.store.part(Range("a b/ü#%", 10, 10)) == b""
+    assert bucket.store.part(ObjectRange("a b/ü#%", 10, 20)) == data[10:20]
+    assert bucket.store.part(ObjectRange("a b/ü#%", 10, 10)) == b""
     assert bucket.store.read("a b") is None
     with pytest.raises(WriteError, match="the object is gone"):
-        bucket.store.part(Range("a b", 0, 1))
-    assert read_whole(f"{bucket.url}/a%20b/%C3%BC%23%25") == data
+        bucket.store.part(ObjectRange("a b", 0, 1))
+    assert read_file(f"{bucket.url}/a%20b/%C3%BC%23%25") == data
 
 
 def test_a_store_that_ignores_conditions_is_refused(
@@ -142,7 +142,7 @@ PIECES = st.lists(
 def test_objects_are_composed_of_bytes_and_ranges(bucket: Bucket, pieces: list[Any]) -> None:
     data = some_bytes(90)
     bucket.put("source", data)
-    ranges = [p if isinstance(p, bytes) else Range("source", min(p), max(p)) for p in pieces]
+    ranges = [p if isinstance(p, bytes) else ObjectRange("source", min(p), max(p)) for p in pieces]
 
     bucket.store.compose("x", ranges)
 
@@ -165,7 +165,7 @@ def test_the_store_itself_copies_what_is_long(
         sent[1] += sum(len(arguments[name]) for name in ("Body", "data") if name in arguments)
 
     changing(monkeypatch, noting)
-    bucket.store.compose("x", [bytes(MIN_PART), Range("source", MIN_PART, 20 * MIB)])
+    bucket.store.compose("x", [bytes(MIN_PART), ObjectRange("source", MIN_PART, 20 * MIB)])
 
     assert sent[0] <= 4
     assert sent[1] == MIN_PART
@@ -174,7 +174,7 @@ def test_the_store_itself_copies_what_is_long(
 
 def test_what_fails_leaves_neither_object_nor_parts(bucket: Bucket) -> None:
     bucket.put("source", some_bytes(PART))
-    pieces = [Range("source", 0, PART), Range("gone", 0, PART)]
+    pieces = [ObjectRange("source", 0, PART), ObjectRange("gone", 0, PART)]
 
     with pytest.raises(WriteError, match=r"the object is gone \(\w+://.*/gone\)"):
         bucket.store.compose("x", pieces)
@@ -186,7 +186,7 @@ def test_what_fails_leaves_neither_object_nor_parts(bucket: Bucket) -> None:
 def test_writers_of_the_same_bytes_do_not_hinder_each_other(bucket: Bucket) -> None:
     data = some_bytes(MIB)
     bucket.put("source", data)
-    pieces = [b"head", Range("source", 4, MIB)]
+    pieces = [b"head", ObjectRange("source", 4, MIB)]
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: bucket.store.compose("x", pieces), range(8)))
@@ -296,7 +296,7 @@ def test_addresses_with_a_login_are_written_to_and_read(bucket: Bucket) -> None:
     assert store.put(key, b"1", None)
 
     assert bucket.keys() == ["a b"]
-    assert read_whole(address) == b"1"
+    assert read_file(address) == b"1"
     assert bucket.server.secret not in store.shown(key)
     assert locate(address)[1].lstrip("/") == f"{bucket.name}/a b"
 

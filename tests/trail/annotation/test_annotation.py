@@ -16,41 +16,41 @@ from trailgate.cli.main import run
 from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Table
 from trailgate.trail.annotation.elements import (
-    Bytes,
-    Damage,
-    Element,
-    as_values,
-    content,
-    lines,
-    problems,
+    DamagedSpan,
+    ExplainedBytes,
+    ExplainedToken,
+    bytes_of_part,
+    find_problems,
+    format_listing,
+    part_to_json,
 )
-from trailgate.trail.annotation.walk import analyze
+from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import table_data
-from trailgate.trail.records.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.metadata import encode_table_definition
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 
 CASES = Path(__file__).parents[1] / "cases/analysis"
 COLUMNS = "0000 0007 0000 0003 535953 0001 000E 0000 000A 4442415F5441424C4553"
 COLUMNS += "0002 0008 0000 0004 37303730 0003 0004 FFFF 0000"
 FIRST = (
-    Token(ord("R"), b"AAASf9AAEAAAAINAAA\0\1"),
-    Token(ord("L"), b"1145074"),
-    Token(ord("6"), b"3.11.848"),
+    RecordToken(ord("R"), b"AAASf9AAEAAAAINAAA\0\1"),
+    RecordToken(ord("L"), b"1145074"),
+    RecordToken(ord("6"), b"3.11.848"),
 )
 DATA = bytes.fromhex(COLUMNS)
 INSERT = TrailRecord(5, "US01.T8", DATA, FIRST, partition=4)
-LATER = replace(INSERT, tokens=(Token(ord("R"), b"AAASf9AAEAAAAINAAB\0\1"),))
+LATER = replace(INSERT, tokens=(RecordToken(ord("R"), b"AAASf9AAEAAAAINAAB\0\1"),))
 
 
-def analyzed(data: bytes, start: int = 0) -> list[Element | Damage]:
+def analyzed(data: bytes, start: int = 0) -> list[ExplainedToken | DamagedSpan]:
     view = octets(data)
-    return list(analyze(lambda place, size: view[place : place + size], len(data), start))
+    return list(explain_trail(lambda place, size: view[place : place + size], len(data), start))
 
 
 def listing(data: bytes) -> list[str]:
     """Return the lines without comments on tags and offsets, and with single blanks."""
-    shown = [line for found in analyzed(data) for line in lines(found)]
+    shown = [line for found in analyzed(data) for line in format_listing(found)]
     strings = [
         line.content if line.content.strip().startswith("<") else str(line) for line in shown
     ]
@@ -79,7 +79,7 @@ def test_leaves_are_shown_with_name_and_value(order: ByteOrder) -> None:
     header = replace(FileHeader(order=order), trail=trail, database=DatabaseInfo(vendor=7))
 
     (found,) = analyzed(encode_header(header))
-    shown = [str(line).strip() for line in lines(found)]
+    shown = [str(line).strip() for line in format_listing(found)]
 
     for said in (
         "<46_30_38>   # seqno = 7",
@@ -184,7 +184,7 @@ def test_a_system_key_is_shown_before_the_columns() -> None:
 @pytest.mark.parametrize("order", ByteOrder)
 def test_a_table_definition_is_shown_attribute_by_attribute(order: ByteOrder) -> None:
     table = Table("test.t", (Column("c1", 132, 11, key=True), Column("c2", 64, 120)))
-    data = table_data(table, order)
+    data = encode_table_definition(table, order)
     record = TrailRecord(170, "test.t", data, node=2, audit_rba=0x00010001, order=order)
 
     shown = area(listing(encode_record(record)), "47_44")
@@ -199,7 +199,7 @@ def test_a_table_definition_is_shown_attribute_by_attribute(order: ByteOrder) ->
 def test_a_file_without_header_begins_with_its_first_record() -> None:
     (found,) = analyzed(encode_record(INSERT))
 
-    assert isinstance(found, Element)
+    assert isinstance(found, ExplainedToken)
     assert (found.offset, found.name, found.value) == (0, "record", "Insert")
 
 
@@ -207,8 +207,8 @@ def test_a_problem_is_reported_at_its_offset() -> None:
     record = encode_record(replace(INSERT, data=bytes.fromhex("0000 0007 0000 00 03")))
 
     (found,) = analyzed(record)
-    assert isinstance(found, Element)
-    (bad,) = problems(found)
+    assert isinstance(found, ExplainedToken)
+    (bad,) = find_problems(found)
 
     assert bad.problem == "column 0 of 7 bytes is longer than the data"
     assert bad.offset == record.index(bytes.fromhex("00000007000000"))
@@ -220,7 +220,7 @@ def test_reading_goes_on_at_the_next_good_record() -> None:
 
     header, first, damage, second, third = analyzed(data)
 
-    assert isinstance(damage, Damage)
+    assert isinstance(damage, DamagedSpan)
     assert (damage.offset, damage.length) == (1066 + len(one), 9)
     assert damage.before == one[-32:]
     assert damage.raw == b"no record"
@@ -230,7 +230,7 @@ def test_reading_goes_on_at_the_next_good_record() -> None:
         1066 + len(one) + 9,
         1066 + 2 * len(one) + 9,
     ]
-    text = "\n".join(map(str, lines(damage)))
+    text = "\n".join(map(str, format_listing(damage)))
     assert "a record must begin with 47 01" in text
     assert "6E 6F 20 72 65 63 6F 72 64" in text
 
@@ -248,7 +248,7 @@ def test_a_rest_without_records_is_shown() -> None:
 
     (found,) = analyzed(case_bytes() + one + one[:20], 1066 + len(one))
 
-    assert isinstance(found, Damage)
+    assert isinstance(found, DamagedSpan)
     assert (found.offset, found.length) == (1066 + len(one), 20)
 
 
@@ -258,32 +258,32 @@ def test_a_length_that_the_header_contradicts_is_a_problem() -> None:
 
     (found,) = analyzed(bytes(record))
 
-    assert isinstance(found, Element)
-    assert [bad.problem for bad in problems(found)] == ["49 bytes here, RecLength is 50"]
+    assert isinstance(found, ExplainedToken)
+    assert [bad.problem for bad in find_problems(found)] == ["49 bytes here, RecLength is 50"]
 
 
-def covered(found: list[Element | Damage], data: bytes) -> bool:
+def covered(found: list[ExplainedToken | DamagedSpan], data: bytes) -> bool:
     """Tell whether the bytes of all that is found are the file, each byte once."""
     place = 0
     for one in found:
-        if isinstance(one, Damage):
+        if isinstance(one, DamagedSpan):
             assert one.length > 0
             shown, length = one.raw, one.length
         else:
-            shown = content(one)
+            shown = bytes_of_part(one)
             length = len(shown)
         assert one.offset == place
         assert data[place : place + len(shown)] == shown
-        for part in [] if isinstance(one, Damage) else leaves(one):
+        for part in [] if isinstance(one, DamagedSpan) else leaves(one):
             assert data[part.offset : part.offset + len(part.raw)] == part.raw
-        assert all(isinstance(line.content, str) for line in lines(one))
-        as_values(one)
+        assert all(isinstance(line.content, str) for line in format_listing(one))
+        part_to_json(one)
         place += length
     return place == len(data)
 
 
-def leaves(part: Element | Bytes) -> list[Bytes]:
-    if isinstance(part, Bytes):
+def leaves(part: ExplainedToken | ExplainedBytes) -> list[ExplainedBytes]:
+    if isinstance(part, ExplainedBytes):
         return [part]
     return [leaf for inner in part.parts for leaf in leaves(inner)]
 
@@ -297,7 +297,9 @@ SAMPLES = [
         KEY_UPDATE,
         replace(INSERT, io_type=134),
         replace(INSERT, io_type=116),
-        TrailRecord(170, "t", table_data(Table("t", (Column("c", 64, 9),)), order), node=2),
+        TrailRecord(
+            170, "t", encode_table_definition(Table("t", (Column("c", 64, 9),)), order), node=2
+        ),
         TrailRecord(160, "", b",C5='1',,C1='create table t'", user=b"user"),
     )
 ]
@@ -346,12 +348,12 @@ def test_from_any_offset_the_next_record_is_shown_or_the_damage_that_has_it(
                 one
                 for one in whole
                 if one.offset >= start
-                or (isinstance(one, Damage) and one.offset + one.length > start)
+                or (isinstance(one, DamagedSpan) and one.offset + one.length > start)
             ),
             None,
         )
         assert (first and first.offset) == (expected and expected.offset)
-        assert isinstance(first, Damage) == isinstance(expected, Damage)
+        assert isinstance(first, DamagedSpan) == isinstance(expected, DamagedSpan)
 
 
 def test_a_good_record_before_damage_and_damage_are_shown_at_their_places(

@@ -14,10 +14,10 @@ from trailgate.trail.format.file_header import (
     GROUPS,
     FileHeader,
     TrailInfo,
-    UnknownField,
+    UnknownHeaderField,
     decode_header,
     encode_header,
-    header_patches,
+    encode_patches,
 )
 
 CASE = tomllib.loads((Path(__file__).parents[1] / "cases/headers/oracle-11-2.toml").read_text())
@@ -76,7 +76,7 @@ def test_a_file_is_closed_in_place() -> None:
     )
     data = bytearray(encode_header(opened))
 
-    for offset, patch in header_patches(closed):
+    for offset, patch in encode_patches(closed):
         data[offset : offset + len(patch)] = patch
 
     assert bytes(data) == encode_header(closed)
@@ -86,9 +86,9 @@ def test_a_file_is_closed_in_place() -> None:
 
 def test_what_the_tables_do_not_name_is_kept() -> None:
     unknown = (
-        UnknownField(0x30, 0x3F, 0, b"\1\2"),
-        UnknownField(0x34, 0x31, 0, b""),
-        UnknownField(0x35, None, 1, b"\0"),
+        UnknownHeaderField(0x30, 0x3F, 0, b"\1\2"),
+        UnknownHeaderField(0x34, 0x31, 0, b""),
+        UnknownHeaderField(0x35, None, 1, b"\0"),
     )
     header = FileHeader(TrailInfo(uri_history=("uri:a", "uri:b")), unknown=unknown)
 

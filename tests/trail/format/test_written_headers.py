@@ -14,12 +14,12 @@ from trailgate.trail.format.file_header import (
     GROUPS,
     FileHeader,
     TrailInfo,
-    UnknownField,
+    UnknownHeaderField,
     decode_header,
     encode_header,
-    header_patches,
+    encode_patches,
 )
-from trailgate.trail.format.tokens import FILE_HEADER, ByteOrder, outer_object, token
+from trailgate.trail.format.tokens import FILE_HEADER, ByteOrder, encode_outer_object, token
 
 FIELDS = tomllib.loads((Path(__file__).parents[1] / "cases/headers/fields.toml").read_text())[
     "field"
@@ -40,7 +40,7 @@ def test_a_printed_field_reads_and_writes_as_its_case(field: dict[str, Any]) -> 
     value = bytes.fromhex(field["hex"]) if "hex" in field else field.get("value")
     value = tuple(field["list"]) if "list" in field else value
 
-    header, _ = decode_header(outer_object(FILE_HEADER, token(group.code, raw), 0))
+    header, _ = decode_header(encode_outer_object(FILE_HEADER, token(group.code, raw), 0))
 
     assert getattr(getattr(header, group.name), field["field"]) == value
     assert raw in encode_header(header)
@@ -61,8 +61,13 @@ def test_a_little_endian_header_turns_every_number() -> None:
 
 @pytest.mark.parametrize("order", ByteOrder)
 def test_unknown_fields_and_groups_are_kept_in_either_order(order: ByteOrder) -> None:
-    unknown = (UnknownField(0x30, 0x3F, 0, b"\1\2"), UnknownField(0x32, 0x3D, 0, b"\0\1Z"))
-    header = replace(LEVEL_5, order=order, unknown=(*unknown, UnknownField(0x35, None, 1, b"\0")))
+    unknown = (
+        UnknownHeaderField(0x30, 0x3F, 0, b"\1\2"),
+        UnknownHeaderField(0x32, 0x3D, 0, b"\0\1Z"),
+    )
+    header = replace(
+        LEVEL_5, order=order, unknown=(*unknown, UnknownHeaderField(0x35, None, 1, b"\0"))
+    )
 
     assert decode_header(encode_header(header))[0] == header
 
@@ -82,7 +87,7 @@ def test_a_file_of_level_5_is_closed_in_place(order: ByteOrder) -> None:
     closed = replace(opened, trail=trail)
     data = bytearray(encode_header(opened))
 
-    for offset, patch in header_patches(closed):
+    for offset, patch in encode_patches(closed):
         data[offset : offset + len(patch)] = patch
 
     assert bytes(data) == encode_header(closed)

@@ -29,7 +29,7 @@ from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
 from trailgate.trail.reading import reader
-from trailgate.trail.reading.reader import Decoded, ReaderState, decode
+from trailgate.trail.reading.reader import DecodedTrail, ReaderState, decode
 
 COLUMNS = (
     Column("ID", 64, 10, key=True),
@@ -45,7 +45,7 @@ LONG = KEY + cell(1, text("a long text"))
 FRESH = ReaderState()
 
 
-def decoded(*records: bytes, state: ReaderState = FRESH, finish: bool = True) -> Decoded:
+def decoded(*records: bytes, state: ReaderState = FRESH, finish: bool = True) -> DecodedTrail:
     body = b"".join(records)
     return decode(body, DEFINITIONS, file_number=1, base_offset=1000, state=state, finish=finish)
 

@@ -12,7 +12,13 @@ import pytest
 from trail.batches import batch_of
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.record_types import OP_TYPE_OF, RECORD_TYPES, ROLE_OF, Prefix, Role
+from trailgate.trail.format.record_types import (
+    OP_TYPE_OF,
+    RECORD_TYPES,
+    ROLE_OF,
+    ImagePrefix,
+    RecordRole,
+)
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import find_records, resync
 from trailgate.trail.writing.writer import encode
@@ -189,9 +195,9 @@ def test_user_tokens_are_passed_over() -> None:
 
 def test_every_change_makes_an_operation_and_nothing_else_does() -> None:
     for row in RECORD_TYPES.values():
-        assert bool(row.op_type) == (row.role is Role.CHANGE)
+        assert bool(row.op_type) == (row.role is RecordRole.CHANGE)
         assert OP_TYPE_OF[row.code] == row.op_type
-        assert row.prefix is Prefix.NONE or row.image == "A"
+        assert row.prefix is ImagePrefix.NONE or row.image == "A"
     assert not ROLE_OF[[code for code in range(256) if code not in RECORD_TYPES]].any()
 
 

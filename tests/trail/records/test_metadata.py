@@ -6,13 +6,13 @@ import pickle
 import time
 
 from damaged_trails import metadata
-from trailgate.trail.records.metadata import NO_TABLES, GrowingMap
+from trailgate.trail.records.metadata import NO_TABLES, PersistentMap
 
 MANY = 20_000
 
 
 def test_a_longer_mapping_leaves_the_one_it_came_from_as_it_is() -> None:
-    none: GrowingMap[int, str] = GrowingMap()
+    none: PersistentMap[int, str] = PersistentMap()
     one = none.with_item(1, "a")
     two = one.with_item(2, "b")
     other = one.with_item(2, "c")

@@ -12,9 +12,9 @@ from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes, trail_bytes
+from trailgate.trail.records.framing import RecordSpans, Spans, TrailBytes, wrap_trail_bytes
 from trailgate.trail.records.record_view import view_records
-from trailgate.trail.values.cells import find_cells, hold_cells
+from trailgate.trail.values.cells import find_cells, mask_filled_areas
 
 COLUMNS = 5
 TABLE = Table("S.T", tuple(Column(f"C{i}", 64, 20) for i in range(COLUMNS)))
@@ -46,14 +46,14 @@ def test_every_value_is_found(found: list[dict[int, bytes]], order: ByteOrder, a
             read[row][column] = source.data[start : start + size].tobytes()
 
     assert read == expected
-    assert hold_cells(source, areas, COLUMNS).all()
+    assert mask_filled_areas(source, areas, COLUMNS).all()
 
 
 @given(st.lists(st.binary(max_size=24), min_size=1, max_size=6), orders)
 def test_bytes_that_are_not_cells_are_refused(areas: list[bytes], order: ByteOrder) -> None:
     source, spans = laid_out(areas, order)
 
-    good = hold_cells(source, spans, COLUMNS)
+    good = mask_filled_areas(source, spans, COLUMNS)
 
     assert good.tolist() == [are_cells(one, order) for one in areas]
     if not good.all():
@@ -74,8 +74,8 @@ def are_cells(raw: bytes, order: ByteOrder) -> bool:
 
 
 def test_places_outside_the_data_are_refused() -> None:
-    source = trail_bytes(bytes(64), 0, ByteOrder.BIG)
-    places = RecordPlaces(np.array([40]), np.array([60]), 100)
+    source = wrap_trail_bytes(bytes(64), 0, ByteOrder.BIG)
+    places = RecordSpans(np.array([40]), np.array([60]), 100)
 
     with pytest.raises(DecodeError, match="lies outside the 64 bytes"):
         view_records(source, places)

@@ -18,21 +18,21 @@ from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.values.codec import (
     CHARSETS,
     ROWS,
-    charset_named,
-    decoded_strings,
-    encoded_strings,
+    decode_strings,
+    encode_strings,
+    find_charset,
 )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codec)
 def test_every_set_is_found_by_its_names(row: object) -> None:
     for name in [*row.names, row.codec, row.names[0].lower()]:  # type: ignore[attr-defined]
-        assert charset_named(name) == row.codec  # type: ignore[attr-defined]
+        assert find_charset(name) == row.codec  # type: ignore[attr-defined]
 
 
 def test_an_unknown_name_tells_those_that_are_known() -> None:
     with pytest.raises(OptionError, match=r"'KLINGON' is not known.*UTF-8, UTF-16"):
-        charset_named("KLINGON")
+        find_charset("KLINGON")
 
 
 @given(st.sampled_from(sorted(CHARSETS)), st.lists(st.none() | st.binary(max_size=12), max_size=8))
@@ -42,11 +42,11 @@ def test_strings_are_those_of_python(charset: str, raw: list[bytes | None]) -> N
         expected = [None if one is None else one.decode(charset) for one in raw]
     except UnicodeDecodeError:
         with pytest.raises(DecodeError) as caught:
-            decoded_strings(values, charset)
+            decode_strings(values, charset)
         assert caught.value.where.raw == raw[caught.value.where.record or 0]
         return
 
-    found = decoded_strings(values, charset)
+    found = decode_strings(values, charset)
 
     found.validate(full=True)
     assert found.to_pylist() == expected
@@ -59,9 +59,9 @@ def test_strings_are_written_as_python_does(charset: str, strings: list[str | No
         expected = [None if one is None else one.encode(charset) for one in strings]
     except UnicodeEncodeError:
         with pytest.raises(EncodeError, match="has characters that"):
-            encoded_strings(values, charset)
+            encode_strings(values, charset)
         return
-    assert encoded_strings(values, charset).to_pylist() == expected
+    assert encode_strings(values, charset).to_pylist() == expected
 
 
 def test_single_bytes_are_single() -> None:

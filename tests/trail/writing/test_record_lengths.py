@@ -23,15 +23,15 @@ from trail.written_formats import (
 from trailgate.errors import EncodeError
 from trailgate.logdump.result_output import text_lines
 from trailgate.model.changes import RECORD_LENGTH
-from trailgate.trail.format.record_types import ROLE_OF, Role
-from trailgate.trail.format.tokens import ByteOrder, read_user_tokens
+from trailgate.trail.format.record_types import ROLE_OF, RecordRole
+from trailgate.trail.format.tokens import ByteOrder, decode_user_tokens
 from trailgate.trail.records.record import TrailRecord
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 
 NAME = "TKN-LENGTH"
 COMMON = {"table": "S.LARGE", "op_ts": 5, "tx_ind": "W", "tx_id": "7", "csn": "9"}
 # No token is in the records that continue another one.
-BARE = (Role.FRAGMENT, Role.LARGE_OBJECT, Role.METADATA)
+BARE = (RecordRole.FRAGMENT, RecordRole.LARGE_OBJECT, RecordRole.METADATA)
 
 
 def operation(kind: str, before: dict[str, Any], after: dict[str, Any], **more: str) -> Any:
@@ -78,7 +78,7 @@ def check(records: list[TrailRecord]) -> int:
         if ROLE_OF[record.io_type] in BARE:
             assert record.user is None
             continue
-        tokens = read_user_tokens(record.user or b"")
+        tokens = decode_user_tokens(record.user or b"")
         assert tokens is not None
         assert dict(tokens)[NAME] == str(len(record.data or b""))
         found += 1

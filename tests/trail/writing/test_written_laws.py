@@ -22,7 +22,7 @@ from trail.written_formats import (
     written,
 )
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.record_types import ROLE_OF, Role
+from trailgate.trail.format.record_types import ROLE_OF, RecordRole
 from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 
@@ -71,7 +71,10 @@ def test_the_records_of_a_transaction_count_from_its_first_to_its_last(
     for record in records:
         assert record.trans_ind in ((1, 2) if inside else (0, 3))
         inside = record.trans_ind < 2
-        assert not continues or ROLE_OF[record.io_type] in (Role.FRAGMENT, Role.LARGE_OBJECT)
+        assert not continues or ROLE_OF[record.io_type] in (
+            RecordRole.FRAGMENT,
+            RecordRole.LARGE_OBJECT,
+        )
         continues = bool(record.continued)
         assert (record.name is None) == form.by_index
     assert not inside

@@ -13,7 +13,7 @@ from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, NARROW, WIDE
 from trail.written_formats import records_of
 from trailgate.errors import EncodeError, OptionError
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.trail.format.file_header import (
     FileHeader,
     ProducerInfo,
@@ -22,8 +22,8 @@ from trailgate.trail.format.file_header import (
     encode_header,
 )
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import NO_TABLES, MetadataKind
-from trailgate.trail.writing.file_headers import file_begin, metadata_bytes
+from trailgate.trail.records.metadata import NO_TABLES, MetadataType
+from trailgate.trail.writing.file_headers import encode_file_start, encode_metadata
 from trailgate.trail.writing.trail_format import RELEASES, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
 
@@ -36,7 +36,7 @@ def test_a_file_begins_with_the_header_of_its_format(level: int, order: ByteOrde
     if order is ByteOrder.LITTLE and level < 4:
         return
     form = TrailFormat(level, order)
-    begin = file_begin(HEADER, form, DEFINITIONS)
+    begin = encode_file_start(HEADER, form, DEFINITIONS)
 
     header, length = decode_header(begin)
 
@@ -48,19 +48,19 @@ def test_a_file_begins_with_the_header_of_its_format(level: int, order: ByteOrde
 
 
 def test_level_0_has_no_header() -> None:
-    assert file_begin(HEADER, TrailFormat(0), DEFINITIONS) == b""
+    assert encode_file_start(HEADER, TrailFormat(0), DEFINITIONS) == b""
 
 
 @pytest.mark.assumed
 @pytest.mark.parametrize("order", ByteOrder)
 def test_tables_are_told_in_their_order_and_read_again(order: ByteOrder) -> None:
     form = TrailFormat(5, order)
-    database = Database(database_type="ORACLE", character_set="UTF-8", time_zone="GMT+09:00")
+    database = DatabaseLines(database_type="ORACLE", character_set="UTF-8", time_zone="GMT+09:00")
     tables = Definitions(DEFINITIONS.tables, database)
 
-    first, *others = records_of(metadata_bytes(tables, form, 7), order)
+    first, *others = records_of(encode_metadata(tables, form, 7), order)
 
-    assert (first.node, first.metadata_indexes, first.name) == (MetadataKind.DATABASE, (1, 0), "")
+    assert (first.node, first.metadata_indexes, first.name) == (MetadataType.DATABASE, (1, 0), "")
     assert first.data is not None
     assert b"ORACLE" in first.data
     assert b"GMT+09:00" in first.data
@@ -80,7 +80,7 @@ def test_a_printed_table_definition_has_its_printed_length() -> None:
     """trail format §12 and §14: the definition of c1 and c2 has 138 bytes, its record 202."""
     table = Table("test.ogg_test", (Column("c1", 132, 11, key=True), Column("c2", 64, 120)))
 
-    _, record = records_of(metadata_bytes(Definitions((table,)), TrailFormat(5), 0))
+    _, record = records_of(encode_metadata(Definitions((table,)), TrailFormat(5), 0))
 
     assert record.data is not None
     assert (len(record.data), record.length) == (138, 202)
@@ -90,7 +90,7 @@ def test_an_attribute_that_does_not_fit_names_its_column() -> None:
     table = Table("S.T", (Column("ID", 134, 8), Column("DOC", 64, 70_000)))
 
     with pytest.raises(EncodeError, match=r"external length 70000 .*table S.T, field DOC.*12\.1"):
-        metadata_bytes(Definitions((table,)), TrailFormat(5), 0)
+        encode_metadata(Definitions((table,)), TrailFormat(5), 0)
 
 
 @pytest.mark.parametrize("known", [(), (replace(NARROW, columns=NARROW.columns[:1]),)])
@@ -108,7 +108,7 @@ def test_a_table_that_does_not_fit_a_record_is_named() -> None:
     )
 
     with pytest.raises(EncodeError, match=r"table definition of \d+ bytes .*table S.WIDE"):
-        metadata_bytes(Definitions((table,)), TrailFormat(5), 0)
+        encode_metadata(Definitions((table,)), TrailFormat(5), 0)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_header_is_read_in_the_order_it_was_written_in(data: st.DataObject) ->
     )
     form = TrailFormat(trail.compatibility, order)
 
-    begin = file_begin(FileHeader(trail), form, DEFINITIONS)
+    begin = encode_file_start(FileHeader(trail), form, DEFINITIONS)
 
     assert decode_header(begin)[0].trail == trail
 

@@ -16,10 +16,10 @@ import typer
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.errors import OptionError, mask_logins
 from trailgate.options import COUNT, TEXT, Flag
-from trailgate.terminal.counts import many
+from trailgate.terminal.counts import count_noun
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
-from trailgate.terminal.output import done_already, progress_bar, say
+from trailgate.terminal.output import progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import ApplyRun
@@ -165,15 +165,15 @@ def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
 
 def apply(given: ApplyArguments, trail: str) -> None:
     """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
-    from trailgate.apply.commands.follow import retries_of
-    from trailgate.apply.commands.output import as_values, print_report
+    from trailgate.apply.commands.follow import retry_policy
+    from trailgate.apply.commands.output import print_report, report_to_json
     from trailgate.apply.jobs.retries import LOG
     from trailgate.apply.jobs.tables import ApplyReport
     from trailgate.terminal.live_view import log_to_stderr
 
     log_to_stderr(LOG)
     done = ApplyReport()
-    with _opened(given, trail, retries_of(given.patience)) as run:
+    with _opened(given, trail, retry_policy(given.patience)) as run:
         with progress_bar("applying", unit="operations", show=not given.as_json) as progress:
             for report in run.batches():
                 done += report
@@ -181,9 +181,9 @@ def apply(given: ApplyArguments, trail: str) -> None:
                     progress(done.operations)
         done += ApplyReport(notices=run.notices)
     # From here on the tables are changed: a closed pipe must not turn that into a failure.
-    with done_already():
+    with report_finished():
         if given.as_json:
-            print(json.dumps(as_values(done, run.retries.faults), ensure_ascii=False))
+            print(json.dumps(report_to_json(done, run.retries.faults), ensure_ascii=False))
         else:
             target = mask_logins(given.target)
             print_report(done, run.mapped.options, run.retries.faults, target)
@@ -192,11 +192,13 @@ def apply(given: ApplyArguments, trail: str) -> None:
 
 def _follow(given: ApplyArguments, trail: str) -> None:
     """Follow a trail, and print the totals. Raises Exit if some operations were not applied."""
-    from trailgate.apply.commands.follow import Following, labels_of, print_followed
+    from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
     from trailgate.apply.jobs.parameters import mapped_options
 
-    following = Following(as_json=given.as_json, metrics=given.metrics, seconds=given.batch_seconds)
-    labels = labels_of(trail, given.target, mapped_options(given.options).options.group)
+    following = FollowLoop(
+        as_json=given.as_json, metrics=given.metrics, seconds=given.batch_seconds
+    )
+    labels = metric_labels(trail, given.target, mapped_options(given.options).options.group)
     opened = partial(_opened, given, trail)
     statistics, lacks_operations = following.run(opened, labels, given.patience)
     print_followed(statistics, mask_logins(given.target), as_json=given.as_json)
@@ -224,15 +226,15 @@ def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
 
 def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
     """Raise Exit if operations could not be applied, or are missing in the trail."""
-    from trailgate.apply.commands.output import discarded
+    from trailgate.apply.commands.output import count_discarded
 
-    if discarded(report) or lacks_operations:
+    if count_discarded(report) or lacks_operations:
         raise typer.Exit(NOT_ALL)
 
 
 def _repair(given: ApplyArguments, trail: str, file: str) -> None:
     """Apply repaired operations, and print the result. Raises Exit if some could not be applied."""
-    from trailgate.apply.commands.output import as_values, print_tables
+    from trailgate.apply.commands.output import print_tables, report_to_json
     from trailgate.apply.jobs.repaired import apply_repaired
 
     options = given.options
@@ -244,13 +246,13 @@ def _repair(given: ApplyArguments, trail: str, file: str) -> None:
         definitions=given.definitions,
         **asdict(options),
     )
-    with done_already():
+    with report_finished():
         if given.as_json:
-            print(json.dumps(as_values(done, {}), ensure_ascii=False))
+            print(json.dumps(report_to_json(done, {}), ensure_ascii=False))
         else:
             print_tables(done)
             target = mask_logins(given.target)
-            say(f"{many(done.operations, 'operation')} of {file} applied: {target}")
+            say(f"{count_noun(done.operations, 'operation')} of {file} applied: {target}")
     _exit(done, lacks_operations=False)
 
 
@@ -288,7 +290,7 @@ def _verify(given: ApplyArguments, trail: str) -> None:
             progress=count,
             **options,
         )
-    with done_already():
+    with report_finished():
         if given.as_json:
             print(json.dumps(_compared(comparison), ensure_ascii=False, default=str))
         else:

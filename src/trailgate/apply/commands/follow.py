@@ -1,6 +1,6 @@
 """Run ``trailgate apply --follow``: apply what is new in the trail, wait, and look again.
 
-``Following`` runs the loop: apply all complete transactions, release the target so that others can
+``FollowLoop`` runs the loop: apply all complete transactions, release the target so that others can
 use it, wait, and look at the trail again. Each batch is printed as a line or as JSON, or shown in a
 view on a terminal, and counted in the metrics. SIGTERM and SIGINT end the run after the current
 batch, or while it waits for the target.
@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, Final
 
-from trailgate.apply.commands.output import as_values, print_batch, print_total
+from trailgate.apply.commands.output import print_batch, print_total, report_to_json
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import ApplyStatistics, age_of, as_text
 from trailgate.apply.jobs.retries import LOG, LOOK, Retries
@@ -23,15 +23,15 @@ from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
-from trailgate.storage.reading.trail_rest import Patience
-from trailgate.terminal.counts import age_text
+from trailgate.storage.reading.trail_rest import RestTimer
+from trailgate.terminal.counts import format_age
 from trailgate.terminal.live_view import (
     LiveView,
-    drawn_view,
-    duration,
+    catch_stop_signals,
+    draw_view,
+    format_duration,
     is_terminal,
     log_to_stderr,
-    stoppable,
 )
 from trailgate.terminal.output import quiet_pipe
 
@@ -60,7 +60,7 @@ class ApplyView(LiveView):
         """Return the rows of the view: counts of operations, lag, and position in the trail."""
         done, at = self._done, self._done.position
         rows = [
-            ("running", duration(seconds)),
+            ("running", format_duration(seconds)),
             ("operations", self.rate(done.operations, seconds)),
             ("batches", f"{done.batches:,}"),
         ]
@@ -74,7 +74,7 @@ class ApplyView(LiveView):
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
             age = age_of(at)
-            rows.append(("lag", "unknown" if age is None else f"last one {age_text(age)} old"))
+            rows.append(("lag", "unknown" if age is None else f"last one {format_age(age)} old"))
             csn = "" if at.csn is None else f", CSN {at.csn}"
             rows.append(("trail", f"applied up to {short_position(at.position)}{csn}"))
         return rows
@@ -90,7 +90,7 @@ class ApplyView(LiveView):
         return ("table", *COLUMNS), rows, max(0, len(ranked) - room)
 
 
-class RestWatch:
+class UnappliedWatch:
     """Collect notices about operations that a run cannot apply.
 
     Missing first files are reported at once; bytes at the end of the trail only if they do not
@@ -100,7 +100,7 @@ class RestWatch:
     def __init__(self, run: ApplyRun) -> None:
         self._run, self._next = run, time.monotonic()
         self._first = (*run.first_file_notices, *run.pattern_notices)
-        self._patience = Patience(REST_WAITS)
+        self._patience = RestTimer(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
         """Return the notices that are due; each is returned once."""
@@ -165,12 +165,12 @@ def lag_bytes(run: ApplyRun) -> int | None:
         return None
 
 
-def labels_of(trail: str, target: str, group: str) -> dict[str, str]:
+def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
     """Return the labels of the metrics."""
     return {"trail": trail, "target": mask_logins(target), "group": group}
 
 
-class Following:
+class FollowLoop:
     """A run that follows a trail.
 
     ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
@@ -192,7 +192,7 @@ class Following:
         """
         log_to_stderr(LOG)
         with ExitStack() as stack:
-            is_asked = stack.enter_context(stoppable())
+            is_asked = stack.enter_context(catch_stop_signals())
             metrics = None
             if self._metrics_at is not None:
                 text = partial(as_text, labels=labels)
@@ -206,7 +206,7 @@ class Following:
                 watch.tick()
                 return is_asked()
 
-            retries = retries_of(patience, lasting=True, stopped=stopped)
+            retries = retry_policy(patience, lasting=True, stopped=stopped)
             try:
                 run = watch.run = stack.enter_context(opened(retries))
                 self._follow(run, watch, stopped)
@@ -225,7 +225,7 @@ class Following:
         if self._as_json or not is_terminal():
             return lambda report, done: print_batch(report, done.faults, as_json=self._as_json)
         drawn = ApplyView(labels["trail"], labels["target"])
-        stack.enter_context(drawn_view(drawn, LOG))
+        stack.enter_context(draw_view(drawn, LOG))
         return lambda report, _: drawn.show(report)
 
     def _follow(self, run: ApplyRun, watch: ApplyWatch, stopped: Callable[[], bool]) -> None:
@@ -233,7 +233,7 @@ class Following:
 
         If applying takes longer, the next check follows at once.
         """
-        rest = RestWatch(run)
+        rest = UnappliedWatch(run)
         while not stopped():
             due = time.monotonic() + self._seconds
             for report in run.batches():
@@ -253,13 +253,13 @@ def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -
     """Print the totals of a run that followed a trail."""
     with quiet_pipe():
         if as_json:
-            total = as_values(statistics.done, statistics.faults)
+            total = report_to_json(statistics.done, statistics.faults)
             print(json.dumps({"total": total}, ensure_ascii=False), flush=True)
         else:
             print_total(statistics.done, statistics.faults, target)
 
 
-def retries_of(
+def retry_policy(
     patience: float | None,
     *,
     lasting: bool = False,

@@ -11,7 +11,7 @@ from trailgate.apply.jobs.metrics import age_of
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.columnar.digits import short_position
-from trailgate.terminal.counts import age_text, many
+from trailgate.terminal.counts import count_noun, format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.output import quiet_pipe, say
 
@@ -28,17 +28,17 @@ RANKED: Final = 10  # the most reasons shown
 SELDOM: Final = ("ignored", "discarded")  # columns that are shown only if one is not 0
 
 
-def discarded(report: ApplyReport) -> int:
+def count_discarded(report: ApplyReport) -> int:
     """Return the number of operations that could not be applied."""
     return sum(one.discarded for one in report.tables.values())
 
 
-def as_values(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
+def report_to_json(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
     """Return a report as JSON values. ``faults`` counts the target's failures by reason."""
     return {
         "operations": report.operations,
         "batches": report.batches,
-        "discarded": discarded(report),
+        "discarded": count_discarded(report),
         "tables": {name: asdict(one) for name, one in report.tables.items()},
         "position": None if report.position is None else report.position.position,
         "csn": None if report.position is None else report.position.csn,
@@ -52,7 +52,7 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
     """Print the result of a batch as one line, with the age of its last operation."""
     with quiet_pipe():
         if as_json:
-            line = {**as_values(report, faults), "lag_seconds": age_of(report.position)}
+            line = {**report_to_json(report, faults), "lag_seconds": age_of(report.position)}
             print(json.dumps(line, ensure_ascii=False), flush=True)
         else:
             print_notices(report.notices)
@@ -63,10 +63,10 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
 def _sentence(report: ApplyReport) -> str:
     rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
     at = "" if report.position is None else short_position(report.position.position)
-    lag, discards = age_of(report.position), discarded(report)
-    old = "" if lag is None else f", {age_text(lag)} old"
+    lag, discards = age_of(report.position), count_discarded(report)
+    old = "" if lag is None else f", {format_age(lag)} old"
     more = f"; {discards:,} discarded" if discards else ""
-    return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}{more}"
+    return f"{count_noun(report.operations, 'operation')} up to {at}{old}: {rows}{more}"
 
 
 def print_total(report: ApplyReport, faults: Mapping[str, int], target: str) -> None:
@@ -75,11 +75,11 @@ def print_total(report: ApplyReport, faults: Mapping[str, int], target: str) -> 
     if report.position is None:
         say(f"nothing was applied to {target}")
         return
-    at, discards = short_position(report.position.position), discarded(report)
+    at, discards = short_position(report.position.position), count_discarded(report)
     more = f"; {discards:,} discarded" if discards else ""
-    batches = many(report.batches, "batch", "batches")
+    batches = count_noun(report.batches, "batch", "batches")
     say(
-        f"{many(report.operations, 'operation')} in {batches} applied up to position {at}: {target}{more}"
+        f"{count_noun(report.operations, 'operation')} in {batches} applied up to position {at}: {target}{more}"
     )
 
 
@@ -97,16 +97,16 @@ def print_report(
         chosen = f" in the mappings of {options.params}" if options.params else ""
         say(f"nothing new{chosen} for {target}")
         return
-    if discards := discarded(report):
+    if discards := count_discarded(report):
         file = options.discards or f"{options.group}.discards.jsonl"
         where = "ignored" if options.on_error == "ignore" else file
-        say(f"{many(discards, 'operation')} could not be applied: {where}")
+        say(f"{count_noun(discards, 'operation')} could not be applied: {where}")
         ranked = sorted(report.reasons.items(), key=lambda one: (-one[1], one[0]))
         for reason, count in ranked[:RANKED]:
             say(f"  {count:,}: {reason}")
     at = short_position(report.position.position)
     verb = "would be applied" if options.dry_run else "applied"
-    say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {target}")
+    say(f"{count_noun(report.operations, 'operation')} {verb} up to position {at}: {target}")
 
 
 def print_tables(report: ApplyReport) -> None:
@@ -131,4 +131,6 @@ def print_notices(notices: Sequence[str]) -> None:
 def _print_faults(faults: Mapping[str, int]) -> None:
     if faults:
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()))
-        say(f"note: {many(sum(faults.values()), 'fault')} of the target, retried: {by_reason}")
+        say(
+            f"note: {count_noun(sum(faults.values()), 'fault')} of the target, retried: {by_reason}"
+        )

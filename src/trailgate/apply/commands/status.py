@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from trailgate.apply.commands.follow import retries_of
+from trailgate.apply.commands.follow import retry_policy
 from trailgate.apply.commands.output import print_notices
 from trailgate.apply.jobs.apply import position_notices
 from trailgate.apply.jobs.metrics import Lag, bytes_after, place_after
@@ -20,10 +20,10 @@ from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.storage.files.addresses import absolute, name_of
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.terminal.counts import age_text
+from trailgate.terminal.counts import format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import log_to_stderr
-from trailgate.terminal.output import done_already, say
+from trailgate.terminal.output import report_finished, say
 
 TIME: Final = "%Y-%m-%d %H:%M:%S"
 
@@ -69,14 +69,14 @@ def show_status(
     """
     log_to_stderr(LOG)
     group = mapped_options(options).options.group
-    positions = retried(partial(group_positions, target), retries_of(patience))
+    positions = retried(partial(group_positions, target), retry_policy(patience))
     if group != GROUP:
         positions = [one for one in positions if one.group == group]
     groups = [_status(one, trail, definitions) for one in positions]
     # JSON has one group at the top level (the named one, or the first), and all in a list.
     named = next((one for one in groups if one.at.group == group), None)
     first = named or (groups[0] if groups else GroupStatus(GroupPosition(group, None, [])))
-    with done_already():
+    with report_finished():
         if as_json:
             print(json.dumps({**first.values(), "groups": [one.values() for one in groups]}))
         elif groups:
@@ -145,7 +145,7 @@ def _lag(lag: Lag | None) -> str:
         return ""
     if not lag.bytes:
         return "; nothing is left to apply"
-    old = "" if lag.seconds is None else f", the last operation is {age_text(lag.seconds)} old"
+    old = "" if lag.seconds is None else f", the last operation is {format_age(lag.seconds)} old"
     return f"; {lag.bytes:,} bytes are left to apply{old}"
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Effects, Fetch
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.batch import FetchRows, TableChanges
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.model.changes import TRUNCATE, StateColumn
-from trailgate.model.operations_table import letters
+from trailgate.model.operations_table import codes_to_letters
 
 NULL: Final = pa.scalar(None, pa.string())
 COLUMNS: Final = (
@@ -29,14 +29,14 @@ COLUMNS: Final = (
 )
 
 
-def appending_table(table: TargetTable) -> TargetTable:
+def build_append_table(table: TargetTable) -> TargetTable:
     """Return the table with the columns that describe an operation, and without a key."""
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
-def appended(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> list[Effects]:
+def append_changes(
+    operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
+) -> list[TableChanges]:
     """Return one row per operation: its values, followed by a description of the operation.
 
     The values are those after the operation, or for a delete those before it. ``_op_ts`` is in UTC.
@@ -46,7 +46,7 @@ def appended(
     del fetch, policy, faults  # an appended row cannot collide
     rows, table = len(operations), operations.table
     described = {
-        "_op_type": letters(operations.op_type),
+        "_op_type": codes_to_letters(operations.op_type),
         "_op_ts": pa.array(operations.op_ts).cast(pa.timestamp("us")),
         "_tx_id": operations.tx_id,
         "_csn": operations.csn,
@@ -58,9 +58,9 @@ def appended(
         for column, one in zip(table.columns, operations.values, strict=True)
     )
     nothing = np.zeros(rows, np.int64)
-    nets = Nets(
+    nets = NetChanges(
         table,
-        np.full(rows, Effect.INSERT, np.uint8),
+        np.full(rows, RowEffect.INSERT, np.uint8),
         np.zeros(rows, bool),
         np.arange(rows),
         np.arange(rows),
@@ -68,10 +68,10 @@ def appended(
         (),
         values,
     )
-    return [Effects(nets, appended=True)]
+    return [TableChanges(nets, appended=True)]
 
 
-def _missing(operations: Operations) -> pa.Array:
+def _missing(operations: TargetOperations) -> pa.Array:
     """For each operation, return a JSON list of the columns that it does not log."""
     rows, table = len(operations), operations.table
     added = {column.name for column in COLUMNS}

@@ -16,11 +16,16 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.collisions import Collisions, collided, first_collision, fitted
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets, key_codes, net_effects
-from trailgate.apply.effects.operations import Operations, concat
-from trailgate.apply.effects.replay import Key, Replay, keys_of, replay_operations
+from trailgate.apply.effects.collisions import (
+    CollisionPolicy,
+    find_collisions,
+    first_collision_error,
+    resolve_collisions,
+)
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.replay import Key, OperationReplay, collect_keys, replay_operations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
@@ -28,13 +33,13 @@ from trailgate.model.changes import ABSENT, Image, StateColumn
 
 # Called with a table of keys; returns the target's rows with these keys. If the second argument is
 # true, only their key columns are needed.
-Fetch = Callable[[pa.Table, bool], pa.Table]
+FetchRows = Callable[[pa.Table, bool], pa.Table]
 
 SEVERAL_ROWS: Final = "Leave one row of each key in the table, or name its key columns with KEYCOLS in a parameter file"
 EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in definitions, or keep all rows with --mode append"
 
 
-class Closing(NamedTuple):
+class ClosingUpdate(NamedTuple):
     """Values to set in the rows whose boolean ``column`` is true, or in all other rows if ``when`` is False."""
 
     column: str
@@ -43,7 +48,7 @@ class Closing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
+class TableChanges:
     """The changes to write to one target table, and how many operations were replayed and ignored.
 
     - ``nets``: one change per key
@@ -53,62 +58,62 @@ class Effects:
     - ``appended``: all changes are new rows, whatever the table contains
     """
 
-    nets: Nets
+    nets: NetChanges
     emptied: bool = False
     replayed: int = 0
     ignored: int = 0
     appended: bool = False
-    closing: Closing | None = None
+    closing: ClosingUpdate | None = None
     at: str = ""
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of rows for each effect, by its name in lower case."""
-        counts = np.bincount(self.nets.effect, minlength=len(Effect))
-        return {effect.name.lower(): int(counts[effect]) for effect in Effect}
+        counts = np.bincount(self.nets.effect, minlength=len(RowEffect))
+        return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
 
-def effects_of(
-    operations: Operations,
-    fetch: Fetch,
-    collisions: Collisions = Collisions.STOP,
-    faults: Faults | None = None,
-) -> Effects:
+def compute_changes(
+    operations: TargetOperations,
+    fetch: FetchRows,
+    collisions: CollisionPolicy = CollisionPolicy.STOP,
+    faults: OperationErrors | None = None,
+) -> TableChanges:
     """Return the changes that a batch makes to its table.
 
     An operation that does not fit the existing rows has no effect, and its ApplyError is added to
     ``faults``. Without ``faults``, the first such error is raised.
     """
     parts = list(operations.between_truncates())
-    between = Barriers(collisions, faults or Faults())
+    between = ChangesBetweenTruncates(collisions, faults or OperationErrors())
     done = [
-        between.effects(part, no_rows(part.table) if number else fetch, unended)
+        between.effects(part, make_empty_fetch(part.table) if number else fetch, unended)
         for number, (part, unended) in enumerate(parts)
     ]
     replayed, ignored = (
         sum(getattr(one, name) for one in done) for name in ("replayed", "ignored")
     )
-    return Effects(done[-1].nets, len(parts) > 1, replayed, ignored)
+    return TableChanges(done[-1].nets, len(parts) > 1, replayed, ignored)
 
 
 @dataclass(frozen=True, slots=True)
-class Barriers:
+class ChangesBetweenTruncates:
     """Compute the changes between two truncates.
 
     With ``marks``, a deleted row is kept, with the values that its delete logs in these columns.
     """
 
-    collisions: Collisions
-    faults: Faults
+    collisions: CollisionPolicy
+    faults: OperationErrors
     marks: tuple[int, ...] = ()
 
     def effects(
         self,
-        operations: Operations,
-        fetch: Fetch,
+        operations: TargetOperations,
+        fetch: FetchRows,
         unended: int | None,
-        marked: Operations | None = None,
-    ) -> Effects:
+        marked: TargetOperations | None = None,
+    ) -> TableChanges:
         """Return the changes that the operations make.
 
         ``unended`` is the transaction of the truncate that follows, if there is one.
@@ -117,31 +122,31 @@ class Barriers:
         update that sets the marks. An effect DELETE then means that the key's last row moved to
         another key.
         """
-        nets, number = net_effects(operations if marked is None else marked)
-        exists = membership(nets, fetch)
-        bad = collided(nets, exists, self.collisions, operations)
+        nets, number = compute_net_changes(operations if marked is None else marked)
+        exists = find_existing_keys(nets, fetch)
+        bad = find_collisions(nets, exists, self.collisions, operations)
         is_replayed = number < 0
         if bad.any():
             if self.faults.stop:
-                raise first_collision(nets, bad, operations)
+                raise first_collision_error(nets, bad, operations)
             # bad[number] maps from keys to operations. number is -1 for operations that are
             # replayed anyway; for these bad[-1] is meaningless.
             is_replayed |= bad[number] & (number >= 0)
             nets, exists = nets.where(~bad), exists[~bad]
-        nets, ignored = fitted(nets, exists, self.collisions)
+        nets, ignored = resolve_collisions(nets, exists, self.collisions)
         if not is_replayed.any():
-            return Effects(nets, ignored=ignored)
+            return TableChanges(nets, ignored=ignored)
         remaining = operations.take(np.flatnonzero(is_replayed))
-        keys = keys_of(remaining)
-        rows = fetch(key_table(operations.table, keys), False)
-        begin = partial(Replay, operations.table, rows, self.collisions, marks=self.marks)
+        keys = collect_keys(remaining)
+        rows = fetch(build_key_table(operations.table, keys), False)
+        begin = partial(OperationReplay, operations.table, rows, self.collisions, marks=self.marks)
         replay = replay_operations(remaining, begin, self.faults, unended)
         if unended is None:  # operations before a truncate have no effect
-            nets = join_nets([nets, replay.nets(keys)])
-        return Effects(nets, False, len(remaining), ignored + replay.ignored)
+            nets = join_net_changes([nets, replay.nets(keys)])
+        return TableChanges(nets, False, len(remaining), ignored + replay.ignored)
 
 
-def membership(nets: Nets, fetch: Fetch) -> Mask:
+def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
     """Return a mask of the keys that exist in the target.
 
     Raises ApplyError if the target has several rows with one of the keys.
@@ -152,11 +157,11 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
     if not existing.num_rows:
         return np.zeros(len(nets), bool)
     both = [
-        concat([ours, existing[name].combine_chunks().cast(ours.type)])
+        join_arrays([ours, existing[name].combine_chunks().cast(ours.type)])
         for ours, name in zip(nets.key, nets.table.key_names, strict=True)
     ]
     # Number the wanted and the stored keys together, then count the stored rows of each key.
-    codes, count = key_codes(both)
+    codes, count = encode_keys(both)
     ours, stored = codes[: len(nets)], codes[len(nets) :]
     rows = np.bincount(stored, minlength=count)[ours]
     if (rows > 1).any():
@@ -165,7 +170,7 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
     return rows > 0
 
 
-def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
+def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
     """Return the error for a key that several rows of the target have.
 
     An operation on it would change all of them.
@@ -180,7 +185,7 @@ def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
     return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
-def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
+def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
     """Return keys as a table of the key columns."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
@@ -189,7 +194,7 @@ def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
     return pa.table(columns, names=list(table.key_names))
 
 
-def no_rows(table: TargetTable) -> Fetch:
+def make_empty_fetch(table: TargetTable) -> FetchRows:
     """Return a fetch function for an empty table."""
 
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
@@ -201,7 +206,7 @@ def no_rows(table: TargetTable) -> Fetch:
     return fetch
 
 
-def join_nets(parts: list[Nets]) -> Nets:
+def join_net_changes(parts: list[NetChanges]) -> NetChanges:
     """Concatenate net changes that have no key in common."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
@@ -213,12 +218,12 @@ def join_nets(parts: list[Nets]) -> Nets:
         first=np.concatenate([part.first for part in parts]),
         last=np.concatenate([part.last for part in parts]),
         leading=np.concatenate([part.leading for part in parts]),
-        key=tuple(concat([part.key[at] for part in parts]) for at in range(len(parts[0].key))),
+        key=tuple(join_arrays([part.key[at] for part in parts]) for at in range(len(parts[0].key))),
         values=tuple(_join(parts, at) for at in range(len(parts[0].values))),
     )
 
 
-def _join(parts: list[Nets], at: int) -> StateColumn:
+def _join(parts: list[NetChanges], at: int) -> StateColumn:
     columns = [(part.values[at], len(part)) for part in parts]
     column_type = parts[0].table.columns[at].type
     if all(one.values is None for one, _ in columns):
@@ -227,10 +232,10 @@ def _join(parts: list[Nets], at: int) -> StateColumn:
         pa.nulls(rows, column_type) if one.values is None else one.values for one, rows in columns
     ]
     missing = np.concatenate([one.is_missing(rows) for one, rows in columns])
-    return StateColumn(concat(values), missing if missing.any() else None)
+    return StateColumn(join_arrays(values), missing if missing.any() else None)
 
 
-def whole_rows(nets: Nets) -> Image:
+def fill_missing_with_null(nets: NetChanges) -> Image:
     """Return all columns of changes that are complete rows.
 
     Columns that are not logged become NULL.

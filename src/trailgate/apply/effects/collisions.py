@@ -1,7 +1,7 @@
 """Handle operations that do not fit the target's rows, by the same policies as Replicat.
 
-An insert needs a key without a row, and an update or delete needs a row. ``collided`` compares net
-changes with the keys that exist in the target, and ``fitted`` adapts the changes to these keys by
+An insert needs a key without a row, and an update or delete needs a row. ``find_collisions`` compares net
+changes with the keys that exist in the target, and ``resolve_collisions`` adapts the changes to these keys by
 the chosen policy.
 """
 
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trailgate.apply.effects.faults import DUPLICATE, MISSING
-from trailgate.apply.effects.nets import Effect, Nets
+from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.tables import KEYLESS_HINT
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
 
 if TYPE_CHECKING:
-    from trailgate.apply.effects.operations import Operations
+    from trailgate.apply.effects.operations import TargetOperations
 
 
-class Collisions(Enum):
+class CollisionPolicy(Enum):
     """What to do if a row exists that should not, or is missing.
 
     - STOP: apply nothing of the batch.
@@ -39,12 +39,12 @@ class Collisions(Enum):
     @property
     def overlays(self) -> bool:
         """Whether an insert overwrites an existing row, and changes of a missing row are ignored."""
-        return self is Collisions.OVERLAY
+        return self is CollisionPolicy.OVERLAY
 
     @property
     def inserts(self) -> bool:
         """Whether an update of a missing row inserts it."""
-        return self is Collisions.INSERT_MISSING
+        return self is CollisionPolicy.INSERT_MISSING
 
 
 NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
@@ -54,7 +54,9 @@ HINT = (
 )
 
 
-def collided(nets: Nets, exists: Mask, collisions: Collisions, operations: Operations) -> Mask:
+def find_collisions(
+    nets: NetChanges, exists: Mask, collisions: CollisionPolicy, operations: TargetOperations
+) -> Mask:
     """Return a mask of the changes whose first operation does not fit the target.
 
     ``exists`` is a mask of the existing keys.
@@ -69,13 +71,15 @@ def collided(nets: Nets, exists: Mask, collisions: Collisions, operations: Opera
     return bad
 
 
-def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError:
+def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperations) -> ApplyError:
     """Return the error of the earliest operation in the changes selected by ``bad``."""
     at = int(np.where(bad, nets.first, len(operations)).argmin())
-    return collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
+    return collision_error(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
 
 
-def fitted(nets: Nets, exists: Mask, collisions: Collisions) -> tuple[Nets, int]:
+def resolve_collisions(
+    nets: NetChanges, exists: Mask, collisions: CollisionPolicy
+) -> tuple[NetChanges, int]:
     """Adapt changes to the existing rows.
 
     Also returns how many operations on missing rows are ignored.
@@ -83,14 +87,14 @@ def fitted(nets: Nets, exists: Mask, collisions: Collisions) -> tuple[Nets, int]
     In the result, ``expected`` is true for existing rows.
     """
     missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
-    updates = nets.effect == Effect.PATCH
+    updates = nets.effect == RowEffect.PATCH
     effect = nets.effect.copy()
     ignored = 0
-    dropped = ~exists & (effect == Effect.DELETE)  # inserted and deleted in this batch
+    dropped = ~exists & (effect == RowEffect.DELETE)  # inserted and deleted in this batch
     if collisions.overlays:
-        effect[unexpected & (effect == Effect.INSERT)] = Effect.PATCH
+        effect[unexpected & (effect == RowEffect.INSERT)] = RowEffect.PATCH
     if collisions.inserts:
-        effect[missing & updates] = Effect.INSERT
+        effect[missing & updates] = RowEffect.INSERT
     elif collisions.overlays:
         dropped |= missing & updates
         # Only operations before the first insert find no row; the insert then creates one.
@@ -98,8 +102,8 @@ def fitted(nets: Nets, exists: Mask, collisions: Collisions) -> tuple[Nets, int]
     return replace(nets, effect=effect, expected=exists).where(~dropped), ignored
 
 
-def collision(
-    operations: Operations,
+def collision_error(
+    operations: TargetOperations,
     row: int,
     *,
     expected: bool,

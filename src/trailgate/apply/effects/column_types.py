@@ -32,7 +32,7 @@ MOST_DIGITS: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnTypes:
+class ChosenColumnTypes:
     """Chosen column types: each has a pattern of tables, a column name and a type."""
 
     chosen: tuple[tuple[TablePatterns, str, pa.DataType], ...] = ()

@@ -10,8 +10,8 @@ operations, each key is in one of three states:
 - unknown: no operation has named the key yet
 
 A row that moves to another key keeps its known columns. The results are stored in a table with one
-row per key of the first two states. Its column ``THERE`` is true if the row exists, and each column
-outside the key has a boolean column (``known_name``) that is true if its value is known. For
+row per key of the first two states. Its column ``EXISTS_FLAG`` is true if the row exists, and each column
+outside the key has a boolean column (``known_flag_name``) that is true if its value is known. For
 example, after ``UPDATE ... SET PRICE = 5 WHERE ID = 7``, if only the changed column was logged:
 
     ID  PRICE  NAME  known:PRICE  known:NAME  there
@@ -31,42 +31,48 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Effects, Fetch, join_nets, key_table, no_rows
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets, key_codes, net_effects
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.batch import (
+    FetchRows,
+    TableChanges,
+    build_key_table,
+    join_net_changes,
+    make_empty_fetch,
+)
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,
     Key,
-    key_lists,
-    keys_of,
+    collect_keys,
+    key_tuples,
     logged_images,
-    python_values,
+    to_python_values,
 )
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
-THERE: Final = "trailgate:there"
+EXISTS_FLAG: Final = "trailgate:there"
 # Row indexes of keys that have no row in the table of known keys.
 ABSENT_KEY: Final = -2  # the target has no such row
 UNKNOWN_KEY: Final = -1
 
 
-def known_name(column: str) -> str:
+def known_flag_name(column: str) -> str:
     """Return the name of the boolean column that is true if the value of ``column`` is known."""
     return f"trailgate:known:{column}"
 
 
-def determined_table(table: TargetTable) -> TargetTable:
+def add_known_flags(table: TargetTable) -> TargetTable:
     """Return the table with boolean columns added: which rows exist, and which values are known."""
     return replace(table, columns=(*table.columns, *_flags(table)))
 
 
 def _flags(table: TargetTable) -> list[TargetColumn]:
-    names = [known_name(table.columns[at].name) for at in _other_columns(table)]
-    return [TargetColumn(name, pa.bool_()) for name in (*names, THERE)]
+    names = [known_flag_name(table.columns[at].name) for at in _other_columns(table)]
+    return [TargetColumn(name, pa.bool_()) for name in (*names, EXISTS_FLAG)]
 
 
 def _other_columns(table: TargetTable) -> list[int]:
@@ -75,7 +81,7 @@ def _other_columns(table: TargetTable) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Determined:
+class LoadedTableChanges:
     """Compute the changes of the table of known keys, which records what is known of a loaded table.
 
     ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
@@ -85,8 +91,12 @@ class Determined:
     is_whole: Callable[[TargetTable], bool]
 
     def effects(
-        self, operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-    ) -> Sequence[Effects]:
+        self,
+        operations: TargetOperations,
+        fetch: FetchRows,
+        policy: CollisionPolicy,
+        faults: OperationErrors,
+    ) -> Sequence[TableChanges]:
         """Return the changes that a batch makes to the table of known keys.
 
         ``fetch`` reads rows of that table.
@@ -96,18 +106,20 @@ class Determined:
         *earlier, (last, _) = operations.between_truncates()
         table = operations.table
         is_whole = bool(earlier) or self.is_whole(table)
-        known_keys = _KnownKeys(no_rows(determined_table(table)) if earlier else fetch, is_whole)
-        nets, number = net_effects(last)
+        known_keys = _KnownKeys(
+            make_empty_fetch(add_known_flags(table)) if earlier else fetch, is_whole
+        )
+        nets, number = compute_net_changes(last)
         parts = [_clean_changes(nets, known_keys, policy)]
         replayed = np.flatnonzero(number < 0)
         if len(replayed):
             parts.append(_replayed_changes(last.take(replayed), known_keys, policy))
-        return (Effects(join_nets(parts), bool(earlier), len(replayed)),)
+        return (TableChanges(join_net_changes(parts), bool(earlier), len(replayed)),)
 
 
 @dataclass(frozen=True, slots=True)
 class _KnownKeys:
-    fetch: Fetch
+    fetch: FetchRows
     is_whole: bool
 
     def row_indexes(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
@@ -116,9 +128,9 @@ class _KnownKeys:
         The index is ``UNKNOWN_KEY`` for a key without a row, or ``ABSENT_KEY`` if all rows are
         known, so that the key has no row.
         """
-        codes, count = key_codes(
+        codes, count = encode_keys(
             [
-                concat([key, rows[name].combine_chunks().cast(key.type)])
+                join_arrays([key, rows[name].combine_chunks().cast(key.type)])
                 for key, name in zip(keys, names, strict=True)
             ]
         )
@@ -129,7 +141,7 @@ class _KnownKeys:
         return result
 
 
-def _clean_changes(nets: Nets, known_keys: _KnownKeys, policy: Collisions) -> Nets:
+def _clean_changes(nets: NetChanges, known_keys: _KnownKeys, policy: CollisionPolicy) -> NetChanges:
     """Return the changes to the table of known keys for keys whose net changes are known."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
@@ -138,21 +150,23 @@ def _clean_changes(nets: Nets, known_keys: _KnownKeys, policy: Collisions) -> Ne
     is_stored = row >= 0
     exists = is_stored.copy()
     if is_stored.any():
-        exists[is_stored] = np.asarray(rows[THERE].combine_chunks().take(pa.array(row[is_stored])))
+        exists[is_stored] = np.asarray(
+            rows[EXISTS_FLAG].combine_chunks().take(pa.array(row[is_stored]))
+        )
     absent = (is_stored & ~exists) | (row == ABSENT_KEY)
-    updates, deleted = nets.effect == Effect.PATCH, nets.effect == Effect.DELETE
+    updates, deleted = nets.effect == RowEffect.PATCH, nets.effect == RowEffect.DELETE
     # A stored row keeps its other known columns if it is updated, or if an insert overlays it.
-    patched = exists & (updates | (nets.effect == Effect.INSERT))
-    effect = np.where(patched, Effect.PATCH, Effect.REPLACE).astype(np.uint8)
+    patched = exists & (updates | (nets.effect == RowEffect.INSERT))
+    effect = np.where(patched, RowEffect.PATCH, RowEffect.REPLACE).astype(np.uint8)
     changes = _with_flags(replace(nets, effect=effect, expected=is_stored), deleted)
     # An update of a row that is known not to exist is ignored.
     return changes if policy.inserts else changes.where(~(updates & absent))
 
 
-def _with_flags(nets: Nets, deleted: Mask) -> Nets:
+def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
     """Convert net changes to changes of the table of known keys, by setting its boolean columns.
 
-    ``deleted`` selects the rows that are known not to exist. They are stored too, with ``THERE``
+    ``deleted`` selects the rows that are known not to exist. They are stored too, with ``EXISTS_FLAG``
     false and no known value.
     """
     rows, table = len(nets), nets.table
@@ -162,7 +176,7 @@ def _with_flags(nets: Nets, deleted: Mask) -> Nets:
         flags.append(StateColumn(pa.array(~missing & ~deleted), missing))
     flags.append(StateColumn(pa.array(~deleted)))
     values = tuple(_clear_rows(one, deleted) for one in nets.values)
-    return replace(nets, table=determined_table(table), values=(*values, *flags))
+    return replace(nets, table=add_known_flags(table), values=(*values, *flags))
 
 
 def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
@@ -186,10 +200,12 @@ class _Row:
     logged: set[int] = field(default_factory=set)
 
 
-def _replayed_changes(operations: Operations, known_keys: _KnownKeys, policy: Collisions) -> Nets:
+def _replayed_changes(
+    operations: TargetOperations, known_keys: _KnownKeys, policy: CollisionPolicy
+) -> NetChanges:
     """Replay operations row by row, and return the changes to the table of known keys."""
-    table, keys = operations.table, keys_of(operations)
-    rows = known_keys.fetch(key_table(table, keys), False)
+    table, keys = operations.table, collect_keys(operations)
+    rows = known_keys.fetch(build_key_table(table, keys), False)
     replay = _Replay(table, policy)
     replay.begin(keys, rows, known_keys.is_whole)
     replay.run(operations)
@@ -203,7 +219,7 @@ class _Replay:
     oldest one.
     """
 
-    def __init__(self, table: TargetTable, policy: Collisions) -> None:
+    def __init__(self, table: TargetTable, policy: CollisionPolicy) -> None:
         self._table, self._policy = table, policy
         self._rows: dict[Key, list[_Row]] = {}
         self._stored_keys: set[Key] = set()  # in the table of known keys
@@ -215,14 +231,14 @@ class _Replay:
 
         Every other key is unknown, or has no row if ``is_whole`` is set.
         """
-        columns = [python_values(rows[one.name]) for one in self._table.columns]
+        columns = [to_python_values(rows[one.name]) for one in self._table.columns]
         is_known = [
             [True] * rows.num_rows
             if at in self._table.key
-            else rows[known_name(one.name)].to_pylist()
+            else rows[known_flag_name(one.name)].to_pylist()
             for at, one in enumerate(self._table.columns)
         ]
-        for row, exists in enumerate(rows[THERE].to_pylist()):
+        for row, exists in enumerate(rows[EXISTS_FLAG].to_pylist()):
             values = [
                 column[row] if flags[row] else NOT_LOGGED
                 for column, flags in zip(columns, is_known, strict=True)
@@ -236,10 +252,10 @@ class _Replay:
     def _unknown(self, *, certain: bool = True) -> _Row:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
-    def run(self, operations: Operations) -> None:
+    def run(self, operations: TargetOperations) -> None:
         """Apply the operations in order."""
         images = logged_images(operations)
-        keys, olds = key_lists(operations.key), key_lists(operations.old_key)
+        keys, olds = key_tuples(operations.key), key_tuples(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         touched: set[Key] = set()
         for op_type, key, old, image, is_last in zip(
@@ -301,7 +317,7 @@ class _Replay:
         for at, value in zip(self._table.key, key, strict=True):
             row.values[at] = value
 
-    def nets(self, keys: Sequence[Key]) -> Nets:
+    def nets(self, keys: Sequence[Key]) -> NetChanges:
         """Return the changes to the table of known keys.
 
         The row of a key about which nothing is known any longer is deleted from that table.
@@ -310,14 +326,14 @@ class _Replay:
         forgotten = np.array([row is not None and not row.certain for row in rows], bool)
         deleted = np.array([row is None for row in rows], bool)
         zeros = np.zeros(len(keys), np.int64)
-        nets = Nets(
+        nets = NetChanges(
             self._table,
-            np.where(forgotten, Effect.DELETE, Effect.REPLACE).astype(np.uint8),
+            np.where(forgotten, RowEffect.DELETE, RowEffect.REPLACE).astype(np.uint8),
             np.array([key in self._stored_keys for key in keys], bool),
             zeros,
             zeros,
             zeros,
-            tuple(one.combine_chunks() for one in key_table(self._table, list(keys)).columns),
+            tuple(one.combine_chunks() for one in build_key_table(self._table, list(keys)).columns),
             self._image(rows),
         )
         changes = _with_flags(nets, deleted)

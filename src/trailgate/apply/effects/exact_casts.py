@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 
 from trailgate.apply.effects.faults import TOO_LARGE
 from trailgate.arrays import Mask
-from trailgate.columnar.numbers import NUMBER, exact_decimals
-from trailgate.columnar.rows import failing_row, row_error, trim
+from trailgate.columnar.numbers import NUMBER, parse_decimals
+from trailgate.columnar.rows import find_failing_row, row_error, trim
 from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -48,7 +48,7 @@ NO_CAST: Final = (
 MOST_ZEROS: Final = 200_000  # larger exponents are not written out: no database has such numbers
 
 
-class Group(Enum):
+class CastGroup(Enum):
     """A group of Arrow types whose values are cast in the same way."""
 
     TEXT = "text"
@@ -61,28 +61,28 @@ class Group(Enum):
     OTHER = "something else"
 
 
-def group_of(arrow_type: pa.DataType) -> Group:
+def cast_group_of(arrow_type: pa.DataType) -> CastGroup:
     """Return the group of an Arrow type."""
     tests = {
-        Group.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-        Group.NUMBER: (pa.types.is_integer, pa.types.is_decimal),
-        Group.FLOAT: (pa.types.is_floating,),
-        Group.BOOLEAN: (pa.types.is_boolean,),
-        Group.BYTES: (
+        CastGroup.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+        CastGroup.NUMBER: (pa.types.is_integer, pa.types.is_decimal),
+        CastGroup.FLOAT: (pa.types.is_floating,),
+        CastGroup.BOOLEAN: (pa.types.is_boolean,),
+        CastGroup.BYTES: (
             pa.types.is_binary,
             pa.types.is_large_binary,
             pa.types.is_fixed_size_binary,
             pa.types.is_binary_view,
         ),
-        Group.TIME: (pa.types.is_date, pa.types.is_timestamp),
+        CastGroup.TIME: (pa.types.is_date, pa.types.is_timestamp),
     }
     group = next((one for one, is_one in tests.items() if any(t(arrow_type) for t in is_one)), None)
-    if group is Group.TIME and pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None:
-        return Group.ZONED
-    return group or Group.OTHER
+    if group is CastGroup.TIME and pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None:
+        return CastGroup.ZONED
+    return group or CastGroup.OTHER
 
 
-def exact_cast(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+def cast_exactly(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """Cast a column.
 
     Raises DecodeError for a value that does not fit, and DefinitionError if no value of this type
@@ -90,9 +90,9 @@ def exact_cast(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """
     if values.type == arrow_type:
         return values
-    groups = group_of(values.type), group_of(arrow_type)
+    groups = cast_group_of(values.type), cast_group_of(arrow_type)
     cast = CASTS.get(groups)
-    if cast is None and groups[1] is Group.ZONED:
+    if cast is None and groups[1] is CastGroup.ZONED:
         raise DefinitionError(
             f"the target's column has type {arrow_type}, but times in a trail have no zone",
             hint="Change its type to one without a zone",
@@ -104,17 +104,17 @@ def exact_cast(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     except pa.ArrowNotImplementedError:
         raise _no_cast(values.type, arrow_type) from None
     except pa.ArrowInvalid:
-        row = failing_row(lambda part: cast(part, arrow_type), values)
-        raise not_held(values, row, arrow_type) from None
+        row = find_failing_row(lambda part: cast(part, arrow_type), values)
+        raise lost_value_error(values, row, arrow_type) from None
 
 
 def _no_cast(source_type: pa.DataType, arrow_type: pa.DataType) -> DefinitionError:
     """Return the error for a column whose type cannot hold the trail's values at all."""
     problem = f"the target's column has type {arrow_type}, but the trail's values are {source_type}"
-    return DefinitionError(problem, hint=NO_CAST.format(group_of(source_type).value))
+    return DefinitionError(problem, hint=NO_CAST.format(cast_group_of(source_type).value))
 
 
-def not_held(values: pa.Array, row: int, arrow_type: pa.DataType | str) -> DecodeError:
+def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) -> DecodeError:
     """Return the error for a value that the type cannot hold unchanged."""
     numbers = TOO_LARGE if _is_too_large(values[row], arrow_type) else ()
     problem = f"the target's column has type {arrow_type}, which cannot hold this value"
@@ -124,13 +124,13 @@ def not_held(values: pa.Array, row: int, arrow_type: pa.DataType | str) -> Decod
     return error.numbered(numbers)
 
 
-def check_rows(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:
+def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:
     """Raise DecodeError for the first value whose row is false in the mask ``good``."""
     if not good.all():
-        raise not_held(values, int(np.argmin(good)), arrow_type)
+        raise lost_value_error(values, int(np.argmin(good)), arrow_type)
 
 
-def plain_numbers(values: pa.StringArray) -> pa.StringArray:
+def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
     """Convert numbers in text to one plain spelling; other text stays as it is.
 
     '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf'
@@ -172,32 +172,32 @@ def _plain(text: str) -> str:
     return f"{'-' if sign else ''}{integer}{'.' if fraction else ''}{fraction}"
 
 
-def numbers_of(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
+def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
     """Convert numbers, floats or text to plain numbers in text.
 
     Raises DecodeError for text that is not a number.
     """
     text = pc.cast(values, pa.string())
-    if group_of(values.type) is not Group.TEXT:
-        return plain_numbers(text)
+    if cast_group_of(values.type) is not CastGroup.TEXT:
+        return spell_numbers_plainly(text)
     text = trim(text)
     # Not left to Decimal, which also reads 1_000 and the digits of all scripts.
     is_number = pc.match_substring_regex(text, NUMBER)
     if not pc.all(is_number).as_py():
         is_float = pc.is_in(pc.utf8_lower(text), pa.array(list(FLOATS)))
         is_valid = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
-        check_rows(values, np.asarray(pc.fill_null(is_valid, True)), arrow_type)
-    return plain_numbers(text)
+        check_values_fit(values, np.asarray(pc.fill_null(is_valid, True)), arrow_type)
+    return spell_numbers_plainly(text)
 
 
 def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """Cast, cast back and compare."""
     result = pc.cast(values, arrow_type)
-    check_rows(values, same_values(values, pc.cast(result, values.type)), arrow_type)
+    check_values_fit(values, find_equal_values(values, pc.cast(result, values.type)), arrow_type)
     return result
 
 
-def same_values(one: pa.Array, other: pa.Array) -> Mask:
+def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
     """Return a mask of the rows in which two columns are equal.
 
     NULL equals NULL, and NaN equals NaN.
@@ -211,23 +211,23 @@ def same_values(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _number_through_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    text = numbers_of(values, arrow_type)
+    text = parse_numbers(values, arrow_type)
     try:
         if pa.types.is_decimal(arrow_type):
-            return exact_decimals(text, arrow_type)
+            return parse_decimals(text, arrow_type)
         return pc.cast(text, arrow_type)
     except DecodeError as error:
         row = error.where.record or 0
     except pa.ArrowInvalid:
-        row = failing_row(lambda part: pc.cast(part, arrow_type), text)
-    raise not_held(values, row, arrow_type)
+        row = find_failing_row(lambda part: pc.cast(part, arrow_type), text)
+    raise lost_value_error(values, row, arrow_type)
 
 
 def _float_by_digits(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    text = numbers_of(values, arrow_type)
+    text = parse_numbers(values, arrow_type)
     result = pc.cast(text, arrow_type)
-    back = plain_numbers(pc.cast(result, pa.string()))
-    check_rows(values, same_values(text, back), arrow_type)
+    back = spell_numbers_plainly(pc.cast(result, pa.string()))
+    check_values_fit(values, find_equal_values(text, back), arrow_type)
     return result
 
 
@@ -249,7 +249,7 @@ def _float_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _boolean_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    return pc.cast(numbers_of(values, arrow_type), arrow_type)  # 0 or 1
+    return pc.cast(parse_numbers(values, arrow_type), arrow_type)  # 0 or 1
 
 
 def _time_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
@@ -265,7 +265,7 @@ def _instant_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """
     zoned = np.asarray(pc.fill_null(pc.match_substring_regex(values, ZONED), True))
     if not zoned.all():
-        error = not_held(values, int(np.argmin(zoned)), arrow_type)
+        error = lost_value_error(values, int(np.argmin(zoned)), arrow_type)
         error.hint = "A time with a zone needs its offset from UTC, as in 2026-02-05 12:00:00 +02:00. Use a text column if it has none"
         raise error
     return pc.cast(
@@ -273,28 +273,28 @@ def _instant_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     )
 
 
-CASTS: Final[Mapping[tuple[Group, Group], Cast]] = MappingProxyType(
+CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(
     {
-        (Group.TEXT, Group.TEXT): pc.cast,
-        (Group.TEXT, Group.NUMBER): _number_through_text,
-        (Group.TEXT, Group.FLOAT): _float_by_digits,
-        (Group.TEXT, Group.BOOLEAN): _boolean_of_text,
-        (Group.TEXT, Group.TIME): _time_of_text,
-        (Group.TEXT, Group.ZONED): _instant_of_text,
-        (Group.TEXT, Group.BYTES): _cast_and_compare,
-        (Group.TEXT, Group.OTHER): _cast_and_compare,
-        (Group.NUMBER, Group.TEXT): pc.cast,
-        (Group.NUMBER, Group.NUMBER): _number,
-        (Group.NUMBER, Group.FLOAT): _float_of_number,
-        (Group.NUMBER, Group.BOOLEAN): _boolean_of_number,
-        (Group.FLOAT, Group.TEXT): pc.cast,
-        (Group.FLOAT, Group.NUMBER): _number_through_text,
-        (Group.FLOAT, Group.FLOAT): _cast_and_compare,
-        (Group.FLOAT, Group.BOOLEAN): _boolean_of_number,
-        (Group.TIME, Group.TEXT): pc.cast,
-        (Group.TIME, Group.TIME): _cast_and_compare,
-        (Group.BYTES, Group.BYTES): _cast_and_compare,
-        (Group.BYTES, Group.TEXT): pc.cast,
+        (CastGroup.TEXT, CastGroup.TEXT): pc.cast,
+        (CastGroup.TEXT, CastGroup.NUMBER): _number_through_text,
+        (CastGroup.TEXT, CastGroup.FLOAT): _float_by_digits,
+        (CastGroup.TEXT, CastGroup.BOOLEAN): _boolean_of_text,
+        (CastGroup.TEXT, CastGroup.TIME): _time_of_text,
+        (CastGroup.TEXT, CastGroup.ZONED): _instant_of_text,
+        (CastGroup.TEXT, CastGroup.BYTES): _cast_and_compare,
+        (CastGroup.TEXT, CastGroup.OTHER): _cast_and_compare,
+        (CastGroup.NUMBER, CastGroup.TEXT): pc.cast,
+        (CastGroup.NUMBER, CastGroup.NUMBER): _number,
+        (CastGroup.NUMBER, CastGroup.FLOAT): _float_of_number,
+        (CastGroup.NUMBER, CastGroup.BOOLEAN): _boolean_of_number,
+        (CastGroup.FLOAT, CastGroup.TEXT): pc.cast,
+        (CastGroup.FLOAT, CastGroup.NUMBER): _number_through_text,
+        (CastGroup.FLOAT, CastGroup.FLOAT): _cast_and_compare,
+        (CastGroup.FLOAT, CastGroup.BOOLEAN): _boolean_of_number,
+        (CastGroup.TIME, CastGroup.TEXT): pc.cast,
+        (CastGroup.TIME, CastGroup.TIME): _cast_and_compare,
+        (CastGroup.BYTES, CastGroup.BYTES): _cast_and_compare,
+        (CastGroup.BYTES, CastGroup.TEXT): pc.cast,
     }
 )
 

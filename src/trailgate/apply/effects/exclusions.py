@@ -18,18 +18,18 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from trailgate.apply.effects.faults import Responses
-from trailgate.apply.effects.nets import key_codes
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.faults import ErrorResponses
+from trailgate.apply.effects.nets import encode_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import KEY_UPDATE, TRUNCATE, UPDATE
 
 
-def final_errors(
+def find_final_errors(
     errors: Mapping[int, TrailgateError],
-    tables: Sequence[Operations],
-    responses: Responses,
+    tables: Sequence[TargetOperations],
+    responses: ErrorResponses,
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
@@ -91,7 +91,7 @@ def final_errors(
     return final, retry
 
 
-def _dependent_rows(operations: Operations) -> Longs:
+def _dependent_rows(operations: TargetOperations) -> Longs:
     """Assign a number to each operation. Operations with the same number may affect each other.
 
     Operations with equal keys get the same number, and so do those whose keys are linked by key
@@ -103,7 +103,7 @@ def _dependent_rows(operations: Operations) -> Longs:
     if (operations.op_type == TRUNCATE).any():
         return np.zeros(rows, np.int64)
     both = zip(operations.key, operations.old_key, strict=True)
-    codes, count = key_codes([concat([key, old]) for key, old in both])
+    codes, count = encode_keys([join_arrays([key, old]) for key, old in both])
     joined = list(range(count))
 
     def first(code: int) -> int:

@@ -30,7 +30,7 @@ NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_L
 
 
 @dataclass(frozen=True, slots=True)
-class Responses:
+class ErrorResponses:
     """The response to each Oracle error number. Other errors get ``default``."""
 
     default: str = STOP
@@ -60,7 +60,7 @@ class Responses:
         return {self.default, *self.by_number.values()} == {STOP}
 
 
-class Faults:
+class OperationErrors:
     """The errors of a batch's operations, by operation number.
 
     An error that stops the run is raised at once.

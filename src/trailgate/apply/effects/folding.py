@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.nets import Effect, Nets, net_effects
-from trailgate.apply.effects.operations import Operations, join_operations
+from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes
+from trailgate.apply.effects.operations import TargetOperations, join_operations
 from trailgate.arrays import Longs
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
 
 
-def fold(operations: Operations) -> Operations:
+def fold_operations(operations: TargetOperations) -> TargetOperations:
     """Return fewer operations with the same effect on every key: at most three for each clean key.
 
     Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
@@ -34,7 +34,7 @@ def fold(operations: Operations) -> Operations:
     return join_operations(parts)
 
 
-def _folded(operations: Operations) -> Operations:
+def _folded(operations: TargetOperations) -> TargetOperations:
     """Fold operations without a truncate.
 
     The table shows the result for each kind of clean key, where ... is any number of operations:
@@ -48,18 +48,18 @@ def _folded(operations: Operations) -> Operations:
         D I ...          REPLACE  D I
         U D I ...        REPLACE  U D I
     """
-    nets, number = net_effects(operations)
+    nets, number = compute_net_changes(operations)
     is_clean = number >= 0
     total = np.bincount(number[is_clean], operations.weight[is_clean], len(nets)).astype(np.int64)
     effect, expected = nets.effect, nets.expected
-    replaced, deleted = effect == Effect.REPLACE, effect == Effect.DELETE
+    replaced, deleted = effect == RowEffect.REPLACE, effect == RowEffect.DELETE
     # ``updated``: the key starts with an update and is deleted later. The update must stay, since
     # it may insert the row (INSERTMISSINGUPDATES). ``before`` counts up to the first insert.
     updated = (operations.op_type[nets.first] == UPDATE) & expected & (replaced | deleted)
     before = np.where(replaced & expected, nets.leading, 0)
     transient = deleted & ~expected  # inserted and deleted in this batch
-    complete = np.flatnonzero((effect == Effect.INSERT) | replaced)
-    patched = np.flatnonzero(effect == Effect.PATCH)
+    complete = np.flatnonzero((effect == RowEffect.INSERT) | replaced)
+    patched = np.flatnonzero(effect == RowEffect.PATCH)
     # join_operations sorts stably by ``order``. If two operations get the same one, such as U D for
     # U U D, they keep the order of the parts below.
     parts = [
@@ -92,12 +92,12 @@ def _folded(operations: Operations) -> Operations:
     return join_operations([part for part in parts if len(part)])
 
 
-def _insert_values(nets: Nets) -> Image:
+def _insert_values(nets: NetChanges) -> Image:
     """Return the values of inserted rows.
 
     A row that replaces another one has all columns of the source.
     """
-    is_new = nets.effect == Effect.INSERT
+    is_new = nets.effect == RowEffect.INSERT
     return tuple(
         StateColumn(
             pa.nulls(len(nets), column.type) if one.values is None else one.values,
@@ -108,13 +108,13 @@ def _insert_values(nets: Nets) -> Image:
 
 
 def _representatives(
-    operations: Operations,
-    nets: Nets,
+    operations: TargetOperations,
+    nets: NetChanges,
     chosen: Longs,
     op_type: int,
     weight: Longs,
     values: Image | None = None,
-) -> Operations:
+) -> TargetOperations:
     """Return one operation per chosen key, which represents ``weight`` operations.
 
     It has the position of the operation ``nets.first``.

@@ -29,25 +29,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import (
-    Closing,
-    Effects,
-    Fetch,
-    join_nets,
-    key_table,
-    membership,
-    no_rows,
+    ClosingUpdate,
+    FetchRows,
+    TableChanges,
+    build_key_table,
+    find_existing_keys,
+    join_net_changes,
+    make_empty_fetch,
 )
-from trailgate.apply.effects.collisions import Collisions, collided
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets, key_codes, net_effects, no_nets
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.collisions import CollisionPolicy, find_collisions
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import (
+    NetChanges,
+    RowEffect,
+    compute_net_changes,
+    encode_keys,
+    no_net_changes,
+)
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,
     Key,
-    Replay,
-    key_lists,
-    keys_of,
-    python_values,
+    OperationReplay,
+    collect_keys,
+    key_tuples,
+    to_python_values,
 )
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask
@@ -73,7 +79,7 @@ _VERSION_COLUMNS: Final = frozenset(column.name for column in COLUMNS)
 NEVER: Final = np.iinfo(np.int64).max
 
 
-def historic_table(table: TargetTable) -> TargetTable:
+def add_version_columns(table: TargetTable) -> TargetTable:
     """Return the table with the version columns added.
 
     Its key stays the source's, by which operations find current rows.
@@ -87,37 +93,41 @@ def with_version_key(table: TargetTable) -> TargetTable:
     return replace(table, key=(*table.key, at))
 
 
-def versions(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> list[Effects]:
+def compute_versions(
+    operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
+) -> list[TableChanges]:
     """Return the changes that a batch makes, as a list of steps.
 
     The operations before each truncate are one step, and the truncate itself is another one that
     closes all current rows. Raises OptionError unless collisions and errors stop the run: a history
     cannot represent operations that do not fit.
     """
-    if policy is not Collisions.STOP or not faults.stop:
+    if policy is not CollisionPolicy.STOP or not faults.stop:
         raise OptionError("--mode history works only with --on-collision stop and --on-error stop")
     stored = with_version_key(operations.table)
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
     current = _fetch_current(fetch)
-    steps: list[Effects] = []
+    steps: list[TableChanges] = []
     for number, (part, unended) in enumerate(operations.between_truncates()):
         if number:
             row = number - 1
             at = truncates.position[row].as_py()
             time = pa.scalar(int(truncates.op_ts[row]), pa.int64()).cast(TIME)
             values = {TO: time, UNTIL: pa.scalar(at), CURRENT: pa.scalar(False)}
-            steps.append(Effects(no_nets(stored), closing=Closing(CURRENT, True, values), at=at))
-            current = no_rows(operations.table)
+            steps.append(
+                TableChanges(
+                    no_net_changes(stored), closing=ClosingUpdate(CURRENT, True, values), at=at
+                )
+            )
+            current = make_empty_fetch(operations.table)
         if len(part):
             nets, replayed = _part_versions(part, current, unended)
             at = part.position[len(part) - 1].as_py()
-            steps.append(Effects(nets, replayed=replayed, at=at))
+            steps.append(TableChanges(nets, replayed=replayed, at=at))
     return steps
 
 
-def _fetch_current(fetch: Fetch) -> Fetch:
+def _fetch_current(fetch: FetchRows) -> FetchRows:
     """Return a function that fetches only current rows."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
@@ -128,13 +138,15 @@ def _fetch_current(fetch: Fetch) -> Fetch:
     return rows
 
 
-def _part_versions(part: Operations, current: Fetch, unended: int | None) -> tuple[Nets, int]:
+def _part_versions(
+    part: TargetOperations, current: FetchRows, unended: int | None
+) -> tuple[NetChanges, int]:
     """Return the versions that operations open and close, and the number of replayed operations.
 
     The transaction ``unended`` opens no versions, because a truncate follows in it.
     """
-    nets, number = net_effects(part)
-    bad = collided(nets, membership(nets, current), Collisions.STOP, part)
+    nets, number = compute_net_changes(part)
+    bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
     is_replayed = number < 0
     if bad.any():
         is_replayed |= bad[number] & (number >= 0)
@@ -144,12 +156,12 @@ def _part_versions(part: Operations, current: Fetch, unended: int | None) -> tup
     rows = np.flatnonzero(is_replayed)
     if len(rows):
         parts.append(_replay_versions(part.take(rows), seen[rows], current))
-    return join_nets(parts), len(rows)
+    return join_net_changes(parts), len(rows)
 
 
 def _column_versions(
-    operations: Operations, nets: Nets, of: tuple[Longs, Mask], current: Fetch
-) -> Nets:
+    operations: TargetOperations, nets: NetChanges, of: tuple[Longs, Mask], current: FetchRows
+) -> NetChanges:
     """Return the versions that operations on clean keys open and close.
 
     ``of`` is a pair: for each operation the index of its key in ``nets``, and whether its
@@ -171,7 +183,7 @@ def _column_versions(
     number, seen = of
     table, rows = operations.table, len(operations)
     if not rows:
-        return no_nets(with_version_key(table))
+        return no_net_changes(with_version_key(table))
     order = np.argsort(number, kind="stable")
     operations, group, seen = operations.take(order), number[order], seen[order]
     current_rows = current(nets.keys(), False)
@@ -184,7 +196,7 @@ def _column_versions(
     is_last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
     kept = np.flatnonzero(is_last & seen)
     if not len(kept):
-        return no_nets(with_version_key(table))
+        return no_net_changes(with_version_key(table))
     group = group[kept]
     first = np.append(True, np.diff(group) != 0)
     # From here on, index i is the state after operation kept[i]. ``was``: a row existed before it,
@@ -207,10 +219,10 @@ def _column_versions(
         from_row = (logged < reset[kept]) & ~is_complete[reset[kept]]
         source = np.where(from_row, rows + stored_row[group], logged)
         no_value = np.where(from_row, stored_row[group] < 0, logged < reset[kept])
-        value = concat([logged_values, stored_values]).take(pa.array(source, mask=no_value))
+        value = join_arrays([logged_values, stored_values]).take(pa.array(source, mask=no_value))
         # The same column in the state before, to compare with.
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
-        previous = concat([value, stored_values]).take(pa.array(earlier, mask=~was))
+        previous = join_arrays([value, stored_values]).take(pa.array(earlier, mask=~was))
         equal &= _equal_rows(value, previous)
         values.append(value)
     # A deleted row only closes a version, and an unchanged one does neither.
@@ -221,14 +233,14 @@ def _column_versions(
     )
 
 
-def _row_indexes(nets: Nets, rows: pa.Table) -> Longs:
+def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
     """For each key, return the index of its row, or -1 if it has none."""
     names = nets.table.key_names
     both = [
-        concat([key, _single_array(rows[name]).cast(key.type)])
+        join_arrays([key, _single_array(rows[name]).cast(key.type)])
         for key, name in zip(nets.key, names, strict=True)
     ]
-    codes, count = key_codes(both)
+    codes, count = encode_keys(both)
     row_of_code = np.full(count, -1)
     row_of_code[codes[len(nets) :]] = np.arange(rows.num_rows)
     result: Longs = row_of_code[codes[: len(nets)]]
@@ -247,11 +259,11 @@ def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _version_changes(
-    operations: Operations,
+    operations: TargetOperations,
     events: tuple[Longs, Longs, Mask, Mask],
     values: Sequence[pa.Array | None],
     rows: tuple[pa.Table, Longs],
-) -> Nets:
+) -> NetChanges:
     """Return inserts of the versions that are opened, and patches of stored versions that are closed.
 
     ``events`` is (kept, group, opens, closes): operation ``kept[i]`` leaves a state of key
@@ -283,7 +295,7 @@ def _version_changes(
     }
     opened = _build_changes(
         stored,
-        Effect.INSERT,
+        RowEffect.INSERT,
         [
             added[column.name] if value is None else value.take(chosen)
             for column, value in zip(table.columns, values, strict=True)
@@ -308,7 +320,7 @@ def _version_changes(
     key_names = {*table.key_names, AT}
     closings = _build_changes(
         stored,
-        Effect.PATCH,
+        RowEffect.PATCH,
         [
             patch.get(column.name)
             if column.name not in key_names
@@ -316,17 +328,19 @@ def _version_changes(
             for column in table.columns
         ],
     )
-    return join_nets([opened, closings])
+    return join_net_changes([opened, closings])
 
 
-def _build_changes(table: TargetTable, effect: Effect, columns: Sequence[pa.Array | None]) -> Nets:
+def _build_changes(
+    table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]
+) -> NetChanges:
     """Build net changes with one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
-        no_nets(table),
+        no_net_changes(table),
         effect=np.full(rows, effect, np.uint8),
-        expected=np.full(rows, effect is Effect.PATCH),
+        expected=np.full(rows, effect is RowEffect.PATCH),
         first=zeros,
         last=zeros,
         leading=zeros,
@@ -345,11 +359,11 @@ def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
     return np.asarray(values.is_null()) if column.extra else None
 
 
-def _replay_versions(operations: Operations, seen: Mask, current: Fetch) -> Nets:
+def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
     """Replay operations row by row, and return the versions that they open and close."""
     table = operations.table
-    rows = current(key_table(table, keys_of(operations)), False)
-    replay = Replay(table, rows, Collisions.STOP)
+    rows = current(build_key_table(table, collect_keys(operations)), False)
+    replay = OperationReplay(table, rows, CollisionPolicy.STOP)
     row_versions = _RowVersions(table, rows)
     for begin, end in _transactions(operations):
         part = operations.take(np.arange(begin, end))
@@ -375,7 +389,7 @@ class _RowVersions:
         self._opened: list[list[Any]] = []
         self._closed: list[list[Any]] = []
         self._shown: dict[Key, list[Any]] = {}
-        for row in zip(*(python_values(rows[name]) for name in names), strict=True):
+        for row in zip(*(to_python_values(rows[name]) for name in names), strict=True):
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
@@ -403,7 +417,7 @@ class _RowVersions:
         for name, value in values.items():
             version[self._column_index[name]] = value
 
-    def nets(self) -> Nets:
+    def nets(self) -> NetChanges:
         """Return inserts of the opened versions, and patches of the stored versions that were closed."""
         stored = with_version_key(self._table)
         patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
@@ -412,10 +426,10 @@ class _RowVersions:
             self._column(self._closed, at) if column.name in patched else None
             for at, column in enumerate(stored.columns)
         ]
-        return join_nets(
+        return join_net_changes(
             [
-                _build_changes(stored, Effect.INSERT, opened),
-                _build_changes(stored, Effect.PATCH, closed),
+                _build_changes(stored, RowEffect.INSERT, opened),
+                _build_changes(stored, RowEffect.PATCH, closed),
             ]
         )
 
@@ -432,16 +446,16 @@ def _to_micros(value: Any) -> int | None:
     return value if value is None or isinstance(value, int) else pa.scalar(value, TIME).value
 
 
-def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
+def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
     """Yield the first row and the end row of each transaction."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)
 
 
-def _named_keys(part: Operations) -> dict[Key, int]:
+def _named_keys(part: TargetOperations) -> dict[Key, int]:
     """Return all old and new keys of the operations, each with the last operation that names it."""
-    new, old = key_lists(part.key), key_lists(part.old_key)
+    new, old = key_tuples(part.key), key_tuples(part.old_key)
     last_rows: dict[Key, int] = {}
     for row, op_type in enumerate(part.op_type.tolist()):
         if op_type == KEY_UPDATE:

@@ -15,7 +15,7 @@ NONE: Final = -1
 
 
 @kernel(writes=("first", "last", "last_delete", "leading", "inserted", "unclean"))
-def follow_keys(
+def scan_keys(
     op_type: Octets,
     weight: Longs,
     key: Longs,
@@ -62,7 +62,7 @@ def follow_keys(
 
 
 @kernel(writes=("last",))
-def last_logged(key: Longs, missing: Mask, last_delete: Longs, last: Longs) -> None:
+def find_last_logged(key: Longs, missing: Mask, last_delete: Longs, last: Longs) -> None:
     """For each key, find the last operation after the key's last delete that logs a column.
 
     Fill ``last`` with ``NONE`` before the call. An empty ``missing`` means that every operation

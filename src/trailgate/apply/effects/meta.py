@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
 
@@ -20,12 +20,12 @@ POSITION: Final = "_position"
 COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.string()))
 
 
-def meta_table(table: TargetTable) -> TargetTable:
+def add_meta_columns(table: TargetTable) -> TargetTable:
     """Return the table with the columns ``_op_ts`` and ``_position`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
-def with_meta(operations: Operations) -> Operations:
+def set_meta_values(operations: TargetOperations) -> TargetOperations:
     """Set the columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
     present = np.zeros(len(operations), bool)
     stamps = {

@@ -9,30 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.apply.effects.append import COLUMNS, appended, appending_table
-from trailgate.apply.effects.batch import Effects, Fetch, effects_of
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.append import COLUMNS, append_changes, build_append_table
+from trailgate.apply.effects.batch import FetchRows, TableChanges, compute_changes
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.history import COLUMNS as VERSIONS
-from trailgate.apply.effects.history import historic_table, versions, with_version_key
-from trailgate.apply.effects.meta import meta_table, with_meta
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.history import add_version_columns, compute_versions, with_version_key
+from trailgate.apply.effects.meta import add_meta_columns, set_meta_values
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
-from trailgate.apply.effects.soft_delete import soft_deleted, soft_deleting_table
+from trailgate.apply.effects.soft_delete import add_delete_marks, compute_soft_deletes
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 
-EffectsOf = Callable[[Operations, Fetch, Collisions, Faults], Sequence[Effects]]
+ComputeChanges = Callable[
+    [TargetOperations, FetchRows, CollisionPolicy, OperationErrors], Sequence[TableChanges]
+]
 
 
 def _as_it_is(table: TargetTable) -> TargetTable:
     return table
 
 
-def _as_they_are(operations: Operations) -> Operations:
+def _as_they_are(operations: TargetOperations) -> TargetOperations:
     return operations
 
 
-class Mode(NamedTuple):
+class ApplyMode(NamedTuple):
     """How one mode keeps tables.
 
     ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes that
@@ -42,26 +44,28 @@ class Mode(NamedTuple):
     """
 
     table: Callable[[TargetTable], TargetTable]
-    effects: EffectsOf
+    effects: ComputeChanges
     columns: tuple[TargetColumn, ...]
     folds: bool
     stored: Callable[[TargetTable], TargetTable] = _as_it_is
-    logged: Callable[[Operations], Operations] = _as_they_are
+    logged: Callable[[TargetOperations], TargetOperations] = _as_they_are
 
 
 def _current(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> Sequence[Effects]:
-    return (effects_of(operations, fetch, policy, faults),)
+    operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
+) -> Sequence[TableChanges]:
+    return (compute_changes(operations, fetch, policy, faults),)
 
 
-MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+MODES: Final[Mapping[str, ApplyMode]] = MappingProxyType(
     {
-        "current": Mode(_as_it_is, _current, (), folds=True),
-        "soft-delete": Mode(soft_deleting_table, soft_deleted, MARKS, folds=False),
-        "history": Mode(historic_table, versions, VERSIONS, folds=False, stored=with_version_key),
-        "append": Mode(appending_table, appended, COLUMNS, folds=False),
+        "current": ApplyMode(_as_it_is, _current, (), folds=True),
+        "soft-delete": ApplyMode(add_delete_marks, compute_soft_deletes, MARKS, folds=False),
+        "history": ApplyMode(
+            add_version_columns, compute_versions, VERSIONS, folds=False, stored=with_version_key
+        ),
+        "append": ApplyMode(build_append_table, append_changes, COLUMNS, folds=False),
     }
 )
 # Current rows with --meta. A folded operation has the position of the first, not of the last one.
-WITH_META: Final = Mode(meta_table, _current, (), folds=False, logged=with_meta)
+WITH_META: Final = ApplyMode(add_meta_columns, _current, (), folds=False, logged=set_meta_values)

@@ -17,14 +17,14 @@ from enum import IntEnum
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.kernels import NONE, follow_keys, last_logged
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.kernels import NONE, find_last_logged, scan_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
 
-class Effect(IntEnum):
+class RowEffect(IntEnum):
     """The change of one row.
 
     - INSERT: the row is new, with these values.
@@ -40,7 +40,7 @@ class Effect(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Nets:
+class NetChanges:
     """Net changes of a target table's rows, one slot per key.
 
     - ``expected``: the operations assume that the row exists before them
@@ -61,7 +61,7 @@ class Nets:
     def __len__(self) -> int:
         return len(self.effect)
 
-    def where(self, keep: Mask) -> Nets:
+    def where(self, keep: Mask) -> NetChanges:
         """Return the changes selected by the mask ``keep``."""
         if keep.all():
             return self
@@ -89,11 +89,11 @@ class Nets:
         return pa.table(list(self.key), names=list(self.table.key_names))
 
 
-def no_nets(table: TargetTable) -> Nets:
+def no_net_changes(table: TargetTable) -> NetChanges:
     """Return net changes of no rows."""
     none = np.zeros(0, np.int64)
     types = [table.columns[at].type for at in table.key]
-    return Nets(
+    return NetChanges(
         table,
         none.astype(np.uint8),
         none.astype(bool),
@@ -105,7 +105,7 @@ def no_nets(table: TargetTable) -> Nets:
     )
 
 
-def key_codes(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
+def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
     """Assign a number to each row, so that equal rows have equal numbers.
 
     Also returns how many different rows there are.
@@ -124,7 +124,7 @@ def _codes(column: pa.Array) -> tuple[Longs, int]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
-def net_effects(operations: Operations) -> tuple[Nets, Longs]:
+def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs]:
     """Return the net changes of clean keys, and for each operation the index of its key among them.
 
     The index is -1 if the operation must be replayed. There must not be a truncate among the
@@ -135,17 +135,17 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)
     picked = pa.array(moves)
     both = [
-        concat([key, old.take(picked)]) if len(moves) else key
+        join_arrays([key, old.take(picked)]) if len(moves) else key
         for key, old in zip(operations.key, operations.old_key, strict=True)
     ]
-    codes, count = key_codes(both)
+    codes, count = encode_keys(both)
     key = np.ascontiguousarray(codes[:rows])
     old_key = key.copy()
     old_key[moves] = codes[rows:]
     first, last, last_delete = (np.full(count, NONE) for _ in range(3))
     leading = np.zeros(count, np.int64)
     inserted, unclean = np.zeros(count, bool), np.zeros(count, bool)
-    follow_keys(
+    scan_keys(
         operations.op_type,
         operations.weight,
         key,
@@ -161,16 +161,16 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     first, last, deleted = first[clean], last[clean], last_delete[clean] != NONE
     # A delete in the middle means that no earlier value survives: the row is replaced.
     starts_with_insert = operations.op_type[first] == INSERT
-    effect = np.where(starts_with_insert, Effect.INSERT, Effect.PATCH)
-    effect[deleted] = Effect.REPLACE
-    effect[operations.op_type[last] == DELETE] = Effect.DELETE
+    effect = np.where(starts_with_insert, RowEffect.INSERT, RowEffect.PATCH)
+    effect[deleted] = RowEffect.REPLACE
+    effect[operations.op_type[last] == DELETE] = RowEffect.DELETE
     last_logging = np.full(count, NONE)
 
     def column(one: StateColumn) -> StateColumn:
         if one.values is None:
             return ABSENT
         last_logging[:] = NONE
-        last_logged(
+        find_last_logged(
             key,
             np.zeros(0, bool) if one.missing is None else one.missing,
             last_delete,
@@ -182,7 +182,7 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
             return StateColumn(one.values.take(pa.array(chosen)))
         return StateColumn(one.values.take(pa.array(chosen, mask=missing)), missing)
 
-    nets = Nets(
+    nets = NetChanges(
         table,
         effect.astype(np.uint8),
         ~starts_with_insert,

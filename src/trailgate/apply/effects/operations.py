@@ -1,6 +1,6 @@
 """Convert operations to the columns and types of their target table.
 
-The change blocks of a batch, perhaps from several source tables, become one ``Operations`` per
+The change blocks of a batch, perhaps from several source tables, become one ``TargetOperations`` per
 target table, in their order. Each operation has its transaction, the key before and after it, and
 its column values; a value may be present, NULL or missing (not logged). ``nets`` and ``replay``,
 which follow, know nothing of trails and mappings.
@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, conversion
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import short_position
-from trailgate.columnar.rows import Isolation
+from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
 from trailgate.model.changes import (
     ABSENT,
@@ -33,13 +33,13 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.operations_table import image_of
+from trailgate.model.operations_table import select_images
 
 KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
+class TargetOperations:
     """Operations on one target table, in order. Each member has one slot per operation.
 
     - ``order``: the operation's number in the batch, counted over all tables
@@ -65,7 +65,7 @@ class Operations:
     def __len__(self) -> int:
         return len(self.op_type)
 
-    def take(self, rows: Longs) -> Operations:
+    def take(self, rows: Longs) -> TargetOperations:
         """Return the operations with the indexes ``rows``, in that order."""
         picked = pa.array(rows)
         return replace(
@@ -89,7 +89,7 @@ class Operations:
             ),
         )
 
-    def on(self, table: TargetTable) -> Operations:
+    def on(self, table: TargetTable) -> TargetOperations:
         """Return the operations on ``table``, which has all columns of this table, and perhaps others.
 
         Its types of these columns must be the same.
@@ -101,13 +101,13 @@ class Operations:
         values = tuple(ABSENT if at is None else self.values[at] for at in sources)
         return replace(self, table=table, values=values)
 
-    def without(self, numbers: Collection[int]) -> Operations:
+    def without(self, numbers: Collection[int]) -> TargetOperations:
         """Return the operations whose ``order`` is not in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
-    def without_transactions(self, numbers: Collection[int]) -> Operations:
+    def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
         """Return the operations whose ``transaction`` is not in ``numbers``."""
         if not numbers:
             return self
@@ -123,7 +123,7 @@ class Operations:
         named = zip(self.table.key_names, columns, strict=True)
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
 
-    def between_truncates(self) -> Iterator[tuple[Operations, int | None]]:
+    def between_truncates(self) -> Iterator[tuple[TargetOperations, int | None]]:
         """Split the operations at truncates.
 
         Yields each part, even if it is empty, with the transaction number of the truncate that
@@ -139,12 +139,12 @@ class Operations:
             yield self.take(np.arange(start, end)), number
 
 
-def operations_on(
+def convert_blocks(
     table: TargetTable,
     blocks: Sequence[ChangeBlock],
     transactions: Sequence[Longs],
-    faults: Faults | None = None,
-) -> Operations:
+    faults: OperationErrors | None = None,
+) -> TargetOperations:
     """Convert blocks to operations on a target table, in their order.
 
     ``transactions`` contains each block's transaction numbers.
@@ -154,7 +154,7 @@ def operations_on(
     becomes NULL, and its operation must not be applied. Without ``faults``, the first error is
     raised.
     """
-    errors = faults or Faults()
+    errors = faults or OperationErrors()
     parts = [
         _of_block(table, block, n, errors) for block, n in zip(blocks, transactions, strict=True)
     ]
@@ -162,8 +162,8 @@ def operations_on(
 
 
 def _of_block(
-    table: TargetTable, block: ChangeBlock, transactions: Longs, faults: Faults
-) -> Operations:
+    table: TargetTable, block: ChangeBlock, transactions: Longs, faults: OperationErrors
+) -> TargetOperations:
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
     pairs = list(zip(table.places(block.table), table.columns, strict=True))
@@ -176,15 +176,15 @@ def _of_block(
         for image in (_needed_before(table, block, deletes), block.after)
     )
     # image_of(a, b, mask) takes a in the rows of the mask, and b in the others.
-    values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
+    values = tuple(select_images(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
     for at in table.key:
         new, old = (
             _first_known(after[at], before[at], rows),
             _first_known(before[at], after[at], rows),
         )
-        key = image_of(old, new, deletes)
-        old = image_of(new, old, block.op_type == INSERT)
+        key = select_images(old, new, deletes)
+        old = select_images(new, old, block.op_type == INSERT)
         for one in (key, old):
             _check_key(table, block, at, one, ~truncates, faults)
         key_type = table.columns[at].type
@@ -196,7 +196,7 @@ def _of_block(
         # The source's own key may be another one, so compare the values of the target's key.
         moved = updates & _differing(keys, old_keys)
         op_types = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), op_types).astype(np.uint8)
-    return Operations(
+    return TargetOperations(
         table,
         block.order,
         op_types,
@@ -239,7 +239,7 @@ def _column(
     source_index: int | None,
     target: TargetColumn,
     image: Image,
-    faults: Faults,
+    faults: OperationErrors,
     *,
     is_key: bool,
 ) -> StateColumn:
@@ -251,7 +251,7 @@ def _column(
         return ABSENT
     column, values = block.table.columns[source_index], image[source_index].values
     assert values is not None
-    convert = conversion(column, target, is_key=is_key)
+    convert = make_conversion(column, target, is_key=is_key)
 
     def locate(error: TrailgateError, row: int | None) -> TrailgateError:
         error.with_place(table=block.table.name, field=column.name)
@@ -268,7 +268,7 @@ def _column(
     except TrailgateError as error:
         raise locate(error, None) from None
     # Some value does not fit. Halve the rows until each bad one is alone, and convert the others.
-    isolation = Isolation(len(block))
+    isolation = BadRowIsolation(len(block))
     for rows in isolation:
         with isolation:
             convert(values.slice(rows.start, len(rows)))
@@ -286,11 +286,16 @@ def _position_text(block: ChangeBlock, row: int) -> str:
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
     """Return a column's values from the first image, or those missing there from the second."""
-    return image_of(second, first, first.is_missing(rows))
+    return select_images(second, first, first.is_missing(rows))
 
 
 def _check_key(
-    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, needed: Mask, faults: Faults
+    table: TargetTable,
+    block: ChangeBlock,
+    at: int,
+    key: StateColumn,
+    needed: Mask,
+    faults: OperationErrors,
 ) -> None:
     """Add an error for each operation whose key column is NULL or not logged."""
     missing = key.is_missing(len(block)) & needed
@@ -319,7 +324,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     return differs
 
 
-def join_operations(parts: Sequence[Operations]) -> Operations:
+def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
     """Concatenate operations on one table, sorted by ``order``."""
     joined = parts[0] if len(parts) == 1 else _join(parts)
     if (joined.order[1:] >= joined.order[:-1]).all():
@@ -327,9 +332,9 @@ def join_operations(parts: Sequence[Operations]) -> Operations:
     return joined.take(np.argsort(joined.order, kind="stable"))
 
 
-def _join(parts: Sequence[Operations]) -> Operations:
+def _join(parts: Sequence[TargetOperations]) -> TargetOperations:
     def strings(name: str) -> pa.Array:
-        return concat([getattr(part, name) for part in parts])
+        return join_arrays([getattr(part, name) for part in parts])
 
     columns = range(len(parts[0].values))
     keys = range(len(parts[0].key))
@@ -343,8 +348,8 @@ def _join(parts: Sequence[Operations]) -> Operations:
         csn=strings("csn"),
         op_ts=np.concatenate([part.op_ts for part in parts]),
         tx_id=strings("tx_id"),
-        key=tuple(concat([part.key[at] for part in parts]) for at in keys),
-        old_key=tuple(concat([part.old_key[at] for part in parts]) for at in keys),
+        key=tuple(join_arrays([part.key[at] for part in parts]) for at in keys),
+        old_key=tuple(join_arrays([part.old_key[at] for part in parts]) for at in keys),
         values=tuple(
             _join_states([(part.values[at], len(part)) for part in parts]) for at in columns
         ),
@@ -359,12 +364,12 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
         pa.nulls(rows, known.type) if one.values is None else one.values for one, rows in parts
     ]
     if all(one.values is not None and one.missing is None for one, _ in parts):
-        return StateColumn(concat(values))
+        return StateColumn(join_arrays(values))
     return StateColumn(
-        concat(values), np.concatenate([one.is_missing(rows) for one, rows in parts])
+        join_arrays(values), np.concatenate([one.is_missing(rows) for one, rows in parts])
     )
 
 
-def concat(parts: Sequence[pa.Array]) -> pa.Array:
+def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
     """Concatenate arrays."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

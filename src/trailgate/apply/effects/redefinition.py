@@ -13,12 +13,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from trailgate.apply.effects.tables import TargetColumn, TargetTable, held_type
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, created_type
 from trailgate.errors import DefinitionError, Where
 from trailgate.model.tables import Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
-INTEGERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED})
+INTEGERS: Final = frozenset({TypeFamily.INTEGER, TypeFamily.UNSIGNED})
 NARROW: Final = (pa.int8(), pa.int16(), pa.int32())
 TYPE_HINT: Final = (
     "Give the target's column a type that can hold both, such as text, and name it with --column {}=text; "
@@ -74,7 +74,7 @@ def check_redefinition(
         raise DefinitionError(problem, where=Where(table=str(target)), hint=STRICT_HINT)
 
 
-def wider_columns(old: Table, new: Table, target: TargetTable) -> tuple[str, ...]:
+def find_widened_columns(old: Table, new: Table, target: TargetTable) -> tuple[str, ...]:
     """Return the target's integer columns that are too narrow for the new definition.
 
     These are 8 to 32 bits wide, and their source column has more bytes than in the old definition.
@@ -87,7 +87,7 @@ def wider_columns(old: Table, new: Table, target: TargetTable) -> tuple[str, ...
         if earlier is None or column is None or one.type not in NARROW:
             continue
         is_wider = (column.type_row.width or 0) > (earlier.type_row.width or 0)
-        if is_wider and held_type(column) == pa.int64():
+        if is_wider and created_type(column) == pa.int64():
             names.append(one.name)
     return tuple(names)
 
@@ -96,18 +96,18 @@ def _follows(old: Column, new: Column, target: TargetColumn | None) -> bool:
     """Return whether the target's column suits both definitions, or already has the new one's type."""
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
-    if old.family is new.family and held_type(old) == held_type(new):
+    if old.family is new.family and created_type(old) == created_type(new):
         return True
-    is_number = new.family is Family.NUMBER_TEXT
-    return target is not None and target.type == held_type(new) and target.number == is_number
+    is_number = new.family is TypeFamily.NUMBER_TEXT
+    return target is not None and target.type == created_type(new) and target.number == is_number
 
 
 def _shown(column: Column) -> str:
     """Format a column's type for an error, such as ``ASCII_V(20)`` or ``ASCII_V(38), a number``."""
     row, scale = column.type_row, f", scale {column.scale}" if column.scale else ""
     length = f"({column.external_length})" if row.width is None else ""
-    number = ", a number" if column.family is Family.NUMBER_TEXT else ""
-    binary = ", bytes" if column.family is Family.BYTES else ""
+    number = ", a number" if column.family is TypeFamily.NUMBER_TEXT else ""
+    binary = ", bytes" if column.family is TypeFamily.BYTES else ""
     return f"{row.name}{length}{scale}{number}{binary}"
 
 

@@ -1,6 +1,6 @@
 """Replay operations row by row, for keys whose net change cannot be computed in whole columns.
 
-``nets`` decides which keys these are. ``Replay`` starts with the target's rows of these keys,
+``nets`` decides which keys these are. ``OperationReplay`` starts with the target's rows of these keys,
 applies the operations in order, and returns the resulting rows as net changes.
 
 During a transaction several rows may have the same key: ``UPDATE t SET id = id + 1`` first moves
@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.collisions import Collisions, collision
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.collisions import CollisionPolicy, collision_error
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import ApplyError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
@@ -55,15 +55,15 @@ class _LateCollisionError(Exception):
         self.row, self.error = row, error
 
 
-class Replay:
+class OperationReplay:
     """Apply operations one by one to the rows of some keys of a target table."""
 
     def __init__(
         self,
         table: TargetTable,
         rows: pa.Table | None,
-        collisions: Collisions,
-        faults: Faults | None = None,
+        collisions: CollisionPolicy,
+        faults: OperationErrors | None = None,
         marks: tuple[int, ...] = (),
     ) -> None:
         """Start with the rows of the table.
@@ -71,7 +71,7 @@ class Replay:
         With ``marks``, deleted rows are kept, with the values that their deletes log in these
         columns.
         """
-        self._table, self._collisions, self._faults = table, collisions, faults or Faults()
+        self._table, self._collisions, self._faults = table, collisions, faults or OperationErrors()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
         self._marks = marks
@@ -79,19 +79,19 @@ class Replay:
         self.ignored = 0
         self._stored_keys = frozenset[Key]()
         if rows is not None:
-            columns = [python_values(rows[column.name]) for column in table.columns]
+            columns = [to_python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
             self._stored_keys = frozenset(self._rows)
 
-    def run(self, operations: Operations, unended: int | None = None) -> None:
+    def run(self, operations: TargetOperations, unended: int | None = None) -> None:
         """Apply the operations in order. Raises ApplyError if one does not fit the rows.
 
         ``unended`` is the transaction that continues after these operations, with a truncate. At
         its end here, keys may still have two rows.
         """
-        key_pairs = key_lists(operations.key), key_lists(operations.old_key)
+        key_pairs = key_tuples(operations.key), key_tuples(operations.old_key)
         images = logged_images(operations)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         if len(operations):
@@ -125,15 +125,15 @@ class Replay:
         rows = self._rows.get(key)
         return rows[0].values if rows else None
 
-    def nets(self, keys: Iterable[Key]) -> Nets:
+    def nets(self, keys: Iterable[Key]) -> NetChanges:
         """Return the net change of each key: a complete row, or a delete if the target had a row."""
         used = self._stored_keys | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]
-        effect = [Effect.DELETE if row is None else Effect.REPLACE for row in rows]
+        effect = [RowEffect.DELETE if row is None else RowEffect.REPLACE for row in rows]
         columns = self._table.columns
         values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
-        return Nets(
+        return NetChanges(
             self._table,
             np.array(effect, np.uint8),
             np.array([key in self._stored_keys for key in chosen], bool),
@@ -153,7 +153,9 @@ class Replay:
         row = rows[0] if rows else self._deleted.get(key)
         return None if row is None else row.values
 
-    def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+    def _insert(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
         rows = self._rows.get(key)
         if not rows:
             self._rows[key] = [_Row(self._new_values(image))]
@@ -162,7 +164,9 @@ class Replay:
         else:
             self._refuse(operations, row, expected=False)
 
-    def _update(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+    def _update(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
         rows = self._rows.get(key)
         if rows:
             _write(rows[0], image)
@@ -173,7 +177,9 @@ class Replay:
         else:
             self._refuse(operations, row, expected=True)
 
-    def _delete(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+    def _delete(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
         rows = self._rows.get(key)
         if rows:
             if self._marks and not self._keep(operations, row, key, image):
@@ -184,7 +190,7 @@ class Replay:
         else:
             self._refuse(operations, row, expected=True)
 
-    def _keep(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> bool:
+    def _keep(self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]) -> bool:
         """Keep the row that a delete removes, with its marks.
 
         Returns False, and refuses the delete, if a value of the row is not known.
@@ -199,15 +205,15 @@ class Replay:
         self._deleted[key] = deleted
         return True
 
-    def _refuse(self, operations: Operations, row: int, **how: Any) -> None:
+    def _refuse(self, operations: TargetOperations, row: int, **how: Any) -> None:
         """Add the error of an operation that does not fit.
 
         Raises it if such an error stops the run.
         """
-        self._faults.add(int(operations.order[row]), collision(operations, row, **how))
+        self._faults.add(int(operations.order[row]), collision_error(operations, row, **how))
 
     def _move(
-        self, operations: Operations, row: int, old: Key, key: Key, image: Sequence[Any]
+        self, operations: TargetOperations, row: int, old: Key, key: Key, image: Sequence[Any]
     ) -> None:
         rows = self._rows.get(old)
         if rows:
@@ -228,7 +234,7 @@ class Replay:
         moved.logged.update(self._table.key)
         self._rows.setdefault(key, []).append(moved)
 
-    def _settle(self, operations: Operations, key: Key, *, at_end: bool = False) -> None:
+    def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
         """Leave at most one row for a key.
 
         Raises an error if it has several and rows are not overlaid.
@@ -249,9 +255,9 @@ class Replay:
                     self._refuse_late(operations, rows[0].moved, column=at)
             rows[0].logged.clear()
 
-    def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
+    def _refuse_late(self, operations: TargetOperations, row: int, **how: Any) -> None:
         """Raise the error of a key update that turned out not to fit only after later operations."""
-        error = collision(operations, row, expected=True, **how)
+        error = collision_error(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
         raise _LateCollisionError(row, error)
@@ -273,21 +279,21 @@ class Replay:
 
 
 def replay_operations(
-    operations: Operations,
-    begin: Callable[[Faults], Replay],
-    faults: Faults,
+    operations: TargetOperations,
+    begin: Callable[[OperationErrors], OperationReplay],
+    faults: OperationErrors,
     unended: int | None = None,
-) -> Replay:
-    """Replay operations, and return the ``Replay`` with the resulting rows.
+) -> OperationReplay:
+    """Replay operations, and return the ``OperationReplay`` with the resulting rows.
 
-    ``begin`` returns a new ``Replay`` that has applied none of them.
+    ``begin`` returns a new ``OperationReplay`` that has applied none of them.
 
     If a key update turns out not to fit when its transaction ends, it is excluded, and the rest is
     replayed from the beginning.
     """
     late: dict[int, ApplyError] = {}
     while True:
-        attempt = Faults(stop=faults.stop, stops=faults.stops)
+        attempt = OperationErrors(stop=faults.stop, stops=faults.stops)
         replay = begin(attempt)
         try:
             replay.run(operations, unended)
@@ -304,7 +310,7 @@ def replay_operations(
         return replay
 
 
-def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
+def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
     """Return the values that each operation logs. Columns that it does not log are ``NOT_LOGGED``."""
     rows = len(operations)
     columns = []
@@ -316,9 +322,9 @@ def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def keys_of(operations: Operations) -> list[Key]:
+def collect_keys(operations: TargetOperations) -> list[Key]:
     """Return all old and new keys of the operations, each once, in order of first appearance."""
-    both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
+    both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
@@ -333,15 +339,15 @@ def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) 
     return StateColumn(values, missing if missing.any() else None)
 
 
-def key_lists(columns: Sequence[pa.Array]) -> list[Key]:
+def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
     """Return each row's key as a tuple of Python values."""
-    return list(zip(*map(python_values, columns), strict=True))
+    return list(zip(*map(to_python_values, columns), strict=True))
 
 
 NAN: Final = float("nan")
 
 
-def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Convert a column to Python values.
 
     Every NaN becomes the same object, so that keys with NaN compare equal.

@@ -17,11 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Barriers, Closing, Effects, Fetch, no_rows
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.nets import Effect, Nets, key_codes, no_nets
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.batch import (
+    ChangesBetweenTruncates,
+    ClosingUpdate,
+    FetchRows,
+    TableChanges,
+    make_empty_fetch,
+)
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys, no_net_changes
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Mask
 from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
@@ -32,33 +38,37 @@ TIME: Final = pa.timestamp("us")
 COLUMNS: Final = (TargetColumn(DELETED, pa.bool_()), TargetColumn(AT, TIME))
 
 
-def soft_deleting_table(table: TargetTable) -> TargetTable:
+def add_delete_marks(table: TargetTable) -> TargetTable:
     """Return the table with the columns ``_deleted`` and ``_deleted_at`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
-def soft_deleted(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> list[Effects]:
+def compute_soft_deletes(
+    operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
+) -> list[TableChanges]:
     """Return the changes that a batch makes, as a list of steps.
 
     The operations before each truncate are one step, and the truncate itself is another one that
     marks all rows.
     """
-    steps: list[Effects] = []
-    written: list[Nets] = []
+    steps: list[TableChanges] = []
+    written: list[NetChanges] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
     live = _fetch_live(fetch)
     names = [column.name for column in operations.table.columns]
-    between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
+    between = ChangesBetweenTruncates(
+        policy, faults, tuple(names.index(name) for name in (DELETED, AT))
+    )
     for number, (part, _) in enumerate(operations.between_truncates()):
         if number:  # a truncate precedes this part: mark all rows that are not marked yet
             time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
             values = {DELETED: pa.scalar(True), AT: time}
             at = truncates.position[number - 1].as_py()
-            nothing = no_nets(operations.table)
-            steps.append(Effects(nothing, closing=Closing(DELETED, False, values), at=at))
-            live = no_rows(operations.table)
+            nothing = no_net_changes(operations.table)
+            steps.append(
+                TableChanges(nothing, closing=ClosingUpdate(DELETED, False, values), at=at)
+            )
+            live = make_empty_fetch(operations.table)
         if not len(part):
             continue
         logged = _with_marks(part)
@@ -69,7 +79,7 @@ def soft_deleted(
     return steps
 
 
-def _fetch_live(fetch: Fetch) -> Fetch:
+def _fetch_live(fetch: FetchRows) -> FetchRows:
     """Return a function that fetches only rows that are not marked."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
@@ -80,7 +90,7 @@ def _fetch_live(fetch: Fetch) -> Fetch:
     return rows
 
 
-def _with_marks(part: Operations) -> Operations:
+def _with_marks(part: TargetOperations) -> TargetOperations:
     """Return the operations with the marks that each one's row gets: set only by a delete."""
     deletes = part.op_type == DELETE
     marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
@@ -91,7 +101,7 @@ def _with_marks(part: Operations) -> Operations:
     return replace(part, values=tuple(values))
 
 
-def _ended_by_update(part: Operations) -> Operations:
+def _ended_by_update(part: TargetOperations) -> TargetOperations:
     """Turn each delete that is the last operation of its key into an update of the marks."""
     last = _last_of_key(part) & (part.op_type == DELETE)
     values = (
@@ -104,11 +114,11 @@ def _ended_by_update(part: Operations) -> Operations:
     return replace(part, op_type=op_types, values=tuple(values))
 
 
-def _last_of_key(part: Operations) -> Mask:
+def _last_of_key(part: TargetOperations) -> Mask:
     """Return a mask of the operations that are the last to name their key, as old or new key."""
     rows = len(part)
-    codes, count = key_codes(
-        [concat([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
+    codes, count = encode_keys(
+        [join_arrays([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
     )
     last = np.zeros(count, np.int64)
     # codes holds all keys, then all old keys; both name their operation 0 .. rows - 1.
@@ -117,20 +127,20 @@ def _last_of_key(part: Operations) -> Mask:
     return result
 
 
-def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
+def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> NetChanges:
     """Adapt changes to marked rows, which the target has although operations treat them as missing.
 
     An insert replaces a marked row. A delete of a row that the table does not have is dropped.
     """
-    inserts = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
-    deleted = nets.effect == Effect.DELETE
+    inserts = (nets.effect == RowEffect.INSERT) | (nets.effect == RowEffect.REPLACE)
+    deleted = nets.effect == RowEffect.DELETE
     exists = _existing_keys(nets, fetch, written)
-    effect = np.where(inserts & exists, Effect.REPLACE, nets.effect).astype(np.uint8)
+    effect = np.where(inserts & exists, RowEffect.REPLACE, nets.effect).astype(np.uint8)
     expected = np.where(inserts, exists, nets.expected)
     return replace(nets, effect=effect, expected=expected).where(exists | ~deleted)
 
 
-def _existing_keys(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
+def _existing_keys(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> Mask:
     """Return a mask of the keys that have a row, marked or not, after the changes in ``written``."""
     rows = len(nets)
     if not rows:
@@ -143,11 +153,11 @@ def _existing_keys(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:
         ]
     ]
     parts += [list(one.key) for one in written]
-    codes, count = key_codes(
-        [concat([key, *(part[at] for part in parts)]) for at, key in enumerate(nets.key)]
+    codes, count = encode_keys(
+        [join_arrays([key, *(part[at] for part in parts)]) for at, key in enumerate(nets.key)]
     )
     states = np.concatenate(
-        [np.ones(stored.num_rows, bool), *(one.effect != Effect.DELETE for one in written)]
+        [np.ones(stored.num_rows, bool), *(one.effect != RowEffect.DELETE for one in written)]
     )
     exists = np.zeros(count, bool)
     exists[codes[rows:]] = states  # numpy keeps the last of several values, which was written last

@@ -2,7 +2,7 @@
 
 Examples: timestamp(0) is an Arrow timestamp, but keeps no fraction; numeric is text here, in which
 '00012' and '12' are one value; char(5) pads values with blanks. The database would round, cut or
-pad such values without an error, so they are checked before they are written. Each ``Rule`` has a
+pad such values without an error, so they are checked before they are written. Each ``StorageRule`` has a
 row in ``RULES``: its check, the canonical spelling of values that are equal in the database, and
 whether a column with this rule can be part of a key.
 """
@@ -22,7 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.exact_casts import check_rows, not_held, numbers_of, plain_numbers
+from trailgate.apply.effects.exact_casts import (
+    check_values_fit,
+    lost_value_error,
+    parse_numbers,
+    spell_numbers_plainly,
+)
 from trailgate.apply.effects.faults import TOO_LARGE, TOO_LONG
 from trailgate.columnar.rows import most_bytes, text_view
 
@@ -33,7 +38,7 @@ BOUNDS: Final = MappingProxyType(
 )
 
 
-class Rule(Enum):
+class StorageRule(Enum):
     """How a database type treats values."""
 
     FRACTION = "timestamp(p)"
@@ -49,7 +54,7 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredType:
+class DatabaseColumnType:
     """A column's type in a database: its name, its rule, and its numbers in parentheses.
 
     For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is -1 if the type has no numbers.
@@ -57,7 +62,7 @@ class StoredType:
     """
 
     name: str
-    rule: Rule
+    rule: StorageRule
     size: int = -1
     scale: int = 0
     canonical: bool = False
@@ -65,12 +70,12 @@ class StoredType:
     @property
     def only_checks(self) -> bool:
         """Whether values are only checked, in the same way as the database checks them."""
-        return self.rule is Rule.CHARACTERS and self.size < 0
+        return self.rule is StorageRule.CHARACTERS and self.size < 0
 
     @property
     def is_printed(self) -> bool:
         """Whether the database has to be asked if it returns a value's text unchanged."""
-        return self.rule in (Rule.PRINTED, Rule.PRINTED_KEY)
+        return self.rule in (StorageRule.PRINTED, StorageRule.PRINTED_KEY)
 
     @property
     def is_key(self) -> bool:
@@ -78,18 +83,20 @@ class StoredType:
         return RULES[self.rule].is_key
 
 
-class RuleRow(NamedTuple):
+class StorageRuleRow(NamedTuple):
     """A rule's check and its canonical spelling.
 
     ``is_key``: two values are equal in the database if, and only if, their spellings are equal.
     """
 
-    check: Callable[[pa.Array, StoredType, bool], pa.Array]
+    check: Callable[[pa.Array, DatabaseColumnType, bool], pa.Array]
     spell: Callable[[pa.Array], pa.Array]
     is_key: bool = True
 
 
-def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) -> pa.Array:
+def check_stored_values(
+    values: pa.Array, stored: DatabaseColumnType, *, fixed: bool, canonical: bool
+) -> pa.Array:
     """Check values, and return them as the column stores them.
 
     Raises DecodeError for a value that the column would change. ``fixed``: the source pads these
@@ -101,7 +108,7 @@ def kept(values: pa.Array, stored: StoredType, *, fixed: bool, canonical: bool) 
     return row.spell(checked) if canonical or stored.canonical else checked
 
 
-def spelled(values: pa.Array, stored: StoredType | None) -> pa.Array:
+def spell_stored_values(values: pa.Array, stored: DatabaseColumnType | None) -> pa.Array:
     """Convert values that were read from the database to their canonical spelling."""
     return values if stored is None else RULES[stored.rule].spell(values)
 
@@ -110,17 +117,17 @@ def _same(values: pa.Array) -> pa.Array:
     return values
 
 
-def _check_fraction(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_fraction(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
     # Arrow stores microseconds: with 3 digits of fraction they must be multiples of 1000.
     unit = 10 ** max(MICROSECOND_DIGITS - stored.size, 0)
     if stored.size >= 0 and unit > 1:
         micros = np.asarray(pc.fill_null(values.view(pa.int64()), 0))
-        check_rows(values, micros % unit == 0, stored.name)
+        check_values_fit(values, micros % unit == 0, stored.name)
     return values
 
 
-def _check_length(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_length(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
     _check_nul(values, stored)
     # No text has more characters than bytes, so most columns need no count of characters.
@@ -129,26 +136,26 @@ def _check_length(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
     return values
 
 
-def _check_nul(values: pa.Array, stored: StoredType) -> None:
+def _check_nul(values: pa.Array, stored: DatabaseColumnType) -> None:
     """Raise DecodeError for text that contains U+0000, which PostgreSQL cannot store."""
     offsets, data = text_view(values)
     if (data[offsets[0] : offsets[-1]] == 0).any():
         has_nul = pc.match_substring(values, "\0")
-        check_rows(
+        check_values_fit(
             values, ~np.asarray(pc.fill_null(has_nul, False)), f"{stored.name} (without U+0000)"
         )
 
 
-def _refuse_long(values: pa.Array, counted: pa.Array, stored: StoredType) -> None:
+def _refuse_long(values: pa.Array, counted: pa.Array, stored: DatabaseColumnType) -> None:
     fits = pc.less_equal(pc.utf8_length(counted), stored.size)
     rows = np.asarray(pc.fill_null(fits, True))
     if not rows.all():
-        error = not_held(values, int(np.argmin(rows)), stored.name)
+        error = lost_value_error(values, int(np.argmin(rows)), stored.name)
         error.problem = f"value too long: {error.problem}"
         raise error.numbered(TOO_LONG)
 
 
-def _check_padded(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     """Check text for a column that pads it with blanks, and remove blanks at the end.
 
     Blanks at the end that mean something are refused, unless the value fills the column.
@@ -160,14 +167,14 @@ def _check_padded(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
     if not fixed:
         fills = pc.equal(pc.utf8_length(values), stored.size)
         good = pc.fill_null(pc.or_(fills, pc.equal(values, trimmed)), True)
-        check_rows(values, np.asarray(good), stored.name)
+        check_values_fit(values, np.asarray(good), stored.name)
     return trimmed
 
 
-def _check_number(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     """Check numbers in text against numeric(``size``, ``scale``). Their digits stay as they are."""
     del fixed
-    plain = numbers_of(values, stored.name)
+    plain = parse_numbers(values, stored.name)
     if stored.size < 0:
         return values
     for row, text in enumerate(plain.to_pylist()):
@@ -176,10 +183,10 @@ def _check_number(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array
         number = Decimal(text)
         # adjusted() is the power of ten of the first digit: 2 for 123.4, which needs 3 digits.
         if not number.is_finite() or (number and number.adjusted() >= stored.size - stored.scale):
-            raise not_held(values, row, stored.name).numbered(TOO_LARGE)
+            raise lost_value_error(values, row, stored.name).numbered(TOO_LARGE)
         step = Decimal((0, (1,), -stored.scale))
         if number and _lowest(number) < _lowest(step):
-            raise not_held(values, row, stored.name)
+            raise lost_value_error(values, row, stored.name)
     return values
 
 
@@ -191,21 +198,21 @@ def _lowest(number: Decimal) -> int:
     return exponent + len(text) - len(text.rstrip("0"))
 
 
-def _check_integer(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_integer(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
-    plain = numbers_of(values, stored.name)
+    plain = parse_numbers(values, stored.name)
     integral = pc.match_substring_regex(plain, "^-?[0-9]+$")
-    check_rows(values, np.asarray(pc.fill_null(integral, True)), stored.name)
+    check_values_fit(values, np.asarray(pc.fill_null(integral, True)), stored.name)
     low, high = BOUNDS.get(stored.name, (-math.inf, math.inf))
     fits = [one is None or low <= int(one) <= high for one in plain.to_pylist()]
-    check_rows(values, np.array(fits, bool), stored.name)
+    check_values_fit(values, np.array(fits, bool), stored.name)
     return plain
 
 
-def _check_uuid(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_uuid(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     plain = _spell_uuid(pc.utf8_rtrim(values, " ") if fixed else values)
     good = pc.match_substring_regex(plain, UUID_TEXT)
-    check_rows(values, np.asarray(pc.fill_null(good, True)), stored.name)
+    check_values_fit(values, np.asarray(pc.fill_null(good, True)), stored.name)
     return plain
 
 
@@ -215,7 +222,7 @@ def _spell_uuid(values: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(digits, bare, r"\1-\2-\3-\4-\5")
 
 
-def _check_json(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
+def _check_json(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     """Check JSON for a type that stores the parsed value.
 
     Duplicate member names are refused, because only the last would be stored.
@@ -225,7 +232,7 @@ def _check_json(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
         try:
             _json_value(text)
         except ValueError:
-            raise not_held(values, row, stored.name) from None
+            raise lost_value_error(values, row, stored.name) from None
     return values
 
 
@@ -244,7 +251,7 @@ def _json_value(text: str | None) -> Any:
     """
 
     def number(digits: str) -> list[str]:
-        return ["number", plain_numbers(pa.array([digits]))[0].as_py()]
+        return ["number", spell_numbers_plainly(pa.array([digits]))[0].as_py()]
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         parsed = dict(pairs)
@@ -271,17 +278,21 @@ def _json_value(text: str | None) -> Any:
     )
 
 
-RULES: Final[Mapping[Rule, RuleRow]] = MappingProxyType(
+RULES: Final[Mapping[StorageRule, StorageRuleRow]] = MappingProxyType(
     {
-        Rule.FRACTION: RuleRow(_check_fraction, _same),
-        Rule.CHARACTERS: RuleRow(_check_length, _same),
-        Rule.PADDED: RuleRow(_check_padded, lambda values: pc.utf8_rtrim(values, " ")),
-        Rule.NUMBER: RuleRow(_check_number, plain_numbers),
-        Rule.INTEGER: RuleRow(_check_integer, plain_numbers),
-        Rule.UUID: RuleRow(_check_uuid, _spell_uuid),
-        Rule.JSON_VALUE: RuleRow(_check_json, _spell_json, is_key=False),
-        Rule.PRINTED_KEY: RuleRow(_check_length, _same),  # is_printed: the database is asked too
-        Rule.PRINTED: RuleRow(_check_length, _same, is_key=False),
-        Rule.UNCASED: RuleRow(_check_length, _same, is_key=False),
+        StorageRule.FRACTION: StorageRuleRow(_check_fraction, _same),
+        StorageRule.CHARACTERS: StorageRuleRow(_check_length, _same),
+        StorageRule.PADDED: StorageRuleRow(
+            _check_padded, lambda values: pc.utf8_rtrim(values, " ")
+        ),
+        StorageRule.NUMBER: StorageRuleRow(_check_number, spell_numbers_plainly),
+        StorageRule.INTEGER: StorageRuleRow(_check_integer, spell_numbers_plainly),
+        StorageRule.UUID: StorageRuleRow(_check_uuid, _spell_uuid),
+        StorageRule.JSON_VALUE: StorageRuleRow(_check_json, _spell_json, is_key=False),
+        StorageRule.PRINTED_KEY: StorageRuleRow(
+            _check_length, _same
+        ),  # is_printed: the database is asked too
+        StorageRule.PRINTED: StorageRuleRow(_check_length, _same, is_key=False),
+        StorageRule.UNCASED: StorageRuleRow(_check_length, _same, is_key=False),
     }
 )

@@ -1,6 +1,6 @@
 """Describe a target table: its name, its columns and their types, and conversions to these types.
 
-``held_type`` maps each family of source columns (``model.types``) to the Arrow type that a created
+``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a created
 table gets. If the table exists already, its own types win: values are cast to them, and a value
 that does not fit is an error of its operation.
 """
@@ -14,13 +14,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.exact_casts import exact_cast
-from trailgate.apply.effects.stored_types import StoredType, kept
+from trailgate.apply.effects.exact_casts import cast_exactly
+from trailgate.apply.effects.stored_types import DatabaseColumnType, check_stored_values
 from trailgate.columnar.digits import from_hex
 from trailgate.errors import DecodeError, DefinitionError, Where
 from trailgate.model.table_patterns import NAME_PART, unquote
 from trailgate.model.tables import Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import typed_for
 
 CASE_HINT: Final = "Rename one of them: a column of the trail with COLMAP in a parameter file, one of the target with ALTER TABLE"
@@ -49,7 +49,7 @@ class TargetColumn:
     type: pa.DataType
     number: bool = False
     length: int | None = None
-    stored: StoredType | None = None
+    stored: DatabaseColumnType | None = None
     extra: bool = False
     computed: bool = False
     on_insert: bool = False
@@ -136,7 +136,7 @@ class TargetTable:
         return [index_of.get(column.name.casefold()) for column in self.columns]
 
 
-def fold_name(name: str) -> str:
+def fold_upper_case(name: str) -> str:
     """Return the name for a created table: ``ORDERS`` becomes ``orders``, and ``Orders`` stays as it is.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
@@ -154,7 +154,7 @@ def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
             raise DefinitionError(problem, where=where, hint=CASE_HINT)
 
 
-def target_table(table: Table, name: str | None = None) -> TargetTable:
+def make_target_table(table: Table, name: str | None = None) -> TargetTable:
     """Return the table to create for a source table, by default with the same name.
 
     Raises DefinitionError if the source's columns are not defined, or if two of their names differ
@@ -167,13 +167,13 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
             where=Where(table=table.name),
             hint="Give its definition with --definitions FILE",
         )
-    parts = tuple(fold_name(unquote(part)) for part in NAME_PART.findall(name or table.name))
+    parts = tuple(fold_upper_case(unquote(part)) for part in NAME_PART.findall(name or table.name))
     columns = tuple(
         TargetColumn(
-            fold_name(column.name),
-            held_type(column),
-            column.family is Family.NUMBER_TEXT,
-            column.external_length if column.family is Family.TEXT else None,
+            fold_upper_case(column.name),
+            created_type(column),
+            column.family is TypeFamily.NUMBER_TEXT,
+            column.external_length if column.family is TypeFamily.TEXT else None,
         )
         for column in table.columns
     )
@@ -181,26 +181,26 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
     return TargetTable(parts, columns, keys or tuple(range(len(columns))), keyless=not keys)
 
 
-def held_type(column: Column) -> pa.DataType:
+def created_type(column: Column) -> pa.DataType:
     """Return the Arrow type of a column in a created table.
 
     Numbers in text stay text, because no number type holds them all. So do intervals, times with a
     zone, and times with more than six digits of fraction.
     """
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return pa.binary()
-    if column.family is Family.DATETIME and column.external_length > MICROSECONDS:
+    if column.family is TypeFamily.DATETIME and column.external_length > MICROSECONDS:
         return pa.string()
     return typed_for(column)[0]
 
 
-def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
+def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
     """Return a function that converts a block's column to the type of a target column.
 
     The function raises DecodeError for a value that does not fit, with its row in ``where.record``.
     In a key column, values that are equal in the target are converted to the same value.
     """
-    created = held_type(column)
+    created = created_type(column)
     convert = _created_values(column, created)
     target_type, stored = target.type, target.stored
     if (
@@ -212,10 +212,10 @@ def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) ->
 
     def cast(values: pa.Array) -> pa.Array:
         try:
-            result = exact_cast(convert(values), target_type)
+            result = cast_exactly(convert(values), target_type)
             if stored is not None:
                 fixed = column.type_row.fixed
-                result = kept(result, stored, fixed=fixed, canonical=is_key)
+                result = check_stored_values(result, stored, fixed=fixed, canonical=is_key)
             # 0.0 and -0.0 are the same key: adding 0.0 to -0.0 gives 0.0.
             zero = (
                 pa.scalar(0.0, target_type)
@@ -231,9 +231,9 @@ def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) ->
 
 
 def _created_values(column: Column, created: pa.DataType) -> Convert:
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return from_hex
-    if column.family is Family.DATETIME and pa.types.is_string(created):
+    if column.family is TypeFamily.DATETIME and pa.types.is_string(created):
         return _unchanged
     return typed_for(column)[1]
 
@@ -242,7 +242,7 @@ def _unchanged(values: pa.Array) -> pa.Array:
     return values
 
 
-def with_columns_of(existing: TargetTable, wanted: TargetTable) -> TargetTable:
+def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTable:
     """Add the columns of ``wanted`` that the existing table lacks. Existing types and the key stay.
 
     A column that was ``extra`` is no longer so if ``wanted`` has it from the source.

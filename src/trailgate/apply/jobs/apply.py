@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Self, Unpack
 
-from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.groups import GroupSource
 from trailgate.apply.jobs.metrics import bytes_after
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
@@ -31,17 +31,17 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.jobs.backoff import PATIENCE
-from trailgate.model.table_patterns import TablePatterns, no_table
+from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
-from trailgate.storage.reading.splits import Notices, TrailSplit
+from trailgate.storage.reading.splits import NoticeLog, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, record_digest
-from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
-from trailgate.storage.reading.trail_file import defined_tables, first_ddl, latest_tables
+from trailgate.storage.reading.trail_file import first_ddl, latest_tables, list_defined_tables
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
@@ -102,7 +102,7 @@ class Reading:
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
         """Yield what each split has, in their order."""
         threads = min(thread_count(self.threads), len(splits))
-        return in_order(lambda split: [work.read(split)], splits, threads)
+        return run_in_order(lambda split: [work.read(split)], splits, threads)
 
 
 class ApplyRun:
@@ -124,7 +124,7 @@ class ApplyRun:
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
-        self._notices = Notices()
+        self._notices = NoticeLog()
         self.retries = retries or Retries()
         self._open = partial(
             TargetTables,
@@ -246,13 +246,13 @@ class ApplyRun:
         whole = "the trail" if are_all else "the trail's newest files"
         return (
             *self._tables.notices,
-            *(no_table(place, pattern, known, whole) for place, pattern in missed),
+            *(describe_no_match(place, pattern, known, whole) for place, pattern in missed),
         )
 
     def _is_absent(self, pattern: str) -> bool:
         """Return whether the trail defines no table that fits a pattern."""
         trail = self._find()
-        names = () if trail is None else defined_tables(trail)
+        names = () if trail is None else list_defined_tables(trail)
         return not any(TablePatterns((pattern,)).fits_end(name) for name in names)
 
     @property
@@ -310,7 +310,7 @@ class ApplyRun:
         usual = self._reading.batch_bytes if self._tables.folds else UNFOLDED_BYTES
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
-    def _store_reached(self, reached: TrailPlace) -> None:
+    def _store_reached(self, reached: TrailPosition) -> None:
         """Store that files were read in which no operation is to be applied, so that they may be removed."""
         done = self._tables.done
         if done is None or self._options.dry_run:
@@ -329,7 +329,7 @@ class ApplyRun:
             )
         self._stream.continued(stored_position(known))
 
-    def reads(self) -> Iterator[Mapping[str, Operations]]:
+    def reads(self) -> Iterator[Mapping[str, TargetOperations]]:
         """Yield the operations of each batch by target table, and apply none."""
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
@@ -361,7 +361,7 @@ class ApplyRun:
         return tables.read(read)
 
     def _apply(
-        self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPlace
+        self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPosition
     ) -> ApplyReport | None:
         """Apply the operations of splits, after which reading continues at ``reached``; return None if all of them were applied before."""
         tables = self._tables
@@ -371,7 +371,7 @@ class ApplyRun:
             tables.done is not None and batch.last.position <= tables.done.position
         ):
             return None
-        place = TrailPlace(*parse_position(batch.last.position))
+        place = TrailPosition(*parse_position(batch.last.position))
         last = replace(
             batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
         )
@@ -385,10 +385,10 @@ class ApplyRun:
         done = self._tables.done
         start = splits[0].start
         if done is not None:
-            start = max(start, TrailPlace(*parse_position(done.position)))
+            start = max(start, TrailPosition(*parse_position(done.position)))
         end = splits[-1].end
         if until := self._tables.until:
-            end = min(end, TrailPlace(*parse_position(until)).just_after)
+            end = min(end, TrailPosition(*parse_position(until)).just_after)
         found = first_ddl(trail, start, end)
         if found is not None:
             place, statement = found

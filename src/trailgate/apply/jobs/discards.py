@@ -18,7 +18,7 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.errors import OptionError, TrailgateError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 
 REASON: Final = "reason"
 BEGIN: Final = b'{"reason": '  # of each line
@@ -50,7 +50,7 @@ class DiscardFile:
         self._lines: list[str] = []
         self._known: set[bytes] = set()
         self._positions: set[str] = set()
-        with writing(self._path):
+        with convert_write_errors(self._path):
             if self._path.exists():
                 self._read(self._path.read_bytes())
 
@@ -110,7 +110,7 @@ class DiscardFile:
         """Write what was added, so that it lasts."""
         if not any(self._lines):
             return
-        with writing(self._path), self._path.open("a", encoding="utf-8") as file:
+        with convert_write_errors(self._path), self._path.open("a", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in self._lines)
             file.flush()
             os.fsync(file.fileno())

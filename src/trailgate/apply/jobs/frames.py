@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.column_types import ColumnTypes
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.operations import concat
+from trailgate.apply.effects.column_types import ChosenColumnTypes
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.parameters import MappedOptions, mapped_options
 from trailgate.apply.jobs.reading import Prepare, SplitWork
@@ -30,8 +30,8 @@ from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
-from trailgate.model.table_patterns import TablePatterns, no_table
-from trailgate.model.transactions import begins_of, ends_of
+from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import latest_tables
@@ -61,12 +61,12 @@ class FrameOperations:
         """Return a sentence for each pattern that no table of a trail fits; raises what is wrong with the target's address and the options, before anything is read."""
         check_address(self.to)
         mapped = mapped_options(self.options)
-        ColumnTypes.read(mapped.options.column or ())
+        ChosenColumnTypes.read(mapped.options.column or ())
         known = {table.name for table in tables.definitions}
         if tables.files:
             known, _ = latest_tables(tables, lambda found: not mapped.unmatched(found), SEARCHED)
         return [
-            no_table(place, pattern, sorted(known), "the trail's definitions")
+            describe_no_match(place, pattern, sorted(known), "the trail's definitions")
             for place, pattern in (mapped.unmatched(known) if known else ())
         ]
 
@@ -123,7 +123,7 @@ def _of_tables(mapped: MappedOptions) -> Prepare:
     patterns, mapped_blocks = mapped.options.tables, mapped.prepare()
     chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
 
-    def prepare(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
+    def prepare(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
         if chosen is not None and not chosen.fits(block.table.name):
             return ()
         return mapped_blocks(block, faults)
@@ -144,7 +144,7 @@ def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
                 where=Where(table=block.table.name, record=int(block.order[row])),
                 hint="Apply frames of the format trail, or write the operations to a trail first",
             )
-    positions = concat([block.position for block in blocks])
+    positions = join_arrays([block.position for block in blocks])
     order = pc.sort_indices(positions).to_numpy()
     slots = np.empty(len(order), np.int64)
     slots[order] = np.arange(len(order))
@@ -186,7 +186,7 @@ def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
 def _check_whole(batch: ChangeBatch) -> None:
     """Raise TransactionError where the operations are not those of whole transactions."""
     indicators = batch.tx_indicators()
-    begins, ends = begins_of(indicators), ends_of(indicators)
+    begins, ends = mask_begins(indicators), mask_ends(indicators)
     fits = np.append(True, ends[:-1]) == begins
     if fits.all() and ends[-1]:
         return

@@ -12,27 +12,27 @@ from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.apply.targets.target import Position
 from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
-from trailgate.storage.reading.transaction_spans import first_end, last_end
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.reading.transaction_spans import find_first_end, find_last_end
 
 
-def place_after(trail: TrailFiles, position: Position | None) -> TrailPlace:
+def place_after(trail: TrailFiles, position: Position | None) -> TrailPosition:
     """Return where the transaction of a position ends; the trail's begin if there is no position."""
     if position is None:
         return trail.begin
     if position.reached is not None:
-        return TrailPlace(*parse_position(position.reached))
-    at = TrailPlace(*parse_position(position.position))
+        return TrailPosition(*parse_position(position.reached))
+    at = TrailPosition(*parse_position(position.position))
     if at >= trail.end:
         return trail.end
-    return first_end(trail, max(at, trail.begin)) or trail.end
+    return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def bytes_after(trail: TrailFiles, place: TrailPlace) -> int:
+def bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
     """Return the number of bytes from a place to the end of the trail's last whole transaction."""
     if place >= trail.end:
         return 0
-    end = last_end(trail, trail.end, max(place, trail.begin))
+    end = find_last_end(trail, trail.end, max(place, trail.begin))
     if end is None or end <= place:
         return 0
     sizes = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypedDict
 
-from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Kind, Options, field_options
+from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Options, OptionType, field_options
 
 GROUP: Final = "trailgate"
 
@@ -28,7 +28,7 @@ def split_types(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 
 
-COLUMN_TYPES: Final = Kind("a list of columns and types", _types, NAMES.passed)
+COLUMN_TYPES: Final = OptionType("a list of columns and types", _types, NAMES.passed)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 ModeName = Literal["current", "soft-delete", "history", "append"]
 SchemaChanges = Literal["evolve", "strict"]

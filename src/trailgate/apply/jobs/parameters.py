@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import Prepare, as_it_is
-from trailgate.apply.replicat.mapping import Mapping
+from trailgate.apply.replicat.mapping import ReplicatMapping
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
-from trailgate.expressions.extract_files import Remark
+from trailgate.expressions.extract_files import ParameterRemark
 from trailgate.expressions.selection import items_of
-from trailgate.jobs.machine import with_machine
-from trailgate.jobs.parameter_includes import found_file, reader_of
+from trailgate.jobs.machine import add_machine_items
+from trailgate.jobs.parameter_includes import find_parameter_file, include_reader
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.files.addresses import Address, absolute, read_whole
-from trailgate.trail.reading.images import Wanted
+from trailgate.storage.files.addresses import Address, absolute, read_file
+from trailgate.trail.reading.images import ReadSelection
 
 DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
@@ -29,11 +29,13 @@ class MappedOptions:
     """Options as they hold with a parameter file: what it maps, its definitions, and its parameters that change nothing."""
 
     options: ApplyOptions
-    mapping: Mapping | None = None
+    mapping: ReplicatMapping | None = None
     definitions: str | None = None
-    unused: tuple[Remark, ...] = ()
-    ignored: tuple[Remark, ...] = ()
-    ddl: Remark | None = None  # the parameter that asks for DDL, unless it is to be ignored
+    unused: tuple[ParameterRemark, ...] = ()
+    ignored: tuple[ParameterRemark, ...] = ()
+    ddl: ParameterRemark | None = (
+        None  # the parameter that asks for DDL, unless it is to be ignored
+    )
 
     @property
     def source_file(self) -> str | None:
@@ -72,12 +74,12 @@ class MappedOptions:
         ]
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ReadSelection:
         """Return which tables of a trail are read."""
         if self.mapping is not None:
-            return Wanted(self.mapping.sources)
+            return ReadSelection(self.mapping.sources)
         patterns = self.options.tables
-        return Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
+        return ReadSelection(None if patterns is None else TablePatterns.read(",".join(patterns)))
 
     def source(self, trail: Address) -> str:
         """Return what positions in a target are those of: a trail, and what is taken of it."""
@@ -105,12 +107,12 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
         return MappedOptions(options)
     path = str(options.params)
     try:
-        text = read_whole(path, "parameter file").decode()
+        text = read_file(path, "parameter file").decode()
     except UnicodeDecodeError as error:
         problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
         raise OptionError(problem, where=Where(source=path)) from None
     found = parse_replicat(
-        text, path, read=reader_of(path), ignore_unsupported=options.ignore_unsupported
+        text, path, read=include_reader(path), ignore_unsupported=options.ignore_unsupported
     )
     if options.tables is not None:
         raise OptionError(
@@ -135,7 +137,7 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
         chosen[name] = value
     given = replace(options, **chosen)
     around = replace(found.environment, group=given.group)
-    mapping = Mapping(found, with_machine(around, items_of(found.expressions)))
+    mapping = ReplicatMapping(found, add_machine_items(around, items_of(found.expressions)))
     ddl = None if options.ignore_unsupported else found.ddl
-    definitions = None if found.sourcedefs is None else found_file(path, found.sourcedefs)
+    definitions = None if found.sourcedefs is None else find_parameter_file(path, found.sourcedefs)
     return MappedOptions(given, mapping, definitions, found.unused, found.ignored, ddl)

@@ -14,28 +14,28 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.folding import fold
-from trailgate.apply.effects.operations import Operations, join_operations, operations_on
-from trailgate.apply.effects.tables import TargetTable, target_table, with_columns_of
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
+from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.targets.target import Position
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Table
-from trailgate.model.transactions import begins_of
+from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import above_csn
-from trailgate.storage.reading.splits import Notices, SplitReader, TrailSplit
-from trailgate.trail.reading.images import Wanted
+from trailgate.storage.reading.splits import NoticeLog, SplitReader, TrailSplit
+from trailgate.trail.reading.images import ReadSelection
 
 FOLD_ROWS: Final = 1 << 20  # operations on a table that one split holds before it folds them
 
-Prepare = Callable[[ChangeBlock, Faults], Sequence[ChangeBlock]]
+Prepare = Callable[[ChangeBlock, OperationErrors], Sequence[ChangeBlock]]
 Part = tuple[ChangeBlock, Longs]  # with the transaction of each row
 
 
-def as_it_is(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
+def as_it_is(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
     """Return a block of a source table for the target table of the same name."""
     del faults
     return (block,)
@@ -58,7 +58,7 @@ class SplitRead:
     in the split, with the position of the first of these, in their order. Where an operation ``failed``, what follows it was not read.
     """
 
-    operations: dict[str, Operations] = field(default_factory=dict)
+    operations: dict[str, TargetOperations] = field(default_factory=dict)
     tables: dict[str, KnownTable] = field(default_factory=dict)
     blocks: list[Part] = field(default_factory=list)
     errors: dict[int, TrailgateError] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class SplitWork:
 
     trail: TrailFiles
     source: str
-    wanted: Wanted
+    wanted: ReadSelection
     tables: Mapping[str, KnownTable]
     done: str = ""
     prepare: Prepare = as_it_is
@@ -109,7 +109,7 @@ class SplitWork:
     after_csn: str | None = None
     keep: bool = False
     fold_rows: int | None = FOLD_ROWS
-    notices: Notices = field(default_factory=Notices)
+    notices: NoticeLog = field(default_factory=NoticeLog)
     settled: str = ""
     until: str = ""
 
@@ -122,8 +122,8 @@ class SplitWork:
     def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitRead:
         """Return batches of whole transactions as one split."""
         found = SplitRead()
-        faults = Faults(stop=not self.keep)
-        parts: dict[str, list[Operations]] = {}
+        faults = OperationErrors(stop=not self.keep)
+        parts: dict[str, list[TargetOperations]] = {}
         last: ChangeBatch | None = None
         for batch in batches:
             transactions = found.transactions + np.cumsum(_begins(batch))
@@ -142,12 +142,16 @@ class SplitWork:
             found.last = position_at(self.source, block, row)
         for name, joined in parts.items():
             whole = join_operations([one.on(found.tables[name].table) for one in joined])
-            found.operations[name] = fold(whole) if self.fold_rows == 0 else whole
+            found.operations[name] = fold_operations(whole) if self.fold_rows == 0 else whole
         found.errors = faults.errors
         return found
 
     def _add_block(
-        self, found: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
+        self,
+        found: SplitRead,
+        parts: dict[str, list[TargetOperations]],
+        part: Part,
+        faults: OperationErrors,
     ) -> None:
         """Add a block, with the transactions of its batch, to the tables that it is mapped to."""
         block, transactions = part
@@ -160,26 +164,28 @@ class SplitWork:
                 chosen = own if mapped is moved else transactions[mapped.order - found.rows]
                 self._add(found, parts, (mapped, chosen), noted, block.table)
 
-    def _portions(self, block: ChangeBlock, faults: Faults) -> Sequence[tuple[ChangeBlock, Faults]]:
+    def _portions(
+        self, block: ChangeBlock, faults: OperationErrors
+    ) -> Sequence[tuple[ChangeBlock, OperationErrors]]:
         """Return the operations of a block that are looked at, with what their errors are noted in."""
         if not self.until:
             return [(block, faults)]
         settled = _up_to(block, self.settled)
         later = _up_to(block, self.until) & ~settled
-        portions = ((settled, faults), (later, Faults(stop=False)))
+        portions = ((settled, faults), (later, OperationErrors(stop=False)))
         return [(block.take(np.flatnonzero(one)), noted) for one, noted in portions if one.any()]
 
     def _add(
         self,
         found: SplitRead,
-        parts: dict[str, list[Operations]],
+        parts: dict[str, list[TargetOperations]],
         part: Part,
-        faults: Faults,
+        faults: OperationErrors,
         source: Table,
     ) -> None:
         """Add the operations of a part, of a source table, that its target does not have yet."""
         block, transactions = part
-        wanted = self.extend(target_table(block.table))
+        wanted = self.extend(make_target_table(block.table))
         name = str(wanted)
         known = found.tables.get(name) or self.tables.get(name)
         known = KnownTable(wanted, self.done) if known is None else known
@@ -194,14 +200,14 @@ class SplitWork:
         rows = np.flatnonzero(keep)
         if not len(rows):
             return
-        known = replace(known, table=with_columns_of(known.table, wanted))
+        known = replace(known, table=add_missing_columns(known.table, wanted))
         found.tables[name] = known
         _note(found.defined, source, block.position[rows[0]].as_py() or "")
-        operations = operations_on(known.table, [block.take(rows)], [transactions[rows]], faults)
+        operations = convert_blocks(known.table, [block.take(rows)], [transactions[rows]], faults)
         own = parts.setdefault(name, [])
         own.append(operations)
         if self.fold_rows and sum(map(len, own)) > self.fold_rows:
-            own[:] = [fold(join_operations([one.on(known.table) for one in own]))]
+            own[:] = [fold_operations(join_operations([one.on(known.table) for one in own]))]
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
@@ -251,7 +257,7 @@ def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
     for one in reads:
         for name, known in one.tables.items():
             first = found.setdefault(name, known)
-            found[name] = replace(first, table=with_columns_of(first.table, known.table))
+            found[name] = replace(first, table=add_missing_columns(first.table, known.table))
     return found
 
 
@@ -265,7 +271,7 @@ def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
     return found
 
 
-def position_at(source: str, block: ChangeBlock | Operations, row: int) -> Position:
+def position_at(source: str, block: ChangeBlock | TargetOperations, row: int) -> Position:
     """Return the position of an operation."""
     return Position(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
@@ -275,5 +281,5 @@ def position_at(source: str, block: ChangeBlock | Operations, row: int) -> Posit
 def _begins(batch: ChangeBatch) -> Mask:
     """Return which operations begin a transaction; the first one of it may be of a table that is left out, so that the ids count too."""
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
-    found: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
+    found: Mask = mask_begins(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
     return found

@@ -30,7 +30,7 @@ from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators
 from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
-from trailgate.storage.files.addresses import Address, read_whole
+from trailgate.storage.files.addresses import Address, read_file
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 
@@ -64,7 +64,7 @@ def apply_repaired(
     if not (force or given.meta):
         raise OptionError("repaired operations are not applied unasked", hint=ASKED)
     mapped = mapped_options(replace(given, after_csn=None, overlay_until=None))
-    content = read_whole(file, "file of discards")
+    content = read_file(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
     batch = _batch(content, str(file), files)
     group = replace(mapped.options, group=f"{mapped.options.group}.discards")

@@ -18,18 +18,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Effects, key_table
-from trailgate.apply.effects.collisions import NAMES, Collisions
-from trailgate.apply.effects.column_types import ColumnTypes
-from trailgate.apply.effects.exclusions import final_errors
-from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
+from trailgate.apply.effects.batch import TableChanges, build_key_table
+from trailgate.apply.effects.collisions import NAMES, CollisionPolicy
+from trailgate.apply.effects.column_types import ChosenColumnTypes
+from trailgate.apply.effects.exclusions import find_final_errors
+from trailgate.apply.effects.faults import (
+    DISCARD_TRANSACTION,
+    IGNORE,
+    ErrorResponses,
+    OperationErrors,
+)
 from trailgate.apply.effects.meta import POSITION
-from trailgate.apply.effects.modes import MODES, WITH_META, EffectsOf, Mode
-from trailgate.apply.effects.nets import Effect, net_effects
-from trailgate.apply.effects.operations import Operations
-from trailgate.apply.effects.redefinition import check_redefinition, wider_columns
-from trailgate.apply.effects.replay import keys_of
-from trailgate.apply.effects.tables import TargetTable, target_table, with_columns_of
+from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode, ComputeChanges
+from trailgate.apply.effects.nets import RowEffect, compute_net_changes
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.redefinition import check_redefinition, find_widened_columns
+from trailgate.apply.effects.replay import collect_keys
+from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.jobs.discards import OTHERS, DiscardFile, discard_path, reason_of
 from trailgate.apply.jobs.groups import GroupSource, continued_source, shown, target_of
 from trailgate.apply.jobs.options import ApplyOptions
@@ -41,7 +46,7 @@ from trailgate.apply.jobs.reading import (
     joined_tables,
     position_at,
 )
-from trailgate.apply.replicat.mapping import Mapping as MapStatements
+from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
     Position,
     RowRefusedError,
@@ -140,7 +145,7 @@ class TableModes:
     mapping: MapStatements | None = None
 
     @property
-    def usual(self) -> Mode:
+    def usual(self) -> ApplyMode:
         """Return the mode of tables for which nothing states another one."""
         return WITH_META if self.meta else MODES[self.run]
 
@@ -149,14 +154,14 @@ class TableModes:
         own = None if self.mapping is None else self.mapping.mode(table)
         return own or self.run
 
-    def of(self, table: str) -> Mode:
+    def of(self, table: str) -> ApplyMode:
         """Return a table's mode."""
         name = self.name(table)
         return self.usual if name == self.run else MODES[name]
 
 
 CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
-TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
+TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # of a table by its name
 
 
 @runtime_checkable
@@ -166,7 +171,7 @@ class BoundedTarget(Target, Protocol):
     All operations up to ``settled`` are taken by their tables, and none after ``until``.
     """
 
-    effects: EffectsOf | None
+    effects: ComputeChanges | None
     settled: str
     until: str
 
@@ -178,7 +183,7 @@ class BoundedTarget(Target, Protocol):
         """Return the numbers of a block's operations that no table takes since they were discarded before."""
         ...
 
-    def leave_out(self, operations: Operations) -> None:
+    def leave_out(self, operations: TargetOperations) -> None:
         """Note discarded operations on a table, which takes none of them."""
         ...
 
@@ -206,17 +211,17 @@ class TargetTables:
         self._options = options
         self._modes = TableModes(options.mode, options.meta, mapping)
         self.notices: tuple[str, ...] = ()
-        self._collisions: Callable[[str], Collisions | None] = lambda _: None
-        self._policy = Collisions(options.on_collision)
-        self._responses = Responses(options.on_error)
+        self._collisions: Callable[[str], CollisionPolicy | None] = lambda _: None
+        self._policy = CollisionPolicy(options.on_collision)
+        self._responses = ErrorResponses(options.on_error)
         self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
         if mapping is not None:
             self._collisions, self._mapped = mapping.collisions, mapping.tables
-            self._responses = Responses(options.on_error, mapping.responses)
+            self._responses = ErrorResponses(options.on_error, mapping.responses)
         bounded = target if isinstance(target, BoundedTarget) else None
         self._own_effects = None if bounded is None else bounded.effects
         self._bounded = bounded
-        self._types = ColumnTypes.read(options.column or ())
+        self._types = ChosenColumnTypes.read(options.column or ())
         for mode in () if mapping is None else mapping.modes:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
@@ -386,7 +391,7 @@ class TargetTables:
             known = KnownTable(own, done, until)
             if held is None:
                 self._changes[name] = _Change(is_new=True)
-        whole = with_columns_of(known.table, wanted)
+        whole = add_missing_columns(known.table, wanted)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
         change = self._changes.get(name, _Change())
         if added and not change.is_new:
@@ -403,8 +408,8 @@ class TargetTables:
         for name, own in batch.operations.items():
             if self._changes.get(name, _Change()).is_new:
                 continue
-            keys = keys_of(own)
-            rows = self._target.rows(own.table, key_table(own.table, keys), keys_alone=False)
+            keys = collect_keys(own)
+            rows = self._target.rows(own.table, build_key_table(own.table, keys), keys_alone=False)
             names = own.table.key_names
             written = {
                 tuple(row[one] for one in names): row.get(POSITION) for row in rows.to_pylist()
@@ -449,7 +454,7 @@ class TargetTables:
         if self.definition_before is None:
             return table
         for mapped in self._mapped(table):
-            name = str(self.extend(target_table(mapped)))
+            name = str(self.extend(make_target_table(mapped)))
             known = self._known.get(name)
             if known is not None and known.done and not self._changes.get(name, _Change()).is_new:
                 return self.definition_before(table.name, known.done) or table
@@ -457,7 +462,7 @@ class TargetTables:
 
     def _redefine(self, old: Table, new: Table) -> None:
         """Let a target table follow from one definition to the next."""
-        name = str(self.extend(target_table(new)))
+        name = str(self.extend(make_target_table(new)))
         known = self._known.get(name)
         if known is None:
             return
@@ -465,7 +470,7 @@ class TargetTables:
         chosen = self._types.chosen_for(known.table)
         check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
         change = self._changes.get(name, _Change())
-        wider = wider_columns(old, new, known.table)
+        wider = find_widened_columns(old, new, known.table)
         if wider and self._target.widens and not change.is_new:
             columns = (
                 replace(one, type=pa.int64()) if one.name in wider else one
@@ -505,7 +510,7 @@ class TargetTables:
             return self._apply_parts(batch, policy)
         early, late = _parted(batch, self._options.overlay_until)
         done = ApplyReport()
-        for part, own in ((early, Collisions.OVERLAY), (late, policy)):
+        for part, own in ((early, CollisionPolicy.OVERLAY), (late, policy)):
             if part is not None:
                 done += self._apply_parts(part, own)
         return replace(done, batches=1)
@@ -515,7 +520,7 @@ class TargetTables:
         self._target.commit(position)
         self.done = position
 
-    def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+    def _apply_parts(self, batch: SplitRead, policy: CollisionPolicy) -> ApplyReport:
         """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied, unless the refusal names their values."""
         try:
             return self._apply(batch, policy)
@@ -537,7 +542,7 @@ class TargetTables:
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
 
     def _placed(
-        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+        self, batch: SplitRead, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> TrailgateError:
         """Return the error of a refused row with the position, table and key of its operation, which is found by trying parts of the batch."""
         if batch.rows > MOST_SOUGHT:
@@ -560,7 +565,7 @@ class TargetTables:
         return error
 
     def _refused(
-        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+        self, batch: SplitRead, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> dict[int, TrailgateError]:
         """Return the first operation of a transaction with whose row the target refuses it; all of them where it refuses the commit alone."""
         own = {number for one in batch.operations.values() for number in one.order.tolist()}
@@ -578,7 +583,7 @@ class TargetTables:
         chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
         return dict.fromkeys(chosen, refusal)
 
-    def _refusal_of(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
+    def _refusal_of(self, batch: SplitRead, policy: CollisionPolicy) -> RowRefusedError | None:
         """Return the error with which the target refuses to write operations; nothing of them stays."""
         known, changes = dict(self._known), dict(self._changes)
         try:
@@ -590,7 +595,7 @@ class TargetTables:
         self._known, self._changes = known, changes
         return None
 
-    def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+    def _apply(self, batch: SplitRead, policy: CollisionPolicy) -> ApplyReport:
         """Apply a batch as one."""
         end = batch.last
         assert end is not None
@@ -642,8 +647,8 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: Collisions, *, discards: bool = False
-    ) -> tuple[ApplyReport, Faults, frozenset[int]]:
+        self, batch: SplitRead, policy: CollisionPolicy, *, discards: bool = False
+    ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
         """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out.
 
         With ``discards`` these operations are written to the file of discards before a table is committed by itself.
@@ -672,8 +677,8 @@ class TargetTables:
         return ApplyReport(reports, 1, batch.last, reasons), faults, left_out
 
     def _effects(
-        self, batch: SplitRead, policy: Collisions
-    ) -> tuple[list[TableEffects], Faults, frozenset[int]]:
+        self, batch: SplitRead, policy: CollisionPolicy
+    ) -> tuple[list[TableEffects], OperationErrors, frozenset[int]]:
         """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
         reasons = dict(batch.errors)
         for number in sorted(reasons):
@@ -681,9 +686,9 @@ class TargetTables:
                 raise reasons[number]
         left_out = self._left_out(batch, reasons)
         while True:
-            faults = Faults(stop=not self.keeps, stops=self._responses.stops)
+            faults = OperationErrors(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
-            tried: list[Operations] = []
+            tried: list[TargetOperations] = []
             updates_insert = False
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
@@ -692,7 +697,7 @@ class TargetTables:
                     found.append(self._effects_on(own, chosen, faults))
                     tried.append(own)
                     updates_insert |= chosen.inserts
-            final, again = final_errors(
+            final, again = find_final_errors(
                 faults.errors, tried, self._responses, updates_insert=updates_insert
             )
             if not again:
@@ -715,9 +720,9 @@ class TargetTables:
         return [number for number, one in errors.items() if self._responses.to(one) == response]
 
     def _effects_on(
-        self, operations: Operations, policy: Collisions, faults: Faults
+        self, operations: TargetOperations, policy: CollisionPolicy, faults: OperationErrors
     ) -> TableEffects:
-        steps: Sequence[Effects]
+        steps: Sequence[TableChanges]
         if self._options.dry_run and operations.table.key:
             steps = (_expected(operations),)
         else:
@@ -728,7 +733,7 @@ class TargetTables:
         left_out = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, _report(operations, steps, left_out)
 
-    def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
+    def _discard(self, batch: SplitRead, faults: OperationErrors, left_out: frozenset[int]) -> None:
         """Write the operations that are not applied to the file of discards."""
         ignored = self._answered(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
@@ -759,7 +764,9 @@ def _is_after(written: str | None, place: str) -> bool:
     return written is None or written > place
 
 
-def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapping[str, int]:
+def _reasons(
+    batch: SplitRead, faults: OperationErrors, left_out: frozenset[int]
+) -> Mapping[str, int]:
     """Return the reasons of operations that are not applied, with how many have each."""
     found = Counter(map(reason_of, faults.errors.values()))
     gone = sum(int(_gone(block.order, own, faults, left_out).sum()) for block, own in batch.blocks)
@@ -767,7 +774,9 @@ def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapp
     return found + Counter({OTHERS: others} if others > 0 else {})
 
 
-def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset[int]) -> Mask:
+def _gone(
+    order: Longs, transactions: Longs, faults: OperationErrors, left_out: frozenset[int]
+) -> Mask:
     """Return which operations are not applied."""
     found: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(left_out))
     return found
@@ -855,7 +864,7 @@ def _extended(
     return modes.of(str(table)).table(types(table))
 
 
-def _typed(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
+def _typed(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
     """Return a table with the types that the user chose; text has its length only where that is asked for."""
     found = types.of(table)
     if sizes:
@@ -867,15 +876,17 @@ def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool)
     return target.rows(table, keys, keys_alone=keys_alone)
 
 
-def _expected(operations: Operations) -> Effects:
+def _expected(operations: TargetOperations) -> TableChanges:
     """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
     parts = [part for part, _ in operations.between_truncates()]
-    nets, number = net_effects(parts[-1])
-    nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
-    return Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
+    nets, number = compute_net_changes(parts[-1])
+    nets = nets.where(nets.expected | (nets.effect != RowEffect.DELETE))
+    return TableChanges(nets, len(parts) > 1, replayed=int((number < 0).sum()))
 
 
-def _report(operations: Operations, steps: Sequence[Effects], left_out: int = 0) -> TableReport:
+def _report(
+    operations: TargetOperations, steps: Sequence[TableChanges], left_out: int = 0
+) -> TableReport:
     done = TableReport(operations=int(operations.weight.sum()) - left_out)
     for one in steps:
         counts = one.counts

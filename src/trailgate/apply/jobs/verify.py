@@ -20,13 +20,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Effects, key_table
-from trailgate.apply.effects.determined import THERE, Determined, determined_table, known_name
+from trailgate.apply.effects.batch import TableChanges, build_key_table
+from trailgate.apply.effects.determined import (
+    EXISTS_FLAG,
+    LoadedTableChanges,
+    add_known_flags,
+    known_flag_name,
+)
 from trailgate.apply.effects.faults import DUPLICATE, MISSING
-from trailgate.apply.effects.modes import MODES, EffectsOf
-from trailgate.apply.effects.operations import Operations
-from trailgate.apply.effects.replay import Key, keys_of
-from trailgate.apply.effects.stored_types import spelled
+from trailgate.apply.effects.modes import MODES, ComputeChanges
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.replay import Key, collect_keys
+from trailgate.apply.effects.stored_types import spell_stored_values
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, Reading
 from trailgate.apply.jobs.discards import DiscardFile, content_digest, discard_path
@@ -126,12 +131,12 @@ class _Expected(Target):
     commits_alone: bool = False
     settled: str = field(init=False)
     until: str = field(init=False)
-    effects: EffectsOf | None = field(init=False)
+    effects: ComputeChanges | None = field(init=False)
     _emptied: set[str] = field(default_factory=set)  # tables that were truncated
     _emptied_now: set[str] = field(default_factory=set)  # by the batch that is written
 
     def __post_init__(self) -> None:
-        self.effects = Determined(self.is_whole).effects if self.loaded else None
+        self.effects = LoadedTableChanges(self.is_whole).effects if self.loaded else None
         self.settled = self.whole.position
         self.until = max(self.settled, *(one.position for one in self.real.positions()), "")
 
@@ -151,7 +156,7 @@ class _Expected(Target):
         found = self.scratch.held(flat)
         if found is None:
             bare = _bare(flat if theirs is None else replace(theirs, name=flat.name))
-            self.scratch.create(determined_table(bare) if self.loaded else bare)
+            self.scratch.create(add_known_flags(bare) if self.loaded else bare)
             self.scratch.keep_tables()  # a batch that is refused is rolled back
             found = self.scratch.held(flat)
             assert found is not None
@@ -168,10 +173,10 @@ class _Expected(Target):
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
         return found
 
-    def leave_out(self, operations: Operations) -> None:
+    def leave_out(self, operations: TargetOperations) -> None:
         """Note the keys of discarded operations: of a loaded table nothing states whether their rows are there."""
         keys = self.forgotten.setdefault(str(operations.table), set())
-        keys.update(keys_of(operations))
+        keys.update(collect_keys(operations))
 
     def is_whole(self, table: TargetTable) -> bool:
         """Return whether no rows of a table are unknown."""
@@ -196,13 +201,13 @@ class _Expected(Target):
         bare = _bare(table)
         if not self.loaded:
             return self.scratch.rows(bare, keys, keys_alone=keys_alone)
-        whole = determined_table(bare)
+        whole = add_known_flags(bare)
         if keys_alone:
             columns = (*(bare.columns[at] for at in bare.key), whole.columns[-1])
             whole = replace(bare, columns=columns, key=tuple(range(len(bare.key))))
         return self.scratch.rows(whole, keys, keys_alone=False)
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         theirs = self.tables[effects.nets.table.name[1]][1]
         if theirs is not None and isinstance(self.real, CheckingTarget):
             nets = effects.nets
@@ -363,7 +368,7 @@ def _compare(
     none = ours.schema.empty_table().to_reader()
     rows = none if theirs is None else _spelled(theirs, expected.real)
     if expected.loaded and (gone := expected.forgotten.get(str(ours))):
-        expected.scratch.forget(ours, key_table(ours, list(gone)))
+        expected.scratch.forget(ours, build_key_table(ours, list(gone)))
     counts, differing = expected.scratch.compare(
         ours, rows, names, shown, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )
@@ -385,7 +390,7 @@ def _bare(table: TargetTable) -> TargetTable:
 
 def _without_flags(table: TargetTable) -> TargetTable:
     """Return a table without the columns that state what is known of its rows."""
-    flags = {THERE, *(known_name(one.name) for one in table.columns)}
+    flags = {EXISTS_FLAG, *(known_flag_name(one.name) for one in table.columns)}
     return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
 
@@ -415,7 +420,7 @@ def _spelled(table: TargetTable, real: Target) -> pa.RecordBatchReader:
 def _spelled_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
     stored = {one.name: one.stored for one in table.columns}
     columns = [
-        spelled(batch[field.name], stored.get(field.name)).cast(field.type)
+        spell_stored_values(batch[field.name], stored.get(field.name)).cast(field.type)
         for field in batch.schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
@@ -432,7 +437,7 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Diffe
 
 
 def _with_positions(
-    found: Mapping[str, TableComparison], reads: Iterable[Mapping[str, Operations]]
+    found: Mapping[str, TableComparison], reads: Iterable[Mapping[str, TargetOperations]]
 ) -> dict[str, TableComparison]:
     """Return the comparisons, each differing row with the positions of the operations on its key."""
     wanted = {name: one.rows for name, one in found.items() if one.rows}
@@ -448,7 +453,7 @@ def _with_positions(
 
 
 def _positions(
-    reads: Iterable[Mapping[str, Operations]], wanted: Mapping[str, tuple[Difference, ...]]
+    reads: Iterable[Mapping[str, TargetOperations]], wanted: Mapping[str, tuple[Difference, ...]]
 ) -> dict[str, list[list[str]]]:
     """Return for each row the positions of the operations on its key."""
     found: dict[str, list[list[str]]] = {name: [[] for _ in rows] for name, rows in wanted.items()}
@@ -461,7 +466,7 @@ def _positions(
     return found
 
 
-def _places(operations: Operations, row: Difference) -> Iterator[str]:
+def _places(operations: TargetOperations, row: Difference) -> Iterator[str]:
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):
         own = np.ones(len(operations), bool)

@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.tables import fold_name, target_table
-from trailgate.apply.replicat.replicat_files import MapRule, ReplicatParameters
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.tables import fold_upper_case, make_target_table
+from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
-from trailgate.expressions.evaluation import evaluated, no_rows
+from trailgate.expressions.evaluation import evaluate_with_missing, make_empty_block
 from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
-from trailgate.expressions.values import Environment
+from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.operations_table import image_of
-from trailgate.model.table_patterns import NAME_PART, TablePatterns, joined_name, unquote
+from trailgate.model.operations_table import select_images
+from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_name, unquote
 from trailgate.model.tables import Column, Table
 
 VARCHAR = 64  # GoldenGate's type code of VARCHAR, for columns that an expression computes
@@ -42,13 +42,13 @@ class _TableMap:
     Each target column is the index of a source column, or an expression.
     """
 
-    statement: MapRule
+    statement: MapStatement
     selection: TableSelection
     table: Table
     columns: tuple[int | Expression, ...]
 
 
-class Mapping:
+class ReplicatMapping:
     """The MAP statements of a parameter file.
 
     All statements that match a source table are applied. If several of them have the same target,
@@ -56,7 +56,7 @@ class Mapping:
     """
 
     def __init__(
-        self, parameters: ReplicatParameters, environment: Environment | None = None
+        self, parameters: ReplicatParameters, environment: GetenvValues | None = None
     ) -> None:
         self._parameters = parameters
         self._environment = environment or parameters.environment
@@ -86,7 +86,7 @@ class Mapping:
         excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
         return ",".join(sorted(mapped) + sorted(excluded))
 
-    def collisions(self, target: str) -> Collisions | None:
+    def collisions(self, target: str) -> CollisionPolicy | None:
         """Return the collision policy of a target table, or None if its statements do not set one.
 
         Statements that name the table precede those with wildcards. Raises OptionError if they set
@@ -118,7 +118,7 @@ class Mapping:
         """The modes that the statements set."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
-    def _naming(self, target: str) -> list[MapRule]:
+    def _naming(self, target: str) -> list[MapStatement]:
         """Return the statements with a target table of this name.
 
         Those with wildcards count only if no other names it.
@@ -142,7 +142,7 @@ class Mapping:
         return [one.table for one in self._of_table(table)]
 
     def blocks(
-        self, block: ChangeBlock, faults: Faults, now: str | None = None
+        self, block: ChangeBlock, faults: OperationErrors, now: str | None = None
     ) -> Sequence[ChangeBlock]:
         """Convert a block of operations on a source table to blocks on its target tables.
 
@@ -168,17 +168,21 @@ class Mapping:
             column.name.casefold()
             for maps in self._known.values()
             for one in maps
-            if str(target_table(one.table)) == target
+            if str(make_target_table(one.table)) == target
             for column, value in zip(one.table.columns, one.columns, strict=True)
-            if is_timed(value)
+            if uses_apply_time(value)
         )
 
     @property
     def has_times(self) -> bool:
         """Whether any column contains the time at which a batch is applied (@DATENOW)."""
-        return any(is_timed(value) for one in self._parameters.maps for _, value in one.columns)
+        return any(
+            uses_apply_time(value) for one in self._parameters.maps for _, value in one.columns
+        )
 
-    def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
+    def _rows(
+        self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: OperationErrors
+    ) -> Longs:
         """Return those of ``rows`` that the statement selects."""
         chosen = [rows[:0]]
         op_types = block.op_type[rows]
@@ -211,7 +215,7 @@ class Mapping:
         return self._known[table]
 
 
-def _table_map(statement: MapRule, table: Table, environment: Environment) -> _TableMap:
+def _table_map(statement: MapStatement, table: Table, environment: GetenvValues) -> _TableMap:
     """Bind a statement to a source table. Raises OptionError if it does not fit."""
     rule = statement.rule
     selection = TableSelection(table, (rule,), environment)
@@ -226,7 +230,7 @@ def _table_map(statement: MapRule, table: Table, environment: Environment) -> _T
         if not isinstance(source, int):
             # Evaluate on no rows, so that a wrong expression is an error before anything is applied.
             try:
-                evaluated(source, no_rows(table), replace(environment, now=""))
+                evaluate_with_missing(source, make_empty_block(table), replace(environment, now=""))
             except OptionError as error:
                 raise rule.place(error, "COLMAP") from None
     columns = tuple(
@@ -240,14 +244,14 @@ def _table_map(statement: MapRule, table: Table, environment: Environment) -> _T
     return _TableMap(statement, selection, keyed, tuple(values.values()))
 
 
-def is_timed(value: int | Expression) -> bool:
+def uses_apply_time(value: int | Expression) -> bool:
     """Return whether an expression depends on the time at which a batch is applied (@DATENOW)."""
     return isinstance(value, Expression) and any(
         call.function == "DATENOW" for call in value.calls()
     )
 
 
-def _source_column(value: Expression, table: Table, statement: MapRule) -> int | Expression:
+def _source_column(value: Expression, table: Table, statement: MapStatement) -> int | Expression:
     node = value.node
     if isinstance(node, ColumnName) and node.image is None:
         try:
@@ -259,7 +263,7 @@ def _source_column(value: Expression, table: Table, statement: MapRule) -> int |
 
 
 def _with_key(
-    statement: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
+    statement: MapStatement, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
     """Return the target table with its key: KEYCOLS, or else the columns mapped from the source's key."""
     if statement.rule.key:
@@ -278,7 +282,7 @@ def _with_key(
     key_columns = sorted(key) or range(
         len(target.columns)
     )  # a table without a key is matched by all its columns
-    timed = [target.columns[at].name for at in key_columns if is_timed(values[at])]
+    timed = [target.columns[at].name for at in key_columns if uses_apply_time(values[at])]
     if timed:
         problem = f"the key column {timed[0]} would have a different value in each batch"
         raise statement.rule.error(problem, "COLMAP", "Name a key without @DATENOW with KEYCOLS")
@@ -299,7 +303,7 @@ def _key_index(
     return next(named, candidates[0])
 
 
-def _target_name(statement: MapRule, source: Table) -> str:
+def _target_name(statement: MapStatement, source: Table) -> str:
     """Return the name of the target table for a source table.
 
     ``*`` alone as a part of TARGET is replaced by the source's name. A ``*`` next to other
@@ -333,11 +337,11 @@ def _target_name(statement: MapRule, source: Table) -> str:
         # MAP HR.ORD*, TARGET STG.X*: for HR.ORDERS the star is ERS, and this part becomes xers.
         star = match[1] if match and match.groups() else name
         star = star.lower() if name.isupper() else star
-        parts.append(fold_name(unquote(part)).replace("*", star))
-    return joined_name(parts)
+        parts.append(fold_upper_case(unquote(part)).replace("*", star))
+    return join_table_name(parts)
 
 
-def _map_block(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
+def _map_block(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> ChangeBlock:
     """Convert the operations that a statement selects to operations on its target.
 
     Expressions see the record as it is in the trail, because an audit table describes what happened
@@ -350,14 +354,16 @@ def _map_block(one: _TableMap, block: ChangeBlock, environment: Environment) -> 
 
     def mapped_image(source: Image, of: ChangeBlock) -> Image:
         return tuple(
-            source[value] if isinstance(value, int) else evaluated(value, of, environment)
+            source[value]
+            if isinstance(value, int)
+            else evaluate_with_missing(value, of, environment)
             for value in one.columns
         )
 
     after = block.after
     if converted.any():  # the row of a converted delete is the row before it
         pairs = zip(block.before, block.after, strict=True)
-        after = tuple(image_of(before, own, converted) for before, own in pairs)
+        after = tuple(select_images(before, own, converted) for before, own in pairs)
     return replace(
         block,
         table=one.table,

@@ -22,24 +22,29 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
-from trailgate.definitions.parameter_files import Clause, Statement, parts, unquote
+from trailgate.definitions.parameter_files import (
+    ParameterStatement,
+    StatementClause,
+    split_list,
+    unquote,
+)
 from trailgate.definitions.parameter_macros import ReadFile
-from trailgate.errors import OptionError, nearest
+from trailgate.errors import OptionError, nearest_name
 from trailgate.expressions.extract_files import (
     IN_MACRO,
     OF_EXTRACT,
     OF_LINES,
     OPERATIONS,
-    Remark,
-    Remarks,
+    ParameterRemark,
+    ParameterRemarks,
     column_names,
     obey_statements,
     read_condition,
     read_variable,
-    refusal,
+    refusal_error,
     remark_of,
     table_pattern,
     with_catalog,
@@ -48,8 +53,8 @@ from trailgate.expressions.foreign_parameters import foreign_reason
 from trailgate.expressions.parser import parse_value
 from trailgate.expressions.selection import TableRule
 from trailgate.expressions.syntax import Expression
-from trailgate.expressions.values import Environment
-from trailgate.model.table_patterns import name_parts
+from trailgate.expressions.values import GetenvValues
+from trailgate.model.table_patterns import split_table_name
 
 ALTERED: Final = "It would change what is applied"
 NO_DDL: Final = (
@@ -81,10 +86,10 @@ TYPES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "UPDATEDELETES": ("D", "U"),
     }
 )
-COLLISIONS: Final[Mapping[str, Collisions]] = MappingProxyType(
+COLLISIONS: Final[Mapping[str, CollisionPolicy]] = MappingProxyType(
     {
-        "HANDLECOLLISIONS": Collisions.OVERLAY,
-        "INSERTMISSINGUPDATES": Collisions.INSERT_MISSING,
+        "HANDLECOLLISIONS": CollisionPolicy.OVERLAY,
+        "INSERTMISSINGUPDATES": CollisionPolicy.INSERT_MISSING,
     }
 )
 _ASSIGNMENT: Final = re.compile(r"(\"[^\"]+\"|[^\s=]+)\s*=\s*(.+)", re.DOTALL)
@@ -94,7 +99,7 @@ DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", 
 
 
 @dataclass(frozen=True, slots=True)
-class MapRule:
+class MapStatement:
     """One MAP statement: a source pattern and its conditions (``rule``), a target, and changes to make.
 
     - ``columns``: the columns of COLMAP, by target name
@@ -107,7 +112,7 @@ class MapRule:
     columns: tuple[tuple[str, Expression], ...] = ()
     defaults: bool = True
     types: tuple[tuple[str, str], ...] = ()
-    collisions: Collisions | None = None
+    collisions: CollisionPolicy | None = None
     mode: str | None = None  # the mode of its target, or None for the mode of the run
 
 
@@ -122,7 +127,7 @@ class ReplicatParameters:
     """
 
     group: str | None = None
-    maps: tuple[MapRule, ...] = ()
+    maps: tuple[MapStatement, ...] = ()
     excluded: tuple[str, ...] = ()
     sourcedefs: str | None = None
     discards: str | None = None
@@ -130,15 +135,15 @@ class ReplicatParameters:
     responses: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     mode: str | None = None
     variables: tuple[tuple[str, str], ...] = ()  # of SETENV
-    unused: tuple[Remark, ...] = ()
-    ignored: tuple[Remark, ...] = ()
-    ddl: Remark | None = None
+    unused: tuple[ParameterRemark, ...] = ()
+    ignored: tuple[ParameterRemark, ...] = ()
+    ddl: ParameterRemark | None = None
     source: str = ""  # the file, for errors
 
     @property
-    def environment(self) -> Environment:
+    def environment(self) -> GetenvValues:
         """The values of @GETENV, except for those of the machine."""
-        return Environment(self.group or "", variables=self.variables, group_type="REPLICAT")
+        return GetenvValues(self.group or "", variables=self.variables, group_type="REPLICAT")
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -151,20 +156,20 @@ class ReplicatParameters:
 
 
 @dataclass(slots=True)
-class _Draft(Remarks):
+class _Draft(ParameterRemarks):
     """The parameters parsed so far, and the toggles that apply to the MAP statements that follow."""
 
     parameters: ReplicatParameters = ReplicatParameters()
     not_taken: set[str] = field(default_factory=set)
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
-    collisions: Collisions | None = None
+    collisions: CollisionPolicy | None = None
     mode: str | None = None
     catalog: str = ""
-    before_rows: Statement | None = None  # GETUPDATEBEFORES
-    duplicates: Statement | None = None  # ALLOWDUPTARGETMAP
-    errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
+    before_rows: ParameterStatement | None = None  # GETUPDATEBEFORES
+    duplicates: ParameterStatement | None = None  # ALLOWDUPTARGETMAP
+    errors: dict[str, tuple[ParameterStatement, str]] = field(default_factory=dict)  # of REPERROR
 
-    def set_once(self, statement: Statement, **members: Any) -> None:
+    def set_once(self, statement: ParameterStatement, **members: Any) -> None:
         """Set members of the parameters.
 
         Raises OptionError if the file has already set one of them.
@@ -193,7 +198,7 @@ def parse_replicat(
         _check_before_rows(draft)
         _check_duplicates(draft)
         if draft.refused and not ignore_unsupported:
-            raise refusal(draft.refused, ALTERED, "apply")
+            raise refusal_error(draft.refused, ALTERED, "apply")
         parameters = _with_responses(draft)
     except OptionError as error:
         raise error.with_place(source=source or None) from None
@@ -237,7 +242,7 @@ def _check_duplicates(draft: _Draft) -> None:
         )
 
 
-def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
+def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> None:
     """Refuse whatever follows a complete parameter, such as THREADS (1-3)."""
     rest = rest.strip(" \t,;")
     if not rest:
@@ -250,7 +255,7 @@ def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
     draft.refuse(statement, f"{statement.keyword} {rest}", reason)
 
 
-def _map(draft: _Draft, statement: Statement) -> None:
+def _map(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse a MAP statement with its options."""
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
@@ -258,10 +263,10 @@ def _map(draft: _Draft, statement: Statement) -> None:
     if keyword is None:
         raise statement.error("expected TARGET and a table name after the source's")
     target, rest = statement.first("a table name after TARGET", rest[keyword.end() :])
-    if not name_parts(target) or "?" in target:
+    if not split_table_name(target) or "?" in target:
         raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
-    mapped = MapRule(
+    mapped = MapStatement(
         TableRule(pattern, ignored, line=statement.line, source=statement.source),
         target,
         types=tuple(draft.types.values()),
@@ -284,23 +289,27 @@ def _map(draft: _Draft, statement: Statement) -> None:
     draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, mapped))
 
 
-def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> None:
+def _not_obeyed_in_map(
+    draft: _Draft, statement: ParameterStatement, clause: StatementClause
+) -> None:
     if clause.name in MAP_NOTED:
         draft.note(statement, clause.text, MAP_NOTED[clause.name])
         return
     reason = MAP_REFUSED.get(clause.name) or foreign_reason(clause.name, {})
     if not reason:
-        near = nearest(clause.name, (*_CLAUSES, *MAP_NOTED, *MAP_REFUSED))
+        near = nearest_name(clause.name, (*_CLAUSES, *MAP_NOTED, *MAP_REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
     draft.refuse(statement, clause.text, reason)
 
 
 def _of_rule(
-    read: Callable[[TableRule, Clause, Statement], TableRule],
-) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    read: Callable[[TableRule, StatementClause, ParameterStatement], TableRule],
+) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
     """Return a parser for an option that TABLE of Extract has too."""
 
-    def apply(mapped: MapRule, clause: Clause, statement: Statement) -> MapRule:
+    def apply(
+        mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
+    ) -> MapStatement:
         if not clause.argument:
             raise statement.error(f"expected parentheses after {clause.name}")
         return replace(mapped, rule=read(mapped.rule, clause, statement))
@@ -308,10 +317,12 @@ def _of_rule(
     return apply
 
 
-def _colmap(mapped: MapRule, clause: Clause, statement: Statement) -> MapRule:
+def _colmap(
+    mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
+) -> MapStatement:
     columns: dict[str, Expression] = {}
     defaults = False
-    for part in parts(clause.argument or ""):
+    for part in split_list(clause.argument or ""):
         if part.upper() == "USEDEFAULTS":
             defaults = True
             continue
@@ -325,53 +336,57 @@ def _colmap(mapped: MapRule, clause: Clause, statement: Statement) -> MapRule:
     return replace(mapped, columns=tuple(columns.items()), defaults=defaults)
 
 
-def _mapped_type(name: str, *, taken: bool) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+def _mapped_type(
+    name: str, *, taken: bool
+) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
         kept = [one for one in mapped.types if one != TYPES[name]]
         return replace(mapped, types=(*kept, TYPES[name]) if taken else tuple(kept))
 
     return apply
 
 
-def _mapped_mode(mode: str | None) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+def _mapped_mode(
+    mode: str | None,
+) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
         return replace(mapped, mode=mode)
 
     return apply
 
 
 def _mapped_collisions(
-    policy: Collisions, *, taken: bool
-) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+    policy: CollisionPolicy, *, taken: bool
+) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
         if taken:
             return replace(mapped, collisions=policy)
         stated = mapped.collisions in (policy, None)
-        return replace(mapped, collisions=Collisions.STOP if stated else mapped.collisions)
+        return replace(mapped, collisions=CollisionPolicy.STOP if stated else mapped.collisions)
 
     return apply
 
 
 def _mapped_operations(
     letter: str, *, taken: bool
-) -> Callable[[MapRule, Clause, Statement], MapRule]:
-    def apply(mapped: MapRule, _: Clause, __: Statement) -> MapRule:
+) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
         others = mapped.rule.ignored.replace(letter, "")
         return replace(mapped, rule=replace(mapped.rule, ignored=others + letter * (not taken)))
 
     return apply
 
 
-def _toggle_operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
-    def apply(draft: _Draft, statement: Statement) -> None:
+def _toggle_operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterStatement], None]:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
         _nothing_more(draft, statement, statement.rest)
 
     return apply
 
 
-def _toggle_type(name: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
-    def apply(draft: _Draft, statement: Statement) -> None:
+def _toggle_type(name: str, *, taken: bool) -> Callable[[_Draft, ParameterStatement], None]:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if taken:
             draft.types[name] = TYPES[name]
         else:
@@ -381,8 +396,10 @@ def _toggle_type(name: str, *, taken: bool) -> Callable[[_Draft, Statement], Non
     return apply
 
 
-def _toggle_collisions(policy: Collisions, *, taken: bool) -> Callable[[_Draft, Statement], None]:
-    def apply(draft: _Draft, statement: Statement) -> None:
+def _toggle_collisions(
+    policy: CollisionPolicy, *, taken: bool
+) -> Callable[[_Draft, ParameterStatement], None]:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if taken:
             draft.collisions = policy
         elif draft.collisions is policy:
@@ -392,10 +409,10 @@ def _toggle_collisions(policy: Collisions, *, taken: bool) -> Callable[[_Draft, 
     return apply
 
 
-def _value(member: str, what: str) -> Callable[[_Draft, Statement], None]:
+def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler for a parameter with one value. ``what`` describes the value in errors."""
 
-    def apply(draft: _Draft, statement: Statement) -> None:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         value, rest = statement.first(what)
         draft.set_once(statement, **{member: unquote(value)})
         _nothing_more(draft, statement, rest)
@@ -403,14 +420,14 @@ def _value(member: str, what: str) -> Callable[[_Draft, Statement], None]:
     return apply
 
 
-def _exclude(draft: _Draft, statement: Statement) -> None:
+def _exclude(draft: _Draft, statement: ParameterStatement) -> None:
     pattern, rest = table_pattern(statement)
     _nothing_more(draft, statement, rest)
     excluded = (*draft.parameters.excluded, with_catalog(draft.catalog, pattern))
     draft.parameters = replace(draft.parameters, excluded=excluded)
 
 
-def _discardfile(draft: _Draft, statement: Statement) -> None:
+def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
     path, rest = statement.first("a file")
     draft.set_once(statement, discards=unquote(path))
     for word in re.split(r"[\s,]+", rest.strip(" ,;")):
@@ -418,7 +435,7 @@ def _discardfile(draft: _Draft, statement: Statement) -> None:
             raise statement.error(f"{word!r} is not obeyed: unknown option")
 
 
-def _reperror(draft: _Draft, statement: Statement) -> None:
+def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
     """Record a response to an error. ``_with_responses`` combines them once all are known."""
     if draft.parameters.maps:
         hint = "Write it before the first MAP: here it applies to all"
@@ -495,37 +512,37 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
     )
 
 
-def _toggle_mode(mode: str | None) -> Callable[[_Draft, Statement], None]:
-    def apply(draft: _Draft, statement: Statement) -> None:
+def _toggle_mode(mode: str | None) -> Callable[[_Draft, ParameterStatement], None]:
+    def apply(draft: _Draft, statement: ParameterStatement) -> None:
         draft.mode = mode
         _nothing_more(draft, statement, statement.rest)
 
     return apply
 
 
-def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
+def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
     """Set the catalog for the sources that follow and have no catalog of their own."""
     draft.catalog, rest = statement.first("a catalog")
     _nothing_more(draft, statement, rest)
 
 
-def _setenv(draft: _Draft, statement: Statement) -> None:
+def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
     variables = (*draft.parameters.variables, read_variable(statement))
     draft.parameters = replace(draft.parameters, variables=variables)
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
 
 
-def _getupdatebefores(draft: _Draft, statement: Statement) -> None:
+def _getupdatebefores(draft: _Draft, statement: ParameterStatement) -> None:
     draft.before_rows = statement
     _nothing_more(draft, statement, statement.rest)
 
 
-def _allowduptargetmap(draft: _Draft, statement: Statement) -> None:
+def _allowduptargetmap(draft: _Draft, statement: ParameterStatement) -> None:
     draft.duplicates = statement
     _nothing_more(draft, statement, statement.rest)
 
 
-def _ddl(draft: _Draft, statement: Statement) -> None:
+def _ddl(draft: _Draft, statement: ParameterStatement) -> None:
     """Report DDL, and keep it for the error message if the trail contains a DDL record."""
     words = statement.rest.upper().split()
     if statement.keyword == "DDL" and words[:2] != ["EXCLUDE", "ALL"]:
@@ -534,7 +551,7 @@ def _ddl(draft: _Draft, statement: Statement) -> None:
     draft.note(statement, statement.text, NO_DDL)
 
 
-def _end(draft: _Draft, statement: Statement) -> None:
+def _end(draft: _Draft, statement: ParameterStatement) -> None:
     if statement.rest.upper() == "RUNTIME":
         draft.note(statement, statement.text, "a run ends with the trail")
     else:
@@ -542,18 +559,18 @@ def _end(draft: _Draft, statement: Statement) -> None:
         draft.refuse(statement, statement.text, reason)
 
 
-def _charset(draft: _Draft, statement: Statement) -> None:
+def _charset(draft: _Draft, statement: ParameterStatement) -> None:
     if re.fullmatch(r"[\"']?UTF-?8[\"']?", statement.rest, re.IGNORECASE):
         draft.note(statement, statement.text, "parameter files are UTF-8")
     else:
         draft.refuse(statement, statement.text, "parameter files are UTF-8")
 
 
-def _obeyed_already(_: _Draft, __: Statement) -> None:
+def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
     """Do nothing: the parameter was obeyed when the file was split into statements."""
 
 
-def _not_obeyed(draft: _Draft, statement: Statement) -> None:
+def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
     """Report a parameter that is not obeyed: as one without effect, or as refused."""
     name = statement.keyword
     if name in NOTED:
@@ -563,12 +580,12 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
     if name in OF_LINES:
         reason = IN_MACRO
     if not reason:
-        near = nearest(name, (*_HANDLERS, *NOTED, *REFUSED))
+        near = nearest_name(name, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
     draft.refuse(statement, statement.text, reason)
 
 
-_HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingProxyType(
+_HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = MappingProxyType(
     {
         "REPLICAT": _value("group", "a group name"),
         "SOURCEDEFS": _value("sourcedefs", "a definitions file"),
@@ -602,7 +619,9 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         },
     }
 )
-_CLAUSES: Final[Mapping[str, Callable[[MapRule, Clause, Statement], MapRule]]] = MappingProxyType(
+_CLAUSES: Final[
+    Mapping[str, Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]]
+] = MappingProxyType(
     {
         "COLMAP": _colmap,
         "KEYCOLS": _of_rule(column_names("key")),

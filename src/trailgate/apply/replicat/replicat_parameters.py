@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trailgate.expressions.foreign_parameters import by_reason
+from trailgate.expressions.foreign_parameters import expand_reasons
 
 _NO_WAIT: Final = "--follow decides whether to wait for more"
 _NO_CONVERSION: Final = "values are applied as the trail has them"
@@ -24,7 +24,7 @@ _ADDED: Final = "missing target columns are added, unless --schema-changes stric
 _WRITTEN_ONCE: Final = "the reader makes batches, and each table is written in one go"
 _BY_KEY: Final = "rows are found by their key columns alone"
 
-NOTED: Final = by_reason(
+NOTED: Final = expand_reasons(
     {
         "definitions state what the tables are": "ASSUMETARGETDEFS",
         "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS TRANSACTIONTIMEOUT",
@@ -63,7 +63,7 @@ NOTED: Final = by_reason(
         "a comment": "COMMENT",
     }
 )
-REFUSED: Final = by_reason(
+REFUSED: Final = expand_reasons(
     {
         _NO_SQL: "SQLEXEC PROCEDURE",
         _NO_EXITS: "CUSEREXIT EXITPARAM",
@@ -93,7 +93,7 @@ REFUSED: Final = by_reason(
         "values of one row cannot be partitioned: write MAP for each table": "PARTITION PARTITIONEXCLUDE",
     }
 )
-MAP_NOTED: Final = by_reason(
+MAP_NOTED: Final = expand_reasons(
     {
         "splits of the trail are read by threads, and each table is written at once": "THREAD THREADRANGE COORDINATED",
         "the discard file has every operation that is discarded": "MAXDISCARDRECS",
@@ -109,7 +109,7 @@ MAP_NOTED: Final = by_reason(
         "it is GoldenGate's default": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
     }
 )
-MAP_REFUSED: Final = by_reason(
+MAP_REFUSED: Final = expand_reasons(
     {
         _NO_SQL: "SQLEXEC SQLPREDICATE",
         _NO_EXITS: "EXITPARAM",

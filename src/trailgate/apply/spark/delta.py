@@ -14,8 +14,8 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from trailgate.apply.effects.batch import Effects
-from trailgate.apply.spark.merge import ERRORS, line_of, merge, quoted, settings_of
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.spark.merge import ERRORS, cause_line, merge, quote_name, temporary_settings
 from trailgate.apply.targets.delta import TableTarget
 from trailgate.apply.targets.delta_errors import known_refusal
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
@@ -40,16 +40,16 @@ class SessionTarget(TableTarget):
         super().__init__(root, group)
         self._spark = spark
 
-    def _merge(self, effects: Effects, at: Position) -> None:
+    def _merge(self, effects: TableChanges, at: Position) -> None:
         path, (application, version) = self._path(effects.nets.table), self._transaction(at)
         settings = {
             APPLICATION: application,
             VERSION: str(version),
             METADATA: json.dumps(self._metadata(at)),
         }
-        target = f"delta.{quoted(str(absolute(path)))}"
+        target = f"delta.{quote_name(str(absolute(path)))}"
         try:
-            with settings_of(self._spark, settings):
+            with temporary_settings(self._spark, settings):
                 done = merge(self._spark, target, effects, _has_exact_statistics)
         except ERRORS as error:
             raise _refusal(error, path) from None
@@ -70,12 +70,12 @@ def _refusal(error: Exception, path: str) -> TrailgateError:
     text = str(error)
     if "[DELTA_CONCURRENT" in text:
         return StorageError(
-            f"another writer changed the table meanwhile: {line_of(error)}",
+            f"another writer changed the table meanwhile: {cause_line(error)}",
             where=Where(source=path),
             hint="Nothing is lost: apply again",
         )
     known = known_refusal(text, path)
     if known is not None:
         return known
-    problem = f"the session does not merge into the Delta table: {line_of(error)}"
+    problem = f"the session does not merge into the Delta table: {cause_line(error)}"
     return ApplyError(problem, where=Where(source=path), hint="" if "[DELTA_" in text else NO_DELTA)

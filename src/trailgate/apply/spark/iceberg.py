@@ -18,18 +18,18 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from trailgate.apply.effects.batch import Closing, Effects, whole_rows
-from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.batch import ClosingUpdate, TableChanges, fill_missing_with_null
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.spark.merge import (
     ERRORS,
-    frame_of,
-    line_of,
-    match,
+    cause_line,
+    join_condition,
+    make_frame,
     merge,
-    quoted,
-    settings_of,
-    staged,
+    quote_name,
+    stage_rows,
+    temporary_settings,
 )
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.target import Position, TablePosition
@@ -75,7 +75,7 @@ class SessionTarget:
         self._property = PROPERTY.format(group)
         with _refusing(address):
             # Raises now if the session has no such catalog.
-            spark.sql(f"SHOW NAMESPACES IN {quoted(self._root[0])}").collect()
+            spark.sql(f"SHOW NAMESPACES IN {quote_name(self._root[0])}").collect()
         self._checkpoint = self._checkpoint_row()
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
 
@@ -163,7 +163,7 @@ class SessionTarget:
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Widen integer columns to eight bytes."""
         for name in names:
-            self._alter(table, f"ALTER COLUMN {quoted(name)} TYPE bigint")
+            self._alter(table, f"ALTER COLUMN {quote_name(name)} TYPE bigint")
 
     def _alter(self, table: TargetTable, change: str) -> None:
         name = self._name(table.name)
@@ -173,12 +173,12 @@ class SessionTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows with any of the keys: all columns, or only those of the key."""
         names = list(table.key_names) if keys_alone else [one.name for one in table.columns]
-        wanted = ", ".join(f"t.{quoted(one)}" for one in names)
+        wanted = ", ".join(f"t.{quote_name(one)}" for one in names)
         key_values = [keys[one].combine_chunks() for one in table.key_names]
         name = self._name(table.name)
-        with _refusing(name), staged(self._spark, sql.key_columns(table, keys)) as view:
+        with _refusing(name), stage_rows(self._spark, sql.key_columns(table, keys)) as view:
             result = self._spark.sql(
-                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {match(table, key_values)}"
+                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {join_condition(table, key_values)}"
             ).toArrow()
         return result.cast(pa.schema([table.schema.field(one) for one in names]))
 
@@ -188,7 +188,7 @@ class SessionTarget:
         with _refusing(name):
             return self._spark.table(name).toArrow().to_reader()
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the changes of one table, and commit them together with the position."""
         table = effects.nets.table
         # read from the table's snapshots, so it includes what another process committed
@@ -198,17 +198,22 @@ class SessionTarget:
                 "somebody else applies the same trail to this table", where=Where(source=name)
             )
         # The setting adds the position to the properties of the snapshot that the write commits.
-        with _refusing(name), settings_of(self._spark, {SETTING + self._property: at.position}):
+        with (
+            _refusing(name),
+            temporary_settings(self._spark, {SETTING + self._property: at.position}),
+        ):
             self._write(name, effects)
         self._names.add("/".join(table.name))
 
-    def _write(self, name: str, effects: Effects) -> None:
+    def _write(self, name: str, effects: TableChanges) -> None:
         nets = effects.nets
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
-            inserted = nets.where(nets.effect != Effect.DELETE)
-            columns = [one.values for one in whole_rows(inserted)]
-            rows = frame_of(self._spark, pa.table(columns, schema=nets.table.schema)).writeTo(name)
+            inserted = nets.where(nets.effect != RowEffect.DELETE)
+            columns = [one.values for one in fill_missing_with_null(inserted)]
+            rows = make_frame(self._spark, pa.table(columns, schema=nets.table.schema)).writeTo(
+                name
+            )
             if effects.emptied:
                 rows.overwrite(lit(True))
             else:
@@ -225,7 +230,7 @@ class SessionTarget:
         name = self._name((STATE, self._group))
         with _refusing(name):
             self._create_namespace((STATE,))
-            frame_of(self._spark, named).writeTo(name).using("iceberg").createOrReplace()
+            make_frame(self._spark, named).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
         """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
@@ -237,24 +242,25 @@ class SessionTarget:
         """Do nothing: the caller owns the session."""
 
     def _name(self, parts: Sequence[str]) -> str:
-        return quoted(*self._root, *parts)
+        return quote_name(*self._root, *parts)
 
 
 def _columns(schema: pa.Schema) -> str:
     """Format columns for CREATE TABLE."""
     return ", ".join(
-        f"{quoted(field.name)} {field.dataType.simpleString()}" for field in spark_schema(schema)
+        f"{quote_name(field.name)} {field.dataType.simpleString()}"
+        for field in spark_schema(schema)
     )
 
 
-def _closing(name: str, closing: Closing) -> str:
+def _closing(name: str, closing: ClosingUpdate) -> str:
     """Return the UPDATE that sets the end columns of the rows that are still open."""
     values = ", ".join(
-        f"{quoted(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
+        f"{quote_name(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
         for column, one in closing.values.items()
     )
     # IS NOT TRUE is also true for NULL.
-    is_open = f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
+    is_open = f"{quote_name(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
     return f"UPDATE {name} SET {values} WHERE {is_open}"
 
 
@@ -268,7 +274,7 @@ def _refusing(name: str) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        where, line = Where(source=name), line_of(error)
+        where, line = Where(source=name), cause_line(error)
         if any(one in str(error) for one in CONFLICTS):
             problem = f"another writer changed the table meanwhile: {line}"
             raise StorageError(problem, where=where, hint="Nothing is lost: apply again") from None

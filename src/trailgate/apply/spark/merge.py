@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from trailgate.apply.effects.batch import Effects
-from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.spark.sources import spark_schema
@@ -34,7 +34,7 @@ IsRanged = Callable[[pa.DataType], bool]
 RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
 
 
-def line_of(error: Exception) -> str:
+def cause_line(error: Exception) -> str:
     """Return the line of a Spark error that names its cause, or else the first line."""
     java = getattr(error, "java_exception", None)
     lines = (str(error) if java is None else str(java.toString())).splitlines()
@@ -45,49 +45,49 @@ def line_of(error: Exception) -> str:
     return candidates[0] if candidates else type(error).__name__
 
 
-def quoted(*parts: str) -> str:
+def quote_name(*parts: str) -> str:
     """Quote the parts of a name for Spark's SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def merge(
-    spark: SparkSession, target: str, effects: Effects, is_ranged: IsRanged = lambda _: True
+    spark: SparkSession, target: str, effects: TableChanges, is_ranged: IsRanged = lambda _: True
 ) -> list[Row]:
     """Merge changes by key into a table, and return Spark's counts (no rows if it skips the statement).
 
     Files are skipped by the range of keys of the types for which ``is_ranged`` holds, because their
     statistics are exact.
     """
-    with staged(spark, sql.staging_rows(effects)) as rows:
-        counts: list[Row] = spark.sql(statement(effects, target, rows, is_ranged)).collect()
+    with stage_rows(spark, sql.staging_rows(effects)) as rows:
+        counts: list[Row] = spark.sql(merge_statement(effects, target, rows, is_ranged)).collect()
     return counts
 
 
 @contextmanager
-def staged(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
+def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
     """Yield the name of a temporary view with these rows."""
     name = f"trailgate_{uuid4().hex}"
-    frame_of(spark, rows).createOrReplaceTempView(name)
+    make_frame(spark, rows).createOrReplaceTempView(name)
     try:
         yield name
     finally:
         spark.catalog.dropTempView(name)
 
 
-def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+def make_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Convert rows to a DataFrame."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
-def statement(
-    effects: Effects, target: str, rows: str, is_ranged: IsRanged = lambda _: True
+def merge_statement(
+    effects: TableChanges, target: str, rows: str, is_ranged: IsRanged = lambda _: True
 ) -> str:
     """Return the MERGE of staged rows into a table."""
     table, key = effects.nets.table, effects.nets.key
     # Leave out columns that the source does not have, so that they get their defaults, and computed
     # columns, which the table computes.
     written = {
-        at: quoted(column.name)
+        at: quote_name(column.name)
         for at, column in enumerate(table.columns)
         if not column.computed and not (column.extra and effects.nets.values[at].values is None)
     }
@@ -99,25 +99,27 @@ def statement(
     inserted = ", ".join(f"s.c{at}" for at in written)
     # t is the table, s the staged rows
     parts = [
-        f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key, is_ranged)}",
-        f"WHEN MATCHED AND s.e = {Effect.DELETE:d} THEN DELETE",
-        f"WHEN MATCHED AND s.e = {Effect.PATCH:d} THEN UPDATE SET {values}" if values else "",
-        f"WHEN NOT MATCHED AND s.e = {Effect.INSERT:d} THEN INSERT ({', '.join(written.values())}) VALUES ({inserted})",
+        f"MERGE INTO {target} AS t USING {rows} AS s ON {join_condition(table, key, is_ranged)}",
+        f"WHEN MATCHED AND s.e = {RowEffect.DELETE:d} THEN DELETE",
+        f"WHEN MATCHED AND s.e = {RowEffect.PATCH:d} THEN UPDATE SET {values}" if values else "",
+        f"WHEN NOT MATCHED AND s.e = {RowEffect.INSERT:d} THEN INSERT ({', '.join(written.values())}) VALUES ({inserted})",
     ]
     return " ".join(filter(None, parts))
 
 
-def match(table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True) -> str:
+def join_condition(
+    table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True
+) -> str:
     """Return the join condition: equal keys, and the range of all keys, with which Spark skips files."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-    conditions = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
+    conditions = [f"(t.{quote_name(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
     for at, values in zip(table.key, key, strict=True):
         # A range on the key lets Spark skip the data files whose statistics lie outside of it.
         ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)
         if len(values) and not values.null_count and ranged:
             bounds = pc.min_max(values)
             low, high = (_literal(bounds[one]) for one in ("min", "max"))
-            conditions.append(f"t.{quoted(table.columns[at].name)} BETWEEN {low} AND {high}")
+            conditions.append(f"t.{quote_name(table.columns[at].name)} BETWEEN {low} AND {high}")
     return " AND ".join(conditions)
 
 
@@ -129,7 +131,7 @@ def _literal(value: pa.Scalar) -> str:
 
 
 @contextmanager
-def settings_of(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Change settings of a session within the block, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in values}
     try:

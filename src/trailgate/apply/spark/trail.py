@@ -25,7 +25,7 @@ from trailgate.apply.targets.target import TARGETS, Target, check_mode
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
-from trailgate.spark.jobs import on_session, run_numbered
+from trailgate.spark.jobs import run_numbered, use_session
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
@@ -68,7 +68,7 @@ def apply(
     """
     given = ApplyOptions(**OPTIONS.read(options))
     with (
-        on_session(spark) as running,
+        use_session(spark) as running,
         ApplyRun(
             absolute(trail),
             to,

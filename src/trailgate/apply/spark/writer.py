@@ -28,8 +28,8 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.options import FLAG, PATH, TEXT, Option, Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, refuse_misplaced
-from trailgate.spark.sources import Format
-from trailgate.storage.files.addresses import absolute, absolute_value
+from trailgate.spark.sources import SparkFormat
+from trailgate.storage.files.addresses import absolute, make_value_absolute
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
@@ -61,7 +61,7 @@ OF_SPARK: Final = ("checkpointlocation", "queryname")
 
 
 @dataclass
-class Converted(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+class ConvertedOperations(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
     """The operations that a task has converted."""
 
     batches: list[ChangeBatch]
@@ -74,15 +74,17 @@ class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
     def __init__(self, work: FrameOperations, tables: TrailFiles) -> None:
         self._work, self._tables = work, tables
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Converted:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ConvertedOperations:
         """Convert a partition's operations."""
         tables = self._tables
         definitions = TrailDefinitions(tables) if tables.files else tables.definitions
-        return Converted(list(to_changes(definitions, filter(len, iterator))))
+        return ConvertedOperations(list(to_changes(definitions, filter(len, iterator))))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Apply the operations that the tasks have converted."""
-        self._work.apply([one for m in messages if isinstance(m, Converted) for one in m.batches])
+        self._work.apply(
+            [one for m in messages if isinstance(m, ConvertedOperations) for one in m.batches]
+        )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing, because tasks write nothing."""
@@ -102,7 +104,7 @@ class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: igno
 
 
 @with_brief_errors
-class ApplySink(Format):
+class ApplySink(SparkFormat):
     """The format ``trailgate_apply``, which can only be written."""
 
     format = "trailgate_apply"
@@ -157,7 +159,7 @@ def plan(
         problem = "neither the option trail nor the option definitions is given"
         raise OptionError(problem, hint="Name the trail that the operations were read from")
     for name in ("discards", "params"):
-        values[name] = absolute_value(values[name], base)
+        values[name] = make_value_absolute(values[name], base)
     options = ApplyOptions(**values)
     source = absolute(trail or definitions, base)
     if trail is None:

@@ -24,8 +24,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, PyFileSystem
 
-from trailgate.apply.effects.batch import Effects
-from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_errors import opening, refusing
@@ -186,7 +186,7 @@ class TableTarget:
         assert found is not None
         return refusing(self._path(table), lambda: reader(found))
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the effects on one table, and commit it with the position."""
         nets, table = effects.nets, effects.nets.table
         path, found = self._path(table), self._open(table)
@@ -195,7 +195,7 @@ class TableTarget:
         _leave_out_rounded_statistics(path, found)
         properties = self._properties(at)
         if effects.emptied:
-            inserted = nets.where(nets.effect != Effect.DELETE)
+            inserted = nets.where(nets.effect != RowEffect.DELETE)
             rows = new_rows(inserted)
             check_partitions(path, found, rows)
             refusing(
@@ -239,7 +239,7 @@ class TableTarget:
         if found.transaction_version(self._app) != self._versions.get(path):
             raise moved_on(self._group, path)
 
-    def _merge(self, effects: Effects, at: Position) -> None:
+    def _merge(self, effects: TableChanges, at: Position) -> None:
         """Write effects by key, and commit them with the position."""
         table = effects.nets.table
         found = self._open(table)
@@ -264,10 +264,10 @@ class TableTarget:
             streamed_exec=False,
             commit_properties=self._properties(at),
         )
-        merger = merger.when_matched_delete(f"s.e = {Effect.DELETE:d}")
+        merger = merger.when_matched_delete(f"s.e = {RowEffect.DELETE:d}")
         if updated:
-            merger = merger.when_matched_update(updated, f"s.e = {Effect.PATCH:d}")
-        merger.when_not_matched_insert(inserted, f"s.e = {Effect.INSERT:d}").execute()
+            merger = merger.when_matched_update(updated, f"s.e = {RowEffect.PATCH:d}")
+        merger.when_not_matched_insert(inserted, f"s.e = {RowEffect.INSERT:d}").execute()
 
     def commit(self, at: Position) -> None:
         """Note that all tables are applied up to the position."""

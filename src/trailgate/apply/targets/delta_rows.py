@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from trailgate.apply.effects.batch import whole_rows
-from trailgate.apply.effects.nets import Nets
+from trailgate.apply.effects.batch import fill_missing_with_null
+from trailgate.apply.effects.nets import NetChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
@@ -35,9 +35,9 @@ def computed_columns(table: DeltaTable) -> frozenset[str]:
     )
 
 
-def new_rows(nets: Nets) -> pa.Table:
+def new_rows(nets: NetChanges) -> pa.Table:
     """Return effects that are whole rows, without the columns that Delta computes."""
-    rows = pa.table([one.values for one in whole_rows(nets)], schema=nets.table.schema)
+    rows = pa.table([one.values for one in fill_missing_with_null(nets)], schema=nets.table.schema)
     return rows.select([one.name for one in nets.table.columns if not one.computed])
 
 

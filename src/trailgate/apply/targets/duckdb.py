@@ -13,9 +13,9 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
-from trailgate.apply.effects.stored_types import Rule, StoredType
+from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import STATUS, group_positions_of
@@ -59,7 +59,9 @@ REFUSALS: Final = (
     ("Violates foreign key constraint", FOREIGN_KEY),
 )
 CONVERTED: Final = "Could not convert"  # a value: other errors of this class are not about one
-_AS_TEXT: Final = frozenset({Rule.INTEGER, Rule.PRINTED, Rule.PRINTED_KEY, Rule.UUID})
+_AS_TEXT: Final = frozenset(
+    {StorageRule.INTEGER, StorageRule.PRINTED, StorageRule.PRINTED_KEY, StorageRule.UUID}
+)
 DUCKDB: Final = sql.Dialect(
     staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)", cast="TRY_CAST"
 )
@@ -69,9 +71,9 @@ ARROW_TYPES: Final = re.compile(
 )
 RULES_OF_TYPES: Final = MappingProxyType(
     {
-        **dict.fromkeys(("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"), Rule.INTEGER),
-        **dict.fromkeys(("TIME", "TIME_NS", "BIT", "JSON"), Rule.PRINTED_KEY),
-        "UUID": Rule.UUID,
+        **dict.fromkeys(("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"), StorageRule.INTEGER),
+        **dict.fromkeys(("TIME", "TIME_NS", "BIT", "JSON"), StorageRule.PRINTED_KEY),
+        "UUID": StorageRule.UUID,
     }
 )
 
@@ -207,7 +209,7 @@ class TableTarget:
         self._connection.unregister(STAGING)
         return sql.spelled_keys(table, found)
 
-    def check_values(self, effects: Effects) -> None:
+    def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError for a value that a type would change, without writing anything."""
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
@@ -271,7 +273,7 @@ class TableTarget:
         counts, differing = sql.comparison(sql.quoted(*table.name), WHOLE, names, known, most)
         return dict(self._execute(counts)), self._execute(differing)
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the effects on one table."""
         self._begin()
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
@@ -413,19 +415,23 @@ def group_positions(path: str) -> list[GroupPosition]:
     return group_positions_of(names, rows)
 
 
-def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
+def _stored_type(name: str, kind: str, text: str) -> DatabaseColumnType | None:
     """Return what a column's type keeps beside its Arrow type; ``text`` is the statement that makes the table."""
     if kind == "VARCHAR":
         collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
         found = re.search(collated, text)
-        return StoredType(f"VARCHAR COLLATE {found[2]}", Rule.UNCASED) if found else None
+        return (
+            DatabaseColumnType(f"VARCHAR COLLATE {found[2]}", StorageRule.UNCASED)
+            if found
+            else None
+        )
     if ARROW_TYPES.fullmatch(kind):
         return None
-    rule = Rule.PRINTED_KEY if kind.startswith("ENUM") else Rule.PRINTED
-    return StoredType(kind, RULES_OF_TYPES.get(kind, rule))
+    rule = StorageRule.PRINTED_KEY if kind.startswith("ENUM") else StorageRule.PRINTED
+    return DatabaseColumnType(kind, RULES_OF_TYPES.get(kind, rule))
 
 
-def _arrow_type(kind: pa.DataType, stored: StoredType | None) -> pa.DataType:
+def _arrow_type(kind: pa.DataType, stored: DatabaseColumnType | None) -> pa.DataType:
     return kind if stored is None else pa.string()
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from trailgate.apply.effects.batch import Effects, whole_rows
+from trailgate.apply.effects.batch import TableChanges, fill_missing_with_null
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.faults import DISK, fault_of
 from trailgate.apply.targets.target import GroupPosition, Position, TablePosition
@@ -112,10 +112,12 @@ class TableTarget:
         """Return a reader of all rows."""
         return table_rows(str(self._folder(table)))
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the rows of one table under a hidden name."""
         table = effects.nets.table
-        rows = pa.table([one.values for one in whole_rows(effects.nets)], schema=table.schema)
+        rows = pa.table(
+            [one.values for one in fill_missing_with_null(effects.nets)], schema=table.schema
+        )
         name = f"{self._group}-{at.position}{ENDING}"
         try:
             pq.write_table(rows, self._folder(table) / (HIDDEN + name))

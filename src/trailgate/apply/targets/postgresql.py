@@ -21,9 +21,9 @@ from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
-from trailgate.apply.effects.stored_types import Rule, StoredType
+from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import STATUS, group_positions_of
@@ -77,10 +77,10 @@ REFUSALS: Final = MappingProxyType(
         "23514": CHECK,
     }
 )  # by SQLSTATE
-_PRINTED: Final = frozenset({Rule.PRINTED, Rule.PRINTED_KEY})
+_PRINTED: Final = frozenset({StorageRule.PRINTED, StorageRule.PRINTED_KEY})
 DIALECT: Final = sql.Dialect(
     staged=_PRINTED,
-    read=_PRINTED | {Rule.JSON_VALUE, Rule.NUMBER, Rule.UUID},
+    read=_PRINTED | {StorageRule.JSON_VALUE, StorageRule.NUMBER, StorageRule.UUID},
     # format() prints any type as COPY does, and a cast to text does not: it cuts off the blanks of a char, and prints inet with its mask.
     printed="CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END",
     override=" OVERRIDING SYSTEM VALUE",
@@ -115,9 +115,9 @@ ARROW_TYPES: Final = (
 )
 RULES_OF_TYPES: Final = MappingProxyType(
     {
-        "uuid": Rule.UUID,
-        "jsonb": Rule.JSON_VALUE,
-        "citext": Rule.UNCASED,
+        "uuid": StorageRule.UUID,
+        "jsonb": StorageRule.JSON_VALUE,
+        "citext": StorageRule.UNCASED,
         **dict.fromkeys(
             (
                 '"char"',
@@ -130,7 +130,7 @@ RULES_OF_TYPES: Final = MappingProxyType(
                 "oid",
                 "time without time zone",
             ),
-            Rule.PRINTED_KEY,
+            StorageRule.PRINTED_KEY,
         ),
     }
 )
@@ -310,11 +310,13 @@ class TableTarget:
             name, _, size = POSTGRESQL.type_of(column).partition("(")
             stored = column.stored
             if name == "numeric" and pa.types.is_string(column.type):
-                stored = StoredType(name, Rule.NUMBER)
+                stored = DatabaseColumnType(name, StorageRule.NUMBER)
             elif name == "varchar":
-                stored = StoredType(f"{name}({size}", Rule.CHARACTERS, int(size.rstrip(")")))
+                stored = DatabaseColumnType(
+                    f"{name}({size}", StorageRule.CHARACTERS, int(size.rstrip(")"))
+                )
             elif name == "text":
-                stored = StoredType(name, Rule.CHARACTERS)
+                stored = DatabaseColumnType(name, StorageRule.CHARACTERS)
             columns.append(replace(column, stored=stored))
         return replace(table, columns=tuple(columns))
 
@@ -363,14 +365,14 @@ class TableTarget:
         rows = pa.table(arrays, names=[column.name for column in columns])
         return sql.spelled_keys(table, rows)
 
-    def check_values(self, effects: Effects) -> None:
+    def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError for a value that a type would change, without writing anything."""
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
             self._stage(effects, sql.staging_rows(effects))
             self.rollback()
 
-    def _stage(self, effects: Effects, rows: pa.Table) -> None:
+    def _stage(self, effects: TableChanges, rows: pa.Table) -> None:
         """Copy effects to a temporary table, and check the values of types that PostgreSQL prints."""
         table, columns = effects.nets.table, range(len(effects.nets.table.columns))
         kinds = {f"c{at}": self._type(table, at) for at in columns}
@@ -436,7 +438,7 @@ class TableTarget:
 
         return pa.RecordBatchReader.from_batches(table.schema, batches())
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the effects on one table."""
         self._lock()
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
@@ -641,7 +643,7 @@ class _ColumnType(NamedTuple):
     """How values of a column are compared and written, the type that they have in a staging table, and who makes them."""
 
     type: pa.DataType
-    stored: StoredType | None
+    stored: DatabaseColumnType | None
     staged: str
     computed: bool
     on_insert: bool
@@ -652,7 +654,7 @@ def _column_type(one: _Attribute) -> _ColumnType:
     return _ColumnType(kind, stored, one.written, bool(one.generated), one.identity == "a")
 
 
-def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
+def _types_of(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
     """Return the Arrow type of a column, and what its own type keeps beside that; text for all that has no Arrow type."""
     size = one.modifier
     if one.base == "numeric":
@@ -660,36 +662,40 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
     arrow = next((kind for kind, own in ARROW_TYPES if own == one.base), None)
     if arrow is not None:
         rounded = pa.types.is_timestamp(arrow) and size != UNCONSTRAINED
-        return arrow, StoredType(one.written, Rule.FRACTION, size) if rounded else None
+        return arrow, DatabaseColumnType(
+            one.written, StorageRule.FRACTION, size
+        ) if rounded else None
     if one.base in ("text", "character varying") and one.is_cased:
         most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
-        return pa.string(), StoredType(one.written, Rule.CHARACTERS, most)
+        return pa.string(), DatabaseColumnType(one.written, StorageRule.CHARACTERS, most)
     if one.base == "character" and one.is_cased:
         most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
-        return pa.string(), StoredType(one.written, Rule.PADDED, most)
-    rule = RULES_OF_TYPES.get(one.base, Rule.PRINTED_KEY if one.kind == ENUM else Rule.PRINTED)
+        return pa.string(), DatabaseColumnType(one.written, StorageRule.PADDED, most)
+    rule = RULES_OF_TYPES.get(
+        one.base, StorageRule.PRINTED_KEY if one.kind == ENUM else StorageRule.PRINTED
+    )
     most = UNCONSTRAINED
     if one.base in ("text", "character varying", "character"):
-        rule = Rule.UNCASED
+        rule = StorageRule.UNCASED
     if one.base == "character varying" and size != UNCONSTRAINED:
         most = size - HEADER
-    return pa.string(), StoredType(one.written, rule, most)
+    return pa.string(), DatabaseColumnType(one.written, rule, most)
 
 
-def _numeric(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
+def _numeric(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
     """Return the types of a numeric: a decimal if Arrow has one with these digits."""
     if one.modifier == UNCONSTRAINED:
-        return pa.string(), StoredType(one.written, Rule.NUMBER)
+        return pa.string(), DatabaseColumnType(one.written, StorageRule.NUMBER)
     digits = one.modifier - HEADER
     # PostgreSQL 15: the scale has 11 bits, and may be negative or more than the digits.
     size, scale = digits >> 16 & 0xFFFF, ((digits & 0x7FF) ^ 0x400) - 0x400
     if size <= MOST_DIGITS and 0 <= scale <= size:
         return pa.decimal128(size, scale), None
-    return pa.string(), StoredType(one.written, Rule.NUMBER, size, scale)
+    return pa.string(), DatabaseColumnType(one.written, StorageRule.NUMBER, size, scale)
 
 
-def _is_number(stored: StoredType | None) -> bool:
-    return stored is not None and stored.rule is Rule.NUMBER
+def _is_number(stored: DatabaseColumnType | None) -> bool:
+    return stored is not None and stored.rule is StorageRule.NUMBER
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Closing, Effects
-from trailgate.apply.effects.determined import THERE, known_name
-from trailgate.apply.effects.nets import Effect
-from trailgate.apply.effects.stored_types import Rule, spelled
+from trailgate.apply.effects.batch import ClosingUpdate, TableChanges
+from trailgate.apply.effects.determined import EXISTS_FLAG, known_flag_name
+from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.stored_types import StorageRule, spell_stored_values
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
 from trailgate.apply.targets.target import RowRefusedError, ValuesRefusedError
 from trailgate.arrays import Mask
@@ -38,7 +38,7 @@ def quoted(*parts: str) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
+def staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
     """Return effects as the rows of a staging table: a row that is replaced is updated in all columns if it exists, and else inserted.
 
     The update leaves the columns alone that the source lacks. With ``defaults`` such a row keeps its effect, so that these columns can get their defaults, and the column ``x`` has a
@@ -47,13 +47,13 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
     nets = effects.nets
     columns: dict[str, pa.Array] = {}
     rows = len(nets)
-    patched = nets.effect == Effect.PATCH
-    replaced = nets.effect == Effect.REPLACE
+    patched = nets.effect == RowEffect.PATCH
+    replaced = nets.effect == RowEffect.REPLACE
     there = nets.expected & (not effects.emptied)
     extra = extra_columns(nets.table) if defaults else []
     kinds = np.where(
         replaced,
-        np.where(there, Effect.REPLACE if extra else Effect.PATCH, Effect.INSERT),
+        np.where(there, RowEffect.REPLACE if extra else RowEffect.PATCH, RowEffect.INSERT),
         nets.effect,
     )
     for at, (column, one) in enumerate(zip(nets.table.columns, nets.values, strict=True)):
@@ -84,8 +84,8 @@ class Dialect:
     its values. ``cast`` is the function that casts a value that is only checked: where the database has one that gives NULL and no error, one statement finds all values that it refuses.
     """
 
-    staged: frozenset[Rule]
-    read: frozenset[Rule]
+    staged: frozenset[StorageRule]
+    read: frozenset[StorageRule]
     printed: str
     override: str = ""
     cast: str = "CAST"
@@ -146,7 +146,7 @@ class Dialect:
             own, theirs = self.value(table, at), f"t.{quoted(column.name)}"
             rows = f"{name} AS t JOIN {staging} AS s ON {same}"
             differs = (
-                f"s.e <> {Effect.DELETE:d} AND NOT s.m{at} AND {theirs} IS DISTINCT FROM {own}"
+                f"s.e <> {RowEffect.DELETE:d} AND NOT s.m{at} AND {theirs} IS DISTINCT FROM {own}"
             )
             yield column, f"SELECT {own}, {theirs} FROM {rows} WHERE {differs} LIMIT 1"
 
@@ -173,39 +173,39 @@ class Dialect:
         selected = ", ".join([*pairs, there])
         return (
             columns,
-            f"SELECT {selected} FROM {rows} WHERE s.e <> {Effect.DELETE:d} AND ({wrong}) LIMIT 1",
+            f"SELECT {selected} FROM {rows} WHERE s.e <> {RowEffect.DELETE:d} AND ({wrong}) LIMIT 1",
         )
 
 
 def statements(
-    effects: Effects, rows: pa.Table, staging: str, dialect: Dialect
+    effects: TableChanges, rows: pa.Table, staging: str, dialect: Dialect
 ) -> list[tuple[str, int]]:
     """Return statements that write the rows of a staging table, each with the number of rows that it has to change, -1 for any."""
     table = effects.nets.table
     name, same = quoted(*table.name), dialect.match(table)
     effect = rows["e"].to_numpy()
-    deleted = int((effect == Effect.DELETE).sum())
-    updated = int(np.isin(effect, (Effect.PATCH, Effect.REPLACE)).sum())
+    deleted = int((effect == RowEffect.DELETE).sum())
+    updated = int(np.isin(effect, (RowEffect.PATCH, RowEffect.REPLACE)).sum())
     found = [(f"DELETE FROM {name}", -1)] if effects.emptied else []
     if deleted:
-        is_one = f"s.e = {Effect.DELETE:d} AND {same}"
+        is_one = f"s.e = {RowEffect.DELETE:d} AND {same}"
         found.append((f"DELETE FROM {name} AS t USING {staging} AS s WHERE {is_one}", deleted))
     values = _updated_values(effects, dialect)
-    is_one = f"s.e IN ({Effect.PATCH:d}, {Effect.REPLACE:d}) AND {same}"
+    is_one = f"s.e IN ({RowEffect.PATCH:d}, {RowEffect.REPLACE:d}) AND {same}"
     if updated and values:
         text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
         found.append((text, updated))
-    for bits, count in _patterns(rows, effect == Effect.REPLACE):
+    for bits, count in _patterns(rows, effect == RowEffect.REPLACE):
         lacking = _lacking(table, bits)
         if lacking:
             values = ", ".join(f"{quoted(table.columns[at].name)} = DEFAULT" for at in lacking)
-            is_one = f"s.e = {Effect.REPLACE:d} AND s.x = {bits:d} AND {same}"
+            is_one = f"s.e = {RowEffect.REPLACE:d} AND s.x = {bits:d} AND {same}"
             text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
             found.append((text, count))
-    for bits, count in _patterns(rows, effect == Effect.INSERT):
+    for bits, count in _patterns(rows, effect == RowEffect.INSERT):
         own = _inserted(table, bits)
         values = ", ".join(dialect.value(table, at) for at in own)
-        is_one = f"s.e = {Effect.INSERT:d}" + (
+        is_one = f"s.e = {RowEffect.INSERT:d}" + (
             f" AND s.x = {bits:d}" if "x" in rows.column_names else ""
         )
         found.append(
@@ -214,7 +214,7 @@ def statements(
     return found
 
 
-def _updated_values(effects: Effects, dialect: Dialect) -> str:
+def _updated_values(effects: TableChanges, dialect: Dialect) -> str:
     """Return the assignments of an update: columns of which no row has a value are left alone if the source lacks them."""
     table, found = effects.nets.table, []
     for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
@@ -260,13 +260,13 @@ def _insertion(table: TargetTable, columns: Sequence[int], selected: str, dialec
 
 
 def replacing_statements(
-    effects: Effects, rows: pa.Table, staging: str, whole: str, dialect: Dialect
+    effects: TableChanges, rows: pa.Table, staging: str, whole: str, dialect: Dialect
 ) -> list[tuple[str, int]]:
     """Return such statements for a database that deletes and inserts rows faster than it updates columns: rows are made ``whole`` in a temporary table first."""
     table = effects.nets.table
     name, same = quoted(*table.name), dialect.match(table) or "false"
     effect = rows["e"].to_numpy()
-    deleted, inserted = (int((effect == one).sum()) for one in (Effect.DELETE, Effect.INSERT))
+    deleted, inserted = (int((effect == one).sum()) for one in (RowEffect.DELETE, RowEffect.INSERT))
     updated = len(effect) - deleted - inserted
     marked = "x" in rows.column_names
     values = ", ".join(
@@ -276,18 +276,18 @@ def replacing_statements(
         for at, one in enumerate(table.columns)
     )
     values += ", s.x AS x" if marked else ""
-    joined = f"{staging} AS s LEFT JOIN {name} AS t ON s.e = {Effect.PATCH:d} AND {same}"
+    joined = f"{staging} AS s LEFT JOIN {name} AS t ON s.e = {RowEffect.PATCH:d} AND {same}"
     every = [
         (
-            f"CREATE OR REPLACE TEMP TABLE {whole} AS SELECT {values} FROM {joined} WHERE s.e <> {Effect.DELETE:d}",
+            f"CREATE OR REPLACE TEMP TABLE {whole} AS SELECT {values} FROM {joined} WHERE s.e <> {RowEffect.DELETE:d}",
             updated + inserted,
         ),
         (
-            f"DELETE FROM {name} AS t USING {staging} AS s WHERE s.e <> {Effect.INSERT:d} AND {same}",
+            f"DELETE FROM {name} AS t USING {staging} AS s WHERE s.e <> {RowEffect.INSERT:d} AND {same}",
             deleted + updated,
         ),
     ]
-    for bits, count in _patterns(rows, effect != Effect.DELETE):
+    for bits, count in _patterns(rows, effect != RowEffect.DELETE):
         own = _inserted(table, bits)
         selected = ", ".join(f"v{at}" for at in own) + f" FROM {whole}"
         selected += f" WHERE x = {bits:d}" if marked else ""
@@ -296,7 +296,7 @@ def replacing_statements(
     return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
 
 
-def closing_statement(effects: Effects) -> str | None:
+def closing_statement(effects: TableChanges) -> str | None:
     """Return the statement that gives values to the rows that a step closes; None where it closes none."""
     closing = effects.closing
     if closing is None:
@@ -305,7 +305,7 @@ def closing_statement(effects: Effects) -> str | None:
     return f"UPDATE {quoted(*effects.nets.table.name)} SET {values} WHERE {is_open(closing)}"
 
 
-def is_open(closing: Closing) -> str:
+def is_open(closing: ClosingUpdate) -> str:
     """Return the condition of the rows that are closed."""
     return f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
 
@@ -365,7 +365,7 @@ def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
         column = table.columns[at]
         if column.stored is not None:
             place = rows.column_names.index(column.name)
-            own = spelled(rows[column.name].combine_chunks(), column.stored)
+            own = spell_stored_values(rows[column.name].combine_chunks(), column.stored)
             rows = rows.set_column(place, column.name, own)
     return rows
 
@@ -441,13 +441,13 @@ class Known(NamedTuple):
 
     def there(self) -> str:
         """Return the condition that a row is expected to be there."""
-        return f"e.{quoted(THERE)}" if self.determined else "true"
+        return f"e.{quoted(EXISTS_FLAG)}" if self.determined else "true"
 
     def unknown(self, name: str) -> str:
         """Return the condition that a column's value is not known."""
         if not self.determined or name in self.key:
             return "false"
-        return f"e.{quoted(known_name(name))} IS NOT TRUE"
+        return f"e.{quoted(known_flag_name(name))} IS NOT TRUE"
 
 
 def comparison(

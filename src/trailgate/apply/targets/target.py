@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import (
     ApplyError,
@@ -123,7 +123,7 @@ class Target(Protocol):
         """Return a reader of all rows."""
         ...
 
-    def write(self, effects: Effects, at: Position) -> None:
+    def write(self, effects: TableChanges, at: Position) -> None:
         """Write the effects on one table."""
         ...
 
@@ -155,7 +155,7 @@ class Target(Protocol):
 class CheckingTarget(Target, Protocol):
     """A target with types whose values it has to be asked about: what they print is known to the database alone."""
 
-    def check_values(self, effects: Effects) -> None:
+    def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError for a value that a type would change, without writing anything."""
         ...
 

@@ -61,7 +61,7 @@ def command(
         hint = "Name a trail; --properties or --messages opens the workbench"
         raise OptionError("there is nothing to show", hint=hint)
     try:
-        from trailgate.browse.server import Address, serve
+        from trailgate.browse.server import ServerAddress, serve
         from trailgate.browse.workbench import Workbench
     except ModuleNotFoundError as error:
         problem = f"browse needs the package {error.name}"
@@ -76,4 +76,4 @@ def command(
 
     with suppress(KeyboardInterrupt):
         bench = Workbench(*benched) if any(benched) else None
-        serve(path, given.definitions, Address(given.host, given.port), begun, bench)
+        serve(path, given.definitions, ServerAddress(given.host, given.port), begun, bench)

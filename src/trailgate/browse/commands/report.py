@@ -8,7 +8,7 @@ from typing import Annotated
 from trailgate.errors import MissingDependencyError, StorageError, Where
 from trailgate.options import Flag
 from trailgate.terminal.options import DefinitionsFile, TrailPath, takes
-from trailgate.terminal.output import done_already, say
+from trailgate.terminal.output import report_finished, say
 
 
 @takes
@@ -19,11 +19,11 @@ def command(
     definitions: DefinitionsFile = None,
 ) -> None:
     """Write an overview of a trail, including its damage, as one HTML file."""
-    from trailgate.storage.files.durable import write_whole
+    from trailgate.storage.files.durable import replace_whole_file
 
     try:
         from trailgate.browse.index import TrailIndex
-        from trailgate.browse.pages import report
+        from trailgate.browse.pages import render_report
     except ModuleNotFoundError as error:
         problem = f"report needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, "browse") from None
@@ -35,7 +35,7 @@ def command(
         )
     with TrailIndex(path, definitions) as index:
         index.build()
-        page = report(index)
-    write_whole(to, page.encode())
-    with done_already():
+        page = render_report(index)
+    replace_whole_file(to, page.encode())
+    with report_finished():
         say(f"{index.operations:,} operations of {len(index.tables):,} tables: {to}")

@@ -24,7 +24,7 @@ from trailgate.terminal.output import show_in_pager
 
 if TYPE_CHECKING:
     from trailgate.storage.files.listing import TrailFile
-    from trailgate.trail.annotation.elements import Damage, Element
+    from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken
 
 
 @takes
@@ -44,8 +44,8 @@ def command(
     from trailgate.columnar.digits import parse_position
     from trailgate.storage.files.listing import files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
-    from trailgate.trail.annotation.elements import Damage, problems
-    from trailgate.trail.annotation.walk import analyze
+    from trailgate.trail.annotation.elements import DamagedSpan, find_problems
+    from trailgate.trail.annotation.walk import explain_trail
     from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
     files = files_at(path)
@@ -62,7 +62,7 @@ def command(
             if name and not as_json:
                 print(f"# {name}")
             with TrailFileReader(file) as reader:
-                for found in analyze(reader.read, file.size, start):
+                for found in explain_trail(reader.read, file.size, start):
                     kind = getattr(found, "path", ())
                     # the file header does not count as a record
                     if (left == 0 and kind == (RECORD,)) or (
@@ -72,7 +72,7 @@ def command(
                     if kind == (RECORD,) and left is not None:
                         left -= 1
                     if header or kind != (FILE_HEADER,):
-                        damaged |= isinstance(found, Damage) or any(problems(found))
+                        damaged |= isinstance(found, DamagedSpan) or any(find_problems(found))
                         show(found, name)
             if left == 0:
                 break
@@ -99,26 +99,26 @@ def _starts(
             yield file, offset if file is first else 0
 
 
-def _json_line(found: Element | Damage, file: str) -> None:
-    from trailgate.trail.annotation.elements import as_values
+def _json_line(found: ExplainedToken | DamagedSpan, file: str) -> None:
+    from trailgate.trail.annotation.elements import part_to_json
 
     named = {"file": file} if file else {}
-    print(json.dumps(named | as_values(found), ensure_ascii=False))
+    print(json.dumps(named | part_to_json(found), ensure_ascii=False))
 
 
-def _listing() -> Callable[[Element | Damage, str], None]:
+def _listing() -> Callable[[ExplainedToken | DamagedSpan, str], None]:
     """Return a function that prints the lines of an element.
 
     On a terminal they are coloured and folded.
     """
-    from trailgate.trail.annotation.elements import lines
+    from trailgate.trail.annotation.elements import format_listing
 
-    paint, width = output.painter(), output.terminal_width()
+    paint, width = output.make_painter(), output.terminal_width()
     if not sys.stdout.isatty():
-        return lambda found, _: sys.stdout.writelines(f"{line}\n" for line in lines(found))
+        return lambda found, _: sys.stdout.writelines(f"{line}\n" for line in format_listing(found))
 
-    def show(found: Element | Damage, _: str) -> None:
-        for line in lines(found):
+    def show(found: ExplainedToken | DamagedSpan, _: str) -> None:
+        for line in format_listing(found):
             style = "red" if line.bad else "green"
             content, comment = line.content, str(line)[len(line.content) :]
             if content.lstrip().startswith("<"):

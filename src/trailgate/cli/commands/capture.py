@@ -15,12 +15,12 @@ from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.jobs.source import USED, broker_address
 from trailgate.terminal.options import flag_of, takes
-from trailgate.terminal.output import done_already, progress_bar, quiet_pipe
-from trailgate.terminal.standard_input import is_stream, kept_input
+from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished
+from trailgate.terminal.standard_input import buffer_input, is_stream
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
-    from trailgate.jobs.capture.loading import Loaded
+    from trailgate.jobs.capture.loading import LoadedCapture
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
@@ -57,10 +57,10 @@ PANELS: Final = {
 @partial(takes, panels=PANELS)
 def command(given: CaptureArguments) -> None:
     """Capture messages into a trail."""
-    from trailgate.jobs.capture.loading import load
+    from trailgate.jobs.capture.loading import load_with_notes
     from trailgate.storage.files.addresses import absolute
 
-    loaded = load(
+    loaded = load_with_notes(
         given.properties,
         given.extract,
         None,
@@ -93,7 +93,7 @@ def command(given: CaptureArguments) -> None:
         _receive(loaded, given, address)
 
 
-def _capture(loaded: Loaded, given: CaptureArguments) -> None:
+def _capture(loaded: LoadedCapture, given: CaptureArguments) -> None:
     """Capture files into a trail. Raises Exit if most messages are bad.
 
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
@@ -112,10 +112,10 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
     # A dry run lists all bad messages instead of stopping at the first.
     running = replace(given, on_error="quarantine") if given.dry_run else given
     show = given.master is None and not given.as_json
-    with kept_input(given.source) as sources, progress_bar("capturing", show=show) as progress:
+    with buffer_input(given.source) as sources, progress_bar("capturing", show=show) as progress:
         runner = runner_of(given.master, progress, given.threads)
         summary = capture_loaded(loaded, running, sources, location, runner)
-    with quiet_pipe() if given.dry_run else done_already():
+    with quiet_pipe() if given.dry_run else report_finished():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
@@ -128,7 +128,7 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
         raise typer.Exit(1)
 
 
-def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
+def _repair(loaded: LoadedCapture, given: CaptureArguments, prefix: str) -> None:
     """Add repaired messages to the trail of a live capture."""
     from trailgate.live.commands.output import print_repaired
     from trailgate.live.jobs.run import capture_repaired
@@ -148,7 +148,7 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
         apply_captured(prefix, given.apply_to, as_json=given.as_json)
 
 
-def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) -> None:
+def _receive(loaded: LoadedCapture, given: CaptureArguments, address: BrokerAddress) -> None:
     """Receive from a broker until there is a reason to stop.
 
     Raises Exit if most messages are bad.
@@ -185,9 +185,9 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
         if given.apply_to is None:
             total = print_live(live, output)
         else:
-            from trailgate.cli.applied_beside import applied_beside
+            from trailgate.cli.applied_beside import apply_beside
 
-            with applied_beside(output.trail, given.apply_to, output) as beside:
+            with apply_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)
     # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
@@ -202,7 +202,7 @@ def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:
     return next((flag_of(name) for name in changed), None)
 
 
-def with_rules(loaded: Loaded, given: CaptureArguments) -> Loaded:
+def with_rules(loaded: LoadedCapture, given: CaptureArguments) -> LoadedCapture:
     """Apply the switches of the command line, which override the parameter file, to the capture's rules."""
     rules = loaded.capture.rules
     rules = replace(

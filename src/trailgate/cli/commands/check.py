@@ -17,8 +17,8 @@ from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
-    from trailgate.jobs.checking import Report
-    from trailgate.jobs.salvage import Salvaged
+    from trailgate.jobs.checking import CheckReport
+    from trailgate.jobs.salvage import SalvageResult
 
 SHOWN: Final = 20  # the most files and findings printed
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -58,7 +58,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _values(report: Report, salvaged: Salvaged | None) -> dict[str, Any]:
+def _values(report: CheckReport, salvaged: SalvageResult | None) -> dict[str, Any]:
     values: dict[str, Any] = {
         "path": report.path,
         "whole": report.whole,
@@ -90,7 +90,7 @@ def _finding_values(found: Finding) -> dict[str, Any]:
     return {"severity": found.severity.value, "statement": statement, **known}
 
 
-def _print(report: Report, salvaged: Salvaged | None) -> None:
+def _print(report: CheckReport, salvaged: SalvageResult | None) -> None:
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]
     lines: list[tuple[str, list[int], list[str]]] = []
     for file in shown:
@@ -112,7 +112,7 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
         )
 
 
-def _print_findings(report: Report) -> None:
+def _print_findings(report: CheckReport) -> None:
     ranked = sorted(report.findings, key=lambda found: list(Severity).index(found.severity))
     for found in ranked[:SHOWN]:
         more = f" (and {found.more:,} more)" if found.more else ""

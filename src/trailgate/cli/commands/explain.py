@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.terminal.counts import many
+from trailgate.terminal.counts import count_noun
 from trailgate.terminal.options import JsonLines, Properties, takes
 from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.terminal.standard_input import STANDARD, standard_input
 
 if TYPE_CHECKING:
     from trailgate.capture.capture import Parsed
-    from trailgate.formats.xml.coverage import Explained, Explanation
+    from trailgate.formats.xml.coverage import ExplainedMatch, Explanation
 
 NOTHING: Final = "nothing found"
 
@@ -33,17 +33,17 @@ def command(
     as_json: JsonLines = False,
 ) -> None:
     """Show which rules match in an XML message, and the values that they find."""
-    from trailgate.formats.xml.coverage import explain
+    from trailgate.formats.xml.coverage import explain_message
     from trailgate.formats.xml.options import XmlOptions
-    from trailgate.jobs.capture.loading import load, messages_from
+    from trailgate.jobs.capture.loading import load_with_notes, messages_from
 
-    capture = load(properties).capture
+    capture = load_with_notes(properties).capture
     if not isinstance(capture.options, XmlOptions):
         hint = "trailgate capture --dry-run checks messages of the other parsers"
         raise OptionError("rules exist only for parser.type=xml", hint=hint)
     body = _read(message)
     try:
-        explanation = explain(capture.options, body)
+        explanation = explain_message(capture.options, body)
     except TrailgateError as error:
         raise error.with_place(source=message) from None
     parsed = capture.parse(messages_from([body], message))
@@ -65,17 +65,17 @@ def _read(path: str) -> bytes:
 
 
 def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
-    from trailgate.terminal.rows import rows
+    from trailgate.terminal.rows import row_dictionaries
 
     return {
         **asdict(explanation),
-        "operations": rows(parsed.operations()),
+        "operations": row_dictionaries(parsed.operations()),
         "problems": [str(problem.error) for problem in parsed.problems],
     }
 
 
 def _print(explanation: Explanation, parsed: Parsed) -> None:
-    from trailgate.terminal.rows import rows
+    from trailgate.terminal.rows import row_dictionaries
 
     for match in explanation.matches:
         for line, style in _lines(match, ""):
@@ -85,15 +85,15 @@ def _print(explanation: Explanation, parsed: Parsed) -> None:
         say(f"{rule.rule}: no match of {rule.match}{near}", "yellow")
     for problem in parsed.problems:
         say(f"error: {problem.error}", "red")
-    for row in rows(parsed.operations()):
+    for row in row_dictionaries(parsed.operations()):
         images = (f"{name} {_image(row[name])}" for name in ("before", "after") if row[name])
         parts = [row["tx_ind"], row["op_type"], row["table"], *images]
         say("  ".join(parts), indent="    ")
     count = parsed.batch.rows
-    say(many(count, "operation"))
+    say(count_noun(count, "operation"))
 
 
-def _lines(match: Explained, indent: str) -> Iterator[tuple[str, str]]:
+def _lines(match: ExplainedMatch, indent: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a match with their styles."""
     yield f"{indent}{match.rule}  {match.element}  line {match.line}", "bold"
     width = max((len(value.name) for value in match.values), default=0)

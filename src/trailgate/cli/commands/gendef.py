@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from trailgate.errors import OptionError, Where
 from trailgate.options import Flag
-from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 from trailgate.terminal import output
 from trailgate.terminal.options import Properties, takes
 
@@ -24,11 +24,11 @@ def command(
     force: Annotated[bool, "Overwrite an existing file."] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
-    from trailgate.definitions.gendef import generate
+    from trailgate.definitions.gendef import format_definitions
     from trailgate.jobs.capture.loading import load_definitions
 
     definitions = load_definitions(properties)
-    text = generate(definitions)
+    text = format_definitions(definitions)
     with output.quiet_pipe():
         if to is None:
             sys.stdout.buffer.write(text)
@@ -42,9 +42,9 @@ def _write(path: Path, text: bytes, *, force: bool) -> None:
     if path.exists() and not force:
         hint = "Use --force to overwrite it"
         raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
-    with writing(path):
+    with convert_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        replace_whole_file(path, text)
 
 
 def _print(path: Path, definitions: Definitions) -> None:

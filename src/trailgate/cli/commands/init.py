@@ -13,10 +13,10 @@ import typer
 from trailgate.errors import OptionError, Where
 from trailgate.jobs.capture.options import MessagePer
 from trailgate.options import Flag
-from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 from trailgate.terminal.options import takes
-from trailgate.terminal.output import done_already, quiet_pipe, say
-from trailgate.terminal.standard_input import is_stream, kept_input
+from trailgate.terminal.output import quiet_pipe, report_finished, say
+from trailgate.terminal.standard_input import buffer_input, is_stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,20 +65,20 @@ def command(
     if to is not None and path.exists():
         hint = "Name another folder, or move the file away"
         raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
-    with kept_input(source) as sources:
+    with buffer_input(source) as sources:
         sample = read_sample(sources, per_line=message_per == "line")
     proposal = sample.propose()
     if to is None:
         with quiet_pipe():
             print(proposal.text, end="")
     else:
-        with writing(path):
+        with convert_write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, proposal.text.encode())
+            replace_whole_file(path, proposal.text.encode())
     trying = ["--properties", str(path), "--from", *_between(source)]
     trying += ["--to", str((to or Path()) / TRAIL), "--dry-run"]
     trying += ["--message-per", "line"] if message_per == "line" else []
-    with done_already():
+    with report_finished():
         _print_state(proposal, path, to_file=to is not None, cut=sample.cut)
         # The command is printed on one line, so that it can be copied.
         print(f"  trailgate capture {shlex.join(trying)}", file=sys.stderr if to is None else None)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from trailgate.options import Flag
-from trailgate.terminal.counts import many
+from trailgate.terminal.counts import count_noun
 from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
-from trailgate.terminal.output import done_already, say
+from trailgate.terminal.output import report_finished, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,15 @@ def command(trail: TrailPath, given: RedactArguments) -> None:
     from trailgate.jobs.redacting import redact_trail
 
     summary = redact_trail(trail, given.target, **named_fields(given, "target", "as_json"))
-    with done_already():
+    with report_finished():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
             return
-        say(f"{many(summary.records, 'record')} with other values: {', '.join(summary.files)}")
+        say(
+            f"{count_noun(summary.records, 'record')} with other values: {', '.join(summary.files)}"
+        )
         for reason, count in summary.left_out.items():
-            say(f"skipped: {many(count, 'record')}, {reason}")
+            say(f"skipped: {count_noun(count, 'record')}, {reason}")
         for name, count in summary.zeros.items():
             say(f"replaced by zeros, because not understood: {count:,} x {name}")
         say("Look before you send it: trailgate show, trailgate analyze")

@@ -14,9 +14,9 @@ from trailgate.options import Flag
 from trailgate.terminal.options import (
     After,
     DefinitionsFile,
-    Format,
     FromPosition,
     Limit,
+    OutputFormat,
     RowFormat,
     RowsFile,
     Tables,
@@ -69,7 +69,7 @@ class ShowArguments:
     records: Annotated[
         Literal["operations", "all"], "Show operations, or all records with their headers."
     ] = "operations"
-    format: RowFormat = Format.TABLE
+    format: RowFormat = OutputFormat.TABLE
     to: RowsFile = None
     definitions: DefinitionsFile = None
     charset: Annotated[str | None, Flag("NAME"), "The character set of the source database."] = None
@@ -101,14 +101,14 @@ def command(path: TrailPath, given: ShowArguments) -> None:
     from trailgate.cli import trail_output
     from trailgate.storage.files.trail_files import find_trail
     from trailgate.storage.reading.options import ReadOptions
-    from trailgate.storage.reading.trails import read_chosen
+    from trailgate.storage.reading.trails import read_with_options
     from trailgate.terminal.files import check_target, write_and_count
     from trailgate.terminal.rows import print_batches
 
     trail = find_trail(path, given.definitions)
     positions = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}
     named = {name: getattr(given, name) for name in NAMED_OPTIONS}
-    for_people = given.format is Format.TABLE and given.to is None
+    for_people = given.format is OutputFormat.TABLE and given.to is None
     # A table for people has the same columns for all tables, so values stay text.
     options = _with_tables(ReadOptions.of(named | positions), trail, given, typed=not for_people)
     threads = given.threads
@@ -116,7 +116,7 @@ def command(path: TrailPath, given: ShowArguments) -> None:
         threads = threads or 1  # few rows are printed, so do not read ahead
     if given.to is not None:
         check_target(given.to, given.format)  # before anything is read
-    rows = read_chosen(trail, options, threads=threads)
+    rows = read_with_options(trail, options, threads=threads)
     if given.to is not None:
         write_and_count(given.to, rows, given.limit)
         return
@@ -167,12 +167,12 @@ def _with_tables(
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
     """Return a note that nothing was found, with the tables that the trail defines."""
-    from trailgate.storage.reading.trail_file import defined_tables
+    from trailgate.storage.reading.trail_file import list_defined_tables
 
     what = "records" if options.records else "operations"
     if options.tables is None:
         return f"note: the trail has no such {what}"
-    names = defined_tables(trail)
+    names = list_defined_tables(trail)
     patterns = ", ".join(options.tables.patterns)
     if not names:
         return f"note: no {what} of {patterns}; the trail defines no tables"

@@ -15,7 +15,7 @@ import trailgate
 from trailgate.terminal.output import progress_bar
 
 if TYPE_CHECKING:
-    from trailgate.columnar.kernels.compiled import Cached, Kernel
+    from trailgate.columnar.kernels.compiled import CheckedKernel, KernelCacheEntry
 
 FEW: Final = 8  # a process is worth its start if it compiles at least this many kernels
 
@@ -37,13 +37,13 @@ def command() -> None:
         print("cache: none; set NUMBA_CACHE_DIR to a folder that can be written")
 
 
-def kernels() -> Iterator[Kernel]:
+def kernels() -> Iterator[CheckedKernel]:
     """Yield every kernel."""
-    from trailgate.columnar.kernels.compiled import Kernel
+    from trailgate.columnar.kernels.compiled import CheckedKernel
 
     for name in kernel_modules():
         for value in vars(importlib.import_module(name)).values():
-            if isinstance(value, Kernel) and value.function.__module__ == name:
+            if isinstance(value, CheckedKernel) and value.function.__module__ == name:
                 yield value
 
 
@@ -60,7 +60,7 @@ def kernel_modules() -> list[str]:
     ]
 
 
-def _compile(names: Sequence[tuple[str, str]]) -> list[Cached]:
+def _compile(names: Sequence[tuple[str, str]]) -> list[KernelCacheEntry]:
     """Compile kernels, or find them in the cache, with one process per core.
 
     Returns where each is cached.
@@ -81,9 +81,9 @@ def _compile(names: Sequence[tuple[str, str]]) -> list[Cached]:
     return states
 
 
-def _kept(module: str, name: str) -> Cached:
-    from trailgate.columnar.kernels.compiled import Kernel
+def _kept(module: str, name: str) -> KernelCacheEntry:
+    from trailgate.columnar.kernels.compiled import CheckedKernel
 
     kernel = getattr(importlib.import_module(module), name)
-    assert isinstance(kernel, Kernel)
+    assert isinstance(kernel, CheckedKernel)
     return kernel.cached()

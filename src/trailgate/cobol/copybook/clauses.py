@@ -13,22 +13,29 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.constants import ItemsBefore, constant_value
+from trailgate.cobol.copybook.constants import ItemsBefore, evaluate_constant
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     CONSTANT,
     RECORD,
     RENAMES,
     STAND_ALONE,
-    Entry,
+    CopybookEntry,
     PictureError,
     apply_comments,
+    expand_typedefs,
+    nest_entries,
     parse_picture,
-    tree,
-    with_types,
 )
-from trailgate.cobol.copybook.layouts import UNBOUNDED, Condition, Layout, Occurs, Sign, Usage
-from trailgate.cobol.copybook.source import Token, TokenKind
+from trailgate.cobol.copybook.layouts import (
+    UNBOUNDED,
+    ConditionName,
+    CopybookLayout,
+    Occurs,
+    SignPosition,
+    Usage,
+)
+from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType
 from trailgate.cobol.copybook.sql_types import BYTES, describe_sql_type
 from trailgate.errors import OptionError
 
@@ -70,16 +77,18 @@ _NAMED: Final = re.compile(r"\(([A-Za-z][\w-]*)\)")  # the repetition of a pictu
 _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MODE", "KEY"})
 
 
-Measure = Callable[[list[Entry]], list[Layout]]
+Measure = Callable[[list[CopybookEntry]], list[CopybookLayout]]
 
 
-def parse_entries(tokens: list[Token], measure: Measure, *, comma: bool = False) -> list[Entry]:
+def parse_entries(
+    tokens: list[CopybookToken], measure: Measure, *, comma: bool = False
+) -> list[CopybookEntry]:
     """Parse the tokens into records, each with its items below it. Raises DefinitionError.
 
     ``measure`` computes the layouts of the entries so far, for constants such as LENGTH OF.
     ``comma`` means DECIMAL-POINT IS COMMA.
     """
-    return with_types(tree(list(_Cursor(tokens, measure, comma=comma).entries())))
+    return expand_typedefs(nest_entries(list(_Cursor(tokens, measure, comma=comma).entries())))
 
 
 class _Cursor:
@@ -89,29 +98,29 @@ class _Cursor:
     constant: it is replaced by its number in later entries.
     """
 
-    def __init__(self, tokens: list[Token], measure: Measure, *, comma: bool) -> None:
-        self._tokens: list[Token] = []
+    def __init__(self, tokens: list[CopybookToken], measure: Measure, *, comma: bool) -> None:
+        self._tokens: list[CopybookToken] = []
         self._constants: dict[str, int | None] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[CopybookEntry] = []
         self._types: set[str] = set()
         self._measure = measure
-        self._measured: tuple[int, list[Layout]] = 0, []
+        self._measured: tuple[int, list[CopybookLayout]] = 0, []
         self._comma = comma
-        self._comments: dict[int, list[Token]] = {}
+        self._comments: dict[int, list[CopybookToken]] = {}
         for token in tokens:
-            if token.kind is TokenKind.COMMENT:
+            if token.kind is CopybookTokenType.COMMENT:
                 self._comments.setdefault(len(self._tokens), []).append(token)
             else:
                 self._tokens.append(token)
         self._position = 0
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[CopybookEntry]:
         """Yield the entries in order."""
-        comments: list[Token] = []
+        comments: list[CopybookToken] = []
         while self._position < len(self._tokens):
             comments += self._comments.get(self._position, [])
             token = self._tokens[self._position]
-            if token.kind is TokenKind.PERIOD:
+            if token.kind is CopybookTokenType.PERIOD:
                 self._position += 1
             elif self._at_constant(token):
                 self._constant(token)
@@ -122,13 +131,13 @@ class _Cursor:
                 self._entries.append(entry)
                 yield entry
 
-    def _at_constant(self, token: Token) -> bool:
+    def _at_constant(self, token: CopybookToken) -> bool:
         """Return True if the token begins a constant: level 78, or ``01 name CONSTANT``."""
         after = [one.upper for one in self._tokens[self._position + 2 : self._position + 3]]
         stated = token.text in ("01", "1") and after == ["CONSTANT"]
         return token.first and (token.upper == CONSTANT or stated)
 
-    def _constant(self, token: Token) -> None:
+    def _constant(self, token: CopybookToken) -> None:
         """Parse a constant and store its value."""
         self._position += 1
         name = self._expect("a name", token)
@@ -139,13 +148,13 @@ class _Cursor:
             raise token.error(f"the constant {name.text} has no VALUE")
         self._noise()
         words = [self._expect("a value", token)]
-        while (more := self._peek()) is not None and more.kind is not TokenKind.PERIOD:
+        while (more := self._peek()) is not None and more.kind is not CopybookTokenType.PERIOD:
             words.append(more)
             self._position += 1
         before = ItemsBefore(self._layouts, self._next_level())
-        self._constants[name.upper] = constant_value(words, self._constants, before)
+        self._constants[name.upper] = evaluate_constant(words, self._constants, before)
 
-    def _layouts(self) -> list[Layout]:
+    def _layouts(self) -> list[CopybookLayout]:
         """Return the layouts of the entries so far.
 
         They are computed again only if entries were added.
@@ -164,10 +173,10 @@ class _Cursor:
                     return level % STAND_ALONE or RECORD
         return RECORD
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> CopybookEntry:
         """Parse one entry, from its level number to its period."""
         token = self._tokens[self._position]
-        if token.kind is not TokenKind.WORD or not token.text.isdecimal():
+        if token.kind is not CopybookTokenType.WORD or not token.text.isdecimal():
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
         if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
@@ -175,7 +184,7 @@ class _Cursor:
                 f"{token.text} is not a level number", "1 to 49, 66, 77, 78 and 88 are"
             )
         self._position += 1
-        entry = Entry(level, "", token)
+        entry = CopybookEntry(level, "", token)
         # The name may be missing: ``05 PIC X.`` is FILLER.
         named = self._word()
         if named is not None and named.upper not in _CLAUSES and not self._at_entry():
@@ -186,10 +195,10 @@ class _Cursor:
         self._clauses(entry)
         return entry
 
-    def _clauses(self, entry: Entry) -> None:
+    def _clauses(self, entry: CopybookEntry) -> None:
         """Parse the clauses of an entry up to its period, which may be missing before the next entry."""
         while (token := self._peek()) is not None:
-            if token.kind is TokenKind.PERIOD:
+            if token.kind is CopybookTokenType.PERIOD:
                 self._position += 1
                 return
             if self._at_entry():
@@ -211,12 +220,12 @@ class _Cursor:
             return False
         return token.first and token.upper.isdecimal() and len(token.text) <= 2
 
-    def _peek(self) -> Token | None:
+    def _peek(self) -> CopybookToken | None:
         return self._tokens[self._position] if self._position < len(self._tokens) else None
 
-    def _word(self) -> Token | None:
+    def _word(self) -> CopybookToken | None:
         token = self._peek()
-        return token if token is not None and token.kind is TokenKind.WORD else None
+        return token if token is not None and token.kind is CopybookTokenType.WORD else None
 
     def _skip(self, *words: str) -> bool:
         """Skip the next word if it is one of these; return whether it was."""
@@ -231,15 +240,15 @@ class _Cursor:
         while self._skip(*_NOISE):
             pass
 
-    def _expect(self, what: str, after: Token) -> Token:
+    def _expect(self, what: str, after: CopybookToken) -> CopybookToken:
         """Consume and return the next token. Raises DefinitionError if the entry ends here."""
         token = self._peek()
-        if token is None or token.kind is TokenKind.PERIOD:
+        if token is None or token.kind is CopybookTokenType.PERIOD:
             raise (token or after).error(f"{what} was expected after {after.text}")
         self._position += 1
         return token
 
-    def _number(self, what: str, after: Token) -> int:
+    def _number(self, what: str, after: CopybookToken) -> int:
         """Consume a whole number, or the name of a constant, and return its value."""
         token = self._expect(what, after)
         constant = self._constants.get(token.upper)
@@ -251,7 +260,7 @@ class _Cursor:
 
     # The clauses. Each is called after its first word.
 
-    def picture(self, entry: Entry, token: Token) -> None:
+    def picture(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("IS")
         text = self._expect("a picture", token)
         if entry.picture is not None:
@@ -266,7 +275,7 @@ class _Cursor:
         number = self._constants.get(match[1].upper())
         return match[0] if number is None else f"({number})"
 
-    def usage_is(self, entry: Entry, token: Token) -> None:
+    def usage_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("IS")
         named = self._expect("a usage", token)
         if named.upper == "SQL":
@@ -279,12 +288,12 @@ class _Cursor:
             raise named.error(f"{named.text} is not a usage", f"known: {', '.join(sorted(USAGES))}")
         self.usage(entry, named)
 
-    def usage(self, entry: Entry, token: Token) -> None:
+    def usage(self, entry: CopybookEntry, token: CopybookToken) -> None:
         entry.usage = USAGES[token.upper]
         if entry.usage in BYTES_OF and not self._skip("SIGNED"):
             entry.unsigned = self._skip("UNSIGNED")
 
-    def sql_type(self, entry: Entry, token: Token) -> None:
+    def sql_type(self, entry: CopybookEntry, token: CopybookToken) -> None:
         """Parse ``SQL TYPE IS CLOB(100)``, which the Db2 precompiler replaces by items."""
         self._skip("TYPE")
         self._skip("IS")
@@ -301,7 +310,7 @@ class _Cursor:
         except PictureError as error:
             raise words[0].error(str(error)) from None
 
-    def type_is(self, entry: Entry, token: Token) -> None:
+    def type_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("TO")
         named = self._expect("a type", token)
         if named.upper not in self._types:
@@ -309,25 +318,25 @@ class _Cursor:
             raise named.error(f"{named.text} is not a type", hint)
         entry.type = named.upper
 
-    def typedef(self, entry: Entry, token: Token) -> None:
+    def typedef(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("STRONG")
         if entry.level != 1:
             raise token.error(f"{entry.name} has TYPEDEF, but is not of level 01")
         entry.is_type = True
         self._types.add(entry.name.upper())
 
-    def group_usage(self, entry: Entry, token: Token) -> None:
+    def group_usage(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("IS")
         entry.usage = USAGES.get(self._expect("NATIONAL or UTF-8", token).upper)
 
-    def byte_length(self, entry: Entry, token: Token) -> None:
+    def byte_length(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("IS")
         entry.byte_length = self._number("a number of bytes", token)
 
-    def redefines(self, entry: Entry, token: Token) -> None:
+    def redefines(self, entry: CopybookEntry, token: CopybookToken) -> None:
         entry.redefines = self._expect("the item redefined", token).text
 
-    def occurs(self, entry: Entry, token: Token) -> None:
+    def occurs(self, entry: CopybookEntry, token: CopybookToken) -> None:
         unbounded = self._skip("UNBOUNDED")
         least = most = 0 if unbounded else self._number("a number", token)
         ranged = self._skip("TO")
@@ -352,7 +361,7 @@ class _Cursor:
         entry.occurs = Occurs(least if counter else most, most, counter, groups)
         self._occurs_keys()
 
-    def _qualify(self, what: str, after: Token) -> tuple[str, tuple[str, ...]]:
+    def _qualify(self, what: str, after: CopybookToken) -> tuple[str, tuple[str, ...]]:
         """Parse a name and its qualifying groups (``OF GROUP``), innermost group first."""
         name = self._expect(what, after).text
         groups = []
@@ -372,33 +381,33 @@ class _Cursor:
                     break
                 self._position += 1
 
-    def sign_is(self, entry: Entry, token: Token) -> None:
+    def sign_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._noise()
         where = self._expect("LEADING or TRAILING", token)
         if where.upper not in ("LEADING", "TRAILING"):
             raise where.error(f"LEADING or TRAILING was expected, not {where.text}")
         self.sign(entry, where)
 
-    def sign(self, entry: Entry, token: Token) -> None:
+    def sign(self, entry: CopybookEntry, token: CopybookToken) -> None:
         separate = self._skip("SEPARATE")
         self._noise()
         entry.sign = _SIGNS[token.upper, separate]
 
-    def sync(self, entry: Entry, _: Token) -> None:
+    def sync(self, entry: CopybookEntry, _: CopybookToken) -> None:
         self._skip("LEFT", "RIGHT")
         entry.sync = True
 
-    def justified(self, entry: Entry, _: Token) -> None:
+    def justified(self, entry: CopybookEntry, _: CopybookToken) -> None:
         self._skip("RIGHT")
         entry.justified = True
 
-    def blank(self, entry: Entry, token: Token) -> None:
+    def blank(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._noise()
         if not self._skip("ZERO", "ZEROS", "ZEROES"):
             raise token.error("BLANK WHEN ZERO was expected")
         entry.blank_when_zero = True
 
-    def values(self, entry: Entry, token: Token) -> None:
+    def values(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._noise()
         ranges: list[tuple[str, str | None]] = []
         while (value := self._peek()) is not None and not self._ends_values(value, bool(ranges)):
@@ -413,14 +422,14 @@ class _Cursor:
         if not ranges:
             raise token.error("a value was expected")
         if entry.level == CONDITION:
-            entry.conditions.append(Condition(entry.name, tuple(ranges)))
+            entry.conditions.append(ConditionName(entry.name, tuple(ranges)))
 
-    def _ends_values(self, value: Token, some: bool) -> bool:
+    def _ends_values(self, value: CopybookToken, some: bool) -> bool:
         """Return True if the list of values ends before this token.
 
         ``some``: it already has a value.
         """
-        if value.kind is TokenKind.PERIOD or value.upper in _CLAUSES:
+        if value.kind is CopybookTokenType.PERIOD or value.upper in _CLAUSES:
             return True
         return some and self._at_entry() and not self._more_values()
 
@@ -428,36 +437,36 @@ class _Cursor:
         """Return True if a number at the start of a line is a value, since no name or clause follows it."""
         after = self._position + 1
         following = self._tokens[after] if after < len(self._tokens) else None
-        if following is None or following.kind is not TokenKind.WORD:
+        if following is None or following.kind is not CopybookTokenType.WORD:
             return True
         return _AFTER_VALUE.fullmatch(following.text) is not None
 
-    def when_false(self, _: Entry, token: Token) -> None:
+    def when_false(self, _: CopybookEntry, token: CopybookToken) -> None:
         """Skip ``WHEN SET TO FALSE IS value`` of a condition."""
         while self._skip("SET", "TO", "FALSE", "IS"):
             pass
         self._expect("the value for FALSE", token)
 
-    def renames(self, _: Entry, token: Token) -> None:
+    def renames(self, _: CopybookEntry, token: CopybookToken) -> None:
         self._qualify("an item", token)
         if self._skip("THRU", "THROUGH"):
             self._qualify("an item", token)
 
-    def external(self, _: Entry, token: Token) -> None:
+    def external(self, _: CopybookEntry, token: CopybookToken) -> None:
         if self._skip("AS"):
             self._expect("a name", token)
 
-    def nothing(self, entry: Entry, token: Token) -> None:
+    def nothing(self, entry: CopybookEntry, token: CopybookToken) -> None:
         """Skip a word that does not affect the layout."""
 
 
-_Clause = Callable[[_Cursor, Entry, Token], None]
+_Clause = Callable[[_Cursor, CopybookEntry, CopybookToken], None]
 _SIGNS: Final = MappingProxyType(
     {
-        ("LEADING", False): Sign.LEADING,
-        ("LEADING", True): Sign.LEADING_SEPARATE,
-        ("TRAILING", False): Sign.TRAILING,
-        ("TRAILING", True): Sign.TRAILING_SEPARATE,
+        ("LEADING", False): SignPosition.LEADING,
+        ("LEADING", True): SignPosition.LEADING_SEPARATE,
+        ("TRAILING", False): SignPosition.TRAILING,
+        ("TRAILING", True): SignPosition.TRAILING_SEPARATE,
     }
 )
 _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(

@@ -3,7 +3,7 @@
 Two notations mean the same: the standard's directives (``>>DEFINE``, ``>>IF``, ``>>EVALUATE``) and
 those of Micro Focus (``$IF``, ``$SET CONSTANT``). Constants come from an option or from the text
 itself. Whether a constant is defined is never guessed: a constant that neither states is an error.
-``compiled_text`` yields the text words of the lines that are compiled.
+``select_compiled_text`` yields the text words of the lines that are compiled.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.cobol.copybook.layouts import TextWords
+from trailgate.cobol.copybook.layouts import TextWordUnits
 from trailgate.cobol.copybook.source import (
+    CopybookToken,
+    CopybookTokenType,
     SourceLine,
-    Token,
-    TokenKind,
     join_lines,
     scan_line,
 )
@@ -30,16 +30,16 @@ from trailgate.options import instance
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Definition(Enum):
+class ConstantState(Enum):
     """The state of a constant without a value."""
 
     OFF = "OFF"  # not defined
     DEFINED = "DEFINED"
 
 
-Value = Decimal | str | bool | Definition
-OFF: Final = Definition.OFF
-DEFINED: Final = Definition.DEFINED
+Value = Decimal | str | bool | ConstantState
+OFF: Final = ConstantState.OFF
+DEFINED: Final = ConstantState.DEFINED
 _WORD: Final = re.compile(
     r"""(?P<literal>[XNB]?(?:"(?:[^"]|"")*"|'(?:[^']|'')*'))|(?P<number>\d+(?:\.\d+)?(?![\w-]))|(?P<word>\w(?:[\w-]*\w)?)|(?P<mark><>|<=|>=|[-=<>()+*/])""",
     re.IGNORECASE,
@@ -104,7 +104,7 @@ class _Branches:
     ``inside``: the text around it is compiled.
     """
 
-    begin: Token
+    begin: CopybookToken
     end: frozenset[str]
     inside: bool
     active: bool = False
@@ -119,7 +119,7 @@ class _Branches:
 
 
 @dataclass(slots=True)
-class Constants:
+class CompileConstants:
     """The constants of conditional text: those ``given`` by an option, and those defined so far."""
 
     given: Mapping[str, Value]
@@ -130,7 +130,7 @@ class Constants:
         defined_value = self.defined.get(name.upper())
         return self.given.get(name.upper()) if defined_value is None else defined_value
 
-    def define(self, name: Token, value: Value, *, override: bool) -> None:
+    def define(self, name: CopybookToken, value: Value, *, override: bool) -> None:
         """Define a constant, or undefine it (OFF). Raises DefinitionError if it has a different value."""
         before = self.known(name.text)
         # A constant may be defined again with the same value.
@@ -147,10 +147,10 @@ def read_constants(text: str) -> tuple[tuple[str, str], ...]:
     A name alone is defined without a value. Raises ValueError if a name is wrong or repeated.
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    return passed_constants({name: value if mark else True for name, mark, value in pairs})
+    return normalize_constants({name: value if mark else True for name, mark, value in pairs})
 
 
-def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
+def normalize_constants(constants: Any) -> tuple[tuple[str, str], ...]:
     """Normalize a mapping of constants to pairs of names (in capitals) and text.
 
     None and False become OFF, True becomes DEFINED. Raises ValueError if it is not a mapping, or if
@@ -170,13 +170,13 @@ def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
     return tuple(constants_by_name.items())
 
 
-def constants_of(pairs: Sequence[tuple[str, str]]) -> Constants:
+def parse_constants(pairs: Sequence[tuple[str, str]]) -> CompileConstants:
     """Return the constants of an option with their values parsed."""
-    return Constants({name: _value_of(text) for name, text in pairs})
+    return CompileConstants({name: _value_of(text) for name, text in pairs})
 
 
 def _shown(value: Value | None) -> str:
-    return value.value.lower() if isinstance(value, Definition) else str(value)
+    return value.value.lower() if isinstance(value, ConstantState) else str(value)
 
 
 def _value_of(text: str) -> Value:
@@ -190,16 +190,16 @@ def _value_of(text: str) -> Value:
     return text[1:-1] if quoted else text
 
 
-def compiled_text(
-    lines: Sequence[SourceLine], source: str, words: TextWords, constants: Constants
-) -> Iterator[list[Token]]:
+def select_compiled_text(
+    lines: Sequence[SourceLine], source: str, words: TextWordUnits, constants: CompileConstants
+) -> Iterator[list[CopybookToken]]:
     """Yield the text words of the compiled lines, in pieces between directives.
 
     The caller processes each piece before the next directive is evaluated, so that a member copied
     there can define constants. Raises DefinitionError.
     """
     reader = _Directives(source, constants)
-    piece: list[Token] = []
+    piece: list[CopybookToken] = []
     for line in join_lines(lines):
         if line.directive:
             if piece:
@@ -216,7 +216,7 @@ def compiled_text(
 class _Directives:
     """Obeys the directives of one file."""
 
-    def __init__(self, source: str, constants: Constants) -> None:
+    def __init__(self, source: str, constants: CompileConstants) -> None:
         self._source, self._constants = source, constants
         self._open: list[_Branches] = []
 
@@ -237,7 +237,9 @@ class _Directives:
         match = _DIRECTIVE.match(line.text)
         mark, name, rest = (match[1], match[2].upper(), match.end()) if match else (">>", "", 0)
         column = line.column + (match.start(1) if match else 0)
-        token = Token(TokenKind.WORD, mark + name, self._source, line.number, column)
+        token = CopybookToken(
+            CopybookTokenType.WORD, mark + name, self._source, line.number, column
+        )
         name = {"ELSEIF": "ELIF", "ELSE-IF": "ELIF"}.get(name, name)
         obeys = _OBEYED.get(name)
         if obeys is not None:
@@ -248,7 +250,7 @@ class _Directives:
                 problem, "Known: >>DEFINE, >>IF, >>ELIF, >>ELSE, >>END-IF, >>EVALUATE, ..."
             )
 
-    def with_constants(self, words: list[Token]) -> list[Token]:
+    def with_constants(self, words: list[CopybookToken]) -> list[CopybookToken]:
         """Insert the constant's value for ``CONSTANT FROM name``."""
         for at in range(2, len(words) - 1):
             if words[at].upper == "FROM" and words[at - 1].upper in ("CONSTANT", "IS", "GLOBAL"):
@@ -257,7 +259,11 @@ class _Directives:
                 if not isinstance(value, Decimal | str):
                     raise name.error(f"the constant {name.text} has no value", _hint(name.text))
                 text = str(value) if isinstance(value, Decimal) else f"'{value}'"
-                kind = TokenKind.WORD if isinstance(value, Decimal) else TokenKind.LITERAL
+                kind = (
+                    CopybookTokenType.WORD
+                    if isinstance(value, Decimal)
+                    else CopybookTokenType.LITERAL
+                )
                 # ``CONSTANT FROM X`` becomes ``CONSTANT AS value``.
                 words[at] = replace(words[at], text="AS")
                 words[at + 1] = replace(name, text=text, kind=kind)
@@ -334,9 +340,11 @@ _ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
 class _Expression:
     """A recursive-descent evaluator of the words after a directive's name."""
 
-    def __init__(self, token: Token, line: SourceLine, rest: int, constants: Constants) -> None:
+    def __init__(
+        self, token: CopybookToken, line: SourceLine, rest: int, constants: CompileConstants
+    ) -> None:
         self.token, self.text, self._constants = token, line.text, constants
-        self._words: list[Token] = []
+        self._words: list[CopybookToken] = []
         self._kinds: list[str] = []
         text = line.text.rstrip()
         end = len(text) - text.endswith(".")
@@ -371,13 +379,13 @@ class _Expression:
             self._position += 1
         return skipped
 
-    def _next(self, what: str) -> tuple[str, Token]:
+    def _next(self, what: str) -> tuple[str, CopybookToken]:
         if self._position >= len(self._words):
             raise self.token.error(f"{what} was expected after {self.text.strip()}")
         self._position += 1
         return self._kinds[self._position - 1], self._words[self._position - 1]
 
-    def name(self) -> Token:
+    def name(self) -> CopybookToken:
         """Consume and return the name of a constant."""
         kind, word = self._next("a name")
         if kind != "word":
@@ -449,7 +457,7 @@ class _Expression:
         negated = self.skip("NOT")
         relation = self._operator()
         if relation is None:
-            if stated or negated or not isinstance(left, bool | Definition):
+            if stated or negated or not isinstance(left, bool | ConstantState):
                 raise self.token.error(f"not a condition: {self.text.strip()}", _FORM)
             return left is DEFINED or left is True
         return self._compare(left, relation, self.sum()) is not negated
@@ -475,7 +483,7 @@ class _Expression:
 
     def _compare(self, left: Value, relation: str, right: Value) -> bool:
         """Compare two values. A constant without a value compares as False with everything."""
-        if isinstance(left, Definition) or isinstance(right, Definition):
+        if isinstance(left, ConstantState) or isinstance(right, ConstantState):
             return False
         if isinstance(left, bool) and isinstance(right, bool):
             return _RELATIONS[relation](left - right)
@@ -522,7 +530,7 @@ class _Expression:
             value = left * right if mark.text == "*" else Decimal(int(left / right))
         return value
 
-    def _numbers(self, mark: Token, left: Value, right: Value) -> tuple[Decimal, Decimal]:
+    def _numbers(self, mark: CopybookToken, left: Value, right: Value) -> tuple[Decimal, Decimal]:
         """Return two operands as numbers. Raises DefinitionError if either is not one."""
         if isinstance(left, Decimal) and isinstance(right, Decimal):
             return left, right
@@ -546,14 +554,14 @@ class _Expression:
             raise word.error(f"a value was expected, not {word.text}", _FORM)
         return self._known(word)
 
-    def _known(self, name: Token) -> Value:
+    def _known(self, name: CopybookToken) -> Value:
         value = self._constants.known(name.text)
         if value is None:
             raise name.error(f"the constant {name.text} is not known", _hint(name.text))
         return value
 
 
-def _literal(word: Token) -> Value:
+def _literal(word: CopybookToken) -> Value:
     """Return the value of a literal. A bit literal such as ``B'1'`` is True or False."""
     prefix, text = (
         (word.text[0].upper(), word.text[1:]) if word.text[0].isalpha() else ("", word.text)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.cobol.copybook.layouts import Field, Layout
-from trailgate.cobol.copybook.source import Token, TokenKind
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
+from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType
 
 Constants = Mapping[str, int | None]
 _OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = MappingProxyType(
@@ -35,7 +35,7 @@ class ItemsBefore(NamedTuple):
     The level shows whether the next item is still inside the groups before the constant.
     """
 
-    layouts: Callable[[], list[Layout]]
+    layouts: Callable[[], list[CopybookLayout]]
     next_level: int
 
 
@@ -43,16 +43,18 @@ class _Part(NamedTuple):
     """A word or a parenthesis of an expression."""
 
     text: str
-    token: Token
+    token: CopybookToken
 
 
-def constant_value(words: Sequence[Token], constants: Constants, before: ItemsBefore) -> int | None:
+def evaluate_constant(
+    words: Sequence[CopybookToken], constants: Constants, before: ItemsBefore
+) -> int | None:
     """Return the number that a constant stands for, or None for a literal, which layouts do not use.
 
     Raises DefinitionError if the expression is wrong.
     """
     if len(words) == 1 and (
-        words[0].kind is TokenKind.LITERAL or constants.get(words[0].upper, 0) is None
+        words[0].kind is CopybookTokenType.LITERAL or constants.get(words[0].upper, 0) is None
     ):
         return None
     parts = [_Part(text, word) for word in words for text in _PART.findall(word.text)]
@@ -178,19 +180,21 @@ def _with_first(
     return terms, left
 
 
-def _paths(field: Field, around: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+def _paths(
+    field: CopybookField, around: tuple[CopybookField, ...]
+) -> Iterator[tuple[CopybookField, ...]]:
     yield (*around, field)
     for child in field.children:
         yield from _paths(child, (*around, field))
 
 
-def _is_named(path: Sequence[Field], names: Sequence[str]) -> bool:
+def _is_named(path: Sequence[CopybookField], names: Sequence[str]) -> bool:
     """Return True if the path ends in ``names[0]`` and has the other names as groups, innermost first."""
     groups = iter([field.name.upper() for field in reversed(path[:-1])])
     return path[-1].name.upper() == names[0] and all(name in groups for name in names[1:])
 
 
-def _end_of_last(layouts: Sequence[Layout]) -> int:
+def _end_of_last(layouts: Sequence[CopybookLayout]) -> int:
     """Return the offset after the last item, counting only its first element if it occurs."""
     last = list(layouts[-1].root.walk())[-1] if layouts else None
     return 0 if last is None else last.offset + last.size

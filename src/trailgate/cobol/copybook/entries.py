@@ -1,9 +1,9 @@
 """The entries of a copybook: their tree by level number, their PICTURE strings, and comments.
 
 ``parse_picture`` reads a PICTURE symbol by symbol and derives its category, printed width, digits
-and decimal places: ``S9(5)V99`` is a signed number of 7 digits, 2 of them decimal places. ``tree``
+and decimal places: ``S9(5)V99`` is a signed number of 7 digits, 2 of them decimal places. ``nest_entries``
 nests the entries by their level numbers alone: an entry belongs to the last preceding entry with a
-lower level. ``with_types`` then replaces TYPEDEF names by their descriptions.
+lower level. ``expand_typedefs`` then replaces TYPEDEF names by their descriptions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign
-from trailgate.cobol.copybook.source import Token
+from trailgate.cobol.copybook.layouts import ConditionName, Occurs, SignPosition
+from trailgate.cobol.copybook.source import CopybookToken
 
 
-class Category(Enum):
+class PictureCategory(Enum):
     """The kind of data that a picture describes."""
 
     TEXT = "text"
@@ -35,11 +35,11 @@ class Category(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ParsedPicture:
     """A parsed picture. ``characters`` is its printed width, without a separate sign."""
 
     text: str
-    category: Category
+    category: PictureCategory
     characters: int
     digits: int = 0
     scale: int = 0
@@ -53,19 +53,19 @@ class Picture:
 
 
 # Bytes per character of the categories with more than one (copybooks §3).
-_BYTES: Final[Mapping[Category, int]] = MappingProxyType(
-    {Category.NATIONAL: 2, Category.DBCS: 2, Category.UTF8: 4}
+_BYTES: Final[Mapping[PictureCategory, int]] = MappingProxyType(
+    {PictureCategory.NATIONAL: 2, PictureCategory.DBCS: 2, PictureCategory.UTF8: 4}
 )
 MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 _SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
-_STRINGS: Final[Mapping[str, Category]] = MappingProxyType(
+_STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
     {
-        "N": Category.NATIONAL,
-        "U": Category.UTF8,
-        "G": Category.DBCS,
-        "X": Category.TEXT,
-        "A": Category.TEXT,
+        "N": PictureCategory.NATIONAL,
+        "U": PictureCategory.UTF8,
+        "G": PictureCategory.DBCS,
+        "X": PictureCategory.TEXT,
+        "A": PictureCategory.TEXT,
     }
 )
 _FLOATING: Final = frozenset("+-$")
@@ -79,7 +79,7 @@ class PictureError(ValueError):
     """A picture is wrong. The caller adds the position in the copybook."""
 
 
-def parse_picture(text: str, *, comma: bool = False) -> Picture:
+def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
     """Parse a picture. Raises PictureError if it is wrong.
 
     ``comma`` means DECIMAL-POINT IS COMMA: commas and points are swapped before parsing.
@@ -88,7 +88,7 @@ def parse_picture(text: str, *, comma: bool = False) -> Picture:
         return _float(text.replace(",", ".") if comma else text, comma=comma)
     if comma:
         parsed = parse_picture(text.translate(_SWAPPED))
-        return replace(parsed, comma=parsed.category is Category.EDITED)
+        return replace(parsed, comma=parsed.category is PictureCategory.EDITED)
     symbols = _expand(text)
     used = {symbol for symbol, _ in symbols}
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
@@ -96,7 +96,7 @@ def parse_picture(text: str, *, comma: bool = False) -> Picture:
         raise PictureError(f"a picture of {characters} characters is too long")
     for symbol, category in _STRINGS.items():
         if symbol in used:
-            return Picture(text, category, characters)
+            return ParsedPicture(text, category, characters)
     return _number(text, symbols, characters)
 
 
@@ -106,14 +106,16 @@ _FLOAT: Final = re.compile(
 _SWAPPED: Final = str.maketrans(".,", ",.")
 
 
-def _float(text: str, *, comma: bool) -> Picture:
+def _float(text: str, *, comma: bool) -> ParsedPicture:
     """Parse an external floating-point picture such as ``+9(3).99E+99``."""
     mantissa = _expand(text.upper().partition("E")[0])
     digits, scale = _digits(
         text, [(symbol, count) for symbol, count in mantissa if symbol not in "+-"]
     )
     characters = sum(_WIDTH[symbol] * count for symbol, count in mantissa) + len("E+99")
-    return Picture(text.upper(), Category.FLOAT, characters, digits, scale, True, comma)
+    return ParsedPicture(
+        text.upper(), PictureCategory.FLOAT, characters, digits, scale, True, comma
+    )
 
 
 def _expand(text: str) -> list[tuple[str, int]]:
@@ -136,13 +138,13 @@ def _expand(text: str) -> list[tuple[str, int]]:
     return expanded
 
 
-def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Picture:
+def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> ParsedPicture:
     """Return the picture of a number: plain if it has only 9, S, V and P, otherwise edited."""
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
-    category = Category.NUMBER if plain else Category.EDITED
+    category = PictureCategory.NUMBER if plain else PictureCategory.EDITED
     digits, scale = _digits(text, symbols)
     signed = any(symbol in ("S", "+", "-", "CR", "DB") for symbol, _ in symbols)
-    return Picture(text, category, characters, digits, scale, signed)
+    return ParsedPicture(text, category, characters, digits, scale, signed)
 
 
 def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
@@ -191,15 +193,15 @@ _DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
 
 @dataclass(slots=True)
-class Entry:
+class CopybookEntry:
     """One entry as written in the copybook. Sizes and offsets are computed later, by ``reader``."""
 
     level: int
     name: str
-    token: Token
-    picture: Picture | None = None
+    token: CopybookToken
+    picture: ParsedPicture | None = None
     usage: str | None = None
-    sign: Sign | None = None
+    sign: SignPosition | None = None
     occurs: Occurs | None = None
     redefines: str | None = None
     byte_length: int | None = None
@@ -212,17 +214,17 @@ class Entry:
     filler: bool = False
     key: bool = False
     date_format: str | None = None
-    conditions: list[Condition] = field(default_factory=list)
-    children: list[Entry] = field(default_factory=list)
+    conditions: list[ConditionName] = field(default_factory=list)
+    children: list[CopybookEntry] = field(default_factory=list)
 
-    def walk(self) -> Iterator[Entry]:
+    def walk(self) -> Iterator[CopybookEntry]:
         """Yield this entry and all entries below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
-def apply_comments(comments: list[Token], entry: Entry) -> None:
+def apply_comments(comments: list[CopybookToken], entry: CopybookEntry) -> None:
     """Apply the key and date comments before an entry: ``KEY``, ``DATEFORMAT fmt``, or a bare format.
 
     Only the comments between an entry and the preceding entry count (capture properties §5.1).
@@ -243,14 +245,14 @@ def _is_format(word: str) -> bool:
     return word.isupper() and letters <= _DATE_LETTERS and ("YY" in word or "HH" in word)
 
 
-def tree(entries: list[Entry]) -> list[Entry]:
+def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
     """Nest the entries by level number and return those of the outermost level.
 
     Conditions (88) are added to the item before them, and RENAMES (66) are dropped.
     """
-    roots: list[Entry] = []
-    open_: list[Entry] = []
-    item: Entry | None = None  # the last one that takes storage
+    roots: list[CopybookEntry] = []
+    open_: list[CopybookEntry] = []
+    item: CopybookEntry | None = None  # the last one that takes storage
     for entry in entries:
         if entry.level == CONDITION:
             if item is None:
@@ -272,9 +274,9 @@ def tree(entries: list[Entry]) -> list[Entry]:
     return roots
 
 
-def with_types(records: list[Entry]) -> list[Entry]:
+def expand_typedefs(records: list[CopybookEntry]) -> list[CopybookEntry]:
     """Replace each reference to a TYPEDEF by its description, and drop the types from the records."""
-    types: dict[str, Entry] = {}
+    types: dict[str, CopybookEntry] = {}
     for record in records:
         for entry in [one for one in record.walk() if one.type is not None]:
             _describe(entry, types)
@@ -283,7 +285,7 @@ def with_types(records: list[Entry]) -> list[Entry]:
     return [record for record in records if not record.is_type]
 
 
-def _describe(entry: Entry, types: Mapping[str, Entry]) -> None:
+def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
     """Copy the picture, usage and items of its type into an entry."""
     type_ = types.get(entry.type or "")
     if type_ is None:
@@ -315,7 +317,7 @@ _OF_TYPE: Final = (
 )
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: CopybookEntry) -> None:
     """Raise DefinitionError if an entry contradicts itself, and warn of a SEPARATE sign without an S."""
     name = entry.name
     if entry.children and entry.picture is not None:

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.layouts import MAX_COLUMNS, Field, Layout, Occurs
+from trailgate.cobol.copybook.layouts import MAX_COLUMNS, CopybookField, CopybookLayout, Occurs
 from trailgate.errors import DefinitionError, Where
 
 UNPLACED: Final = 1 << 62  # stands for an unknown offset
@@ -38,7 +38,7 @@ NOTHING: Final[Depends] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class PlacedItem:
     """One element of an elementary item.
 
     ``active`` selects the records that have the element at a known offset; None means all. ``name``
@@ -48,10 +48,10 @@ class Item:
     """
 
     name: str
-    field: Field
+    field: CopybookField
     offset: Offset
     active: Mask | None = None
-    groups: tuple[Field, ...] = ()
+    groups: tuple[CopybookField, ...] = ()
     indexes: tuple[int, ...] = ()
     lost: Depends = member(default_factory=dict)
     depends: frozenset[Occurs] = frozenset()
@@ -61,7 +61,7 @@ class Item:
 class GroupItem:
     """One element of a group."""
 
-    field: Field
+    field: CopybookField
     members: tuple[ItemNode, ...]
 
 
@@ -69,13 +69,13 @@ class GroupItem:
 class RepeatedItem:
     """All elements of an OCCURS. ``count`` is the number per record, or None if it is fixed."""
 
-    field: Field
+    field: CopybookField
     elements: tuple[ItemNode, ...]
     count: Longs | None = None
     unknown: Mask | None = None  # records whose counter is invalid
 
 
-ItemNode = Item | GroupItem | RepeatedItem
+ItemNode = PlacedItem | GroupItem | RepeatedItem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class BadCount:
     ``unread`` selects those of them in which the counter is not even a number.
     """
 
-    field: Field
+    field: CopybookField
     counter: str
     offset: Offset
     rows: Mask
@@ -93,14 +93,14 @@ class BadCount:
     unread: Mask
 
 
-class Counts(NamedTuple):
+class CounterValues(NamedTuple):
     """The values of a counter, one per record; ``unread`` selects records in which it is not a number."""
 
     values: Longs
     unread: Mask | None = None
 
 
-CountReader = Callable[[Item], Counts]
+CountReader = Callable[[PlacedItem], CounterValues]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +118,7 @@ class PlacedItems:
 
 
 def place_items(
-    layout: Layout,
+    layout: CopybookLayout,
     names: tuple[str, ...] | None = None,
     read: CountReader | None = None,
     *,
@@ -143,14 +143,14 @@ def counter_key(occurs: Occurs) -> CounterKey:
     return str(occurs.counter).upper(), names
 
 
-def counter_keys(layout: Layout) -> frozenset[CounterKey]:
+def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
     """Return the keys of all counters in a layout."""
     occurs = (field.occurs for field in layout.root.walk())
     return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
 
 
-def key_among(
-    keys: frozenset[CounterKey], field: Field, groups: tuple[Field, ...]
+def find_counter_key(
+    keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
     """Return the key of a field if it is one of these counters, else None.
 
@@ -171,9 +171,9 @@ def _names_with_groups(keys: frozenset[CounterKey]) -> frozenset[str]:
     return frozenset(name for name, groups in keys if groups is not None)
 
 
-def columns_below(node: ItemNode) -> Iterator[Item]:
+def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
     """Yield the elementary items below a node, except FILLER."""
-    if isinstance(node, Item):
+    if isinstance(node, PlacedItem):
         if not node.field.filler:
             yield node
         return
@@ -221,7 +221,7 @@ class _Distance(NamedTuple):
 class _Around(NamedTuple):
     """The surroundings of an item: groups, element indexes, OCCURS, and the records that have them."""
 
-    groups: tuple[Field, ...] = ()
+    groups: tuple[CopybookField, ...] = ()
     indexes: tuple[int, ...] = ()
     active: Mask | None = None
     depends: frozenset[Occurs] = frozenset()
@@ -243,16 +243,18 @@ class _Counted(NamedTuple):
 class _Walk:
     """One walk over a layout. It carries offsets along, and reads each counter as it comes to it."""
 
-    layout: Layout
+    layout: CopybookLayout
     names: Iterator[str] | None
     counters: frozenset[CounterKey]
     read: CountReader | None
     real: bool
-    counts: dict[CounterKey, tuple[Counts, frozenset[Occurs]]] = member(default_factory=dict)
+    counts: dict[CounterKey, tuple[CounterValues, frozenset[Occurs]]] = member(default_factory=dict)
     bad_counts: list[BadCount] = member(default_factory=list)
     columns: int = 0
 
-    def all_of(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
+    def all_of(
+        self, field: CopybookField, at: _Distance, around: _Around
+    ) -> tuple[ItemNode, _Distance]:
         """Place all occurrences of a field at ``at``.
 
         Returns the node and the bytes that they take.
@@ -280,7 +282,9 @@ class _Walk:
             extent = extent.plus(0, {field.occurs: bad})
         return RepeatedItem(field, tuple(elements), count, bad), extent
 
-    def one_of(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
+    def one_of(
+        self, field: CopybookField, at: _Distance, around: _Around
+    ) -> tuple[ItemNode, _Distance]:
         """Place one occurrence of a field. Returns the node and the bytes that it takes."""
         if field.children:
             return self._group(field, at, around._replace(groups=(*around.groups, field)))
@@ -296,8 +300,10 @@ class _Walk:
             if bad is not None
         }
         depends = around.depends.union(at.depends)
-        item = Item(name, field, at.bytes, active, around.groups, around.indexes, lost, depends)
-        key = key_among(self.counters, field, around.groups)
+        item = PlacedItem(
+            name, field, at.bytes, active, around.groups, around.indexes, lost, depends
+        )
+        key = find_counter_key(self.counters, field, around.groups)
         if self.read is not None and key is not None:
             self.counts[key] = self.read(item), depends
         return item, _Distance(field.size)
@@ -309,7 +315,9 @@ class _Walk:
             problem = f"the record {self.layout.name} has more than {MAX_COLUMNS} elements"
             raise DefinitionError(problem, where=Where(table=self.layout.name))
 
-    def _group(self, field: Field, at: _Distance, around: _Around) -> tuple[ItemNode, _Distance]:
+    def _group(
+        self, field: CopybookField, at: _Distance, around: _Around
+    ) -> tuple[ItemNode, _Distance]:
         """Place the items of a group.
 
         Field offsets assume that each OCCURS has its maximum. The walk therefore subtracts the
@@ -330,7 +338,9 @@ class _Walk:
                 saved = saved.plus(child.extent - extent.bytes, extent.depends)
         return GroupItem(field, tuple(members)), saved._replace(bytes=field.size - saved.bytes)
 
-    def _count(self, field: Field, occurs: Occurs, at: _Distance, active: Mask | None) -> _Counted:
+    def _count(
+        self, field: CopybookField, occurs: Occurs, at: _Distance, active: Mask | None
+    ) -> _Counted:
         """Return how often a field occurs in each record.
 
         A count outside the limits of the OCCURS is recorded in ``bad_counts`` and treated as 0.
@@ -362,11 +372,11 @@ class FlatColumn:
     """One column: its name, its field, and the offset of this element in the record."""
 
     name: str
-    field: Field
+    field: CopybookField
     offset: int
 
 
-def flat_columns(layout: Layout) -> tuple[FlatColumn, ...]:
+def flat_columns(layout: CopybookLayout) -> tuple[FlatColumn, ...]:
     """Return the columns of a record in order. Raises DefinitionError if there are too many."""
     items = list(columns_below(place_items(layout).root))
     return tuple(
@@ -375,28 +385,30 @@ def flat_columns(layout: Layout) -> tuple[FlatColumn, ...]:
     )
 
 
-def column_names(layout: Layout) -> tuple[str, ...]:
+def column_names(layout: CopybookLayout) -> tuple[str, ...]:
     """Return the column names of a record in order."""
     return tuple(_column_names(list(columns_below(place_items(layout).root))))
 
 
-def _column_names(items: list[Item]) -> list[str]:
+def _column_names(items: list[PlacedItem]) -> list[str]:
     # A nameless group does not distinguish anything.
     """Return a distinct column name for each item."""
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
     suffixes = map(_suffix, items)
-    return distinct_names([name + suffix for name, suffix in zip(names, suffixes, strict=True)])
+    return make_names_distinct(
+        [name + suffix for name, suffix in zip(names, suffixes, strict=True)]
+    )
 
 
-def _suffix(item: Item) -> str:
+def _suffix(item: PlacedItem) -> str:
     """Return the suffix for an element's indexes, for example ``_1_2`` or ``_JAN``."""
     occurs_fields = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
     parts = zip(occurs_fields, item.indexes, strict=True)
     return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)
 
 
-def distinct_names(names: list[str]) -> list[str]:
+def make_names_distinct(names: list[str]) -> list[str]:
     """Make names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
     return list(_distinct(tuple(names)))
 

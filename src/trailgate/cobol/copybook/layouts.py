@@ -2,7 +2,7 @@
 
 Copybooks, definitions files and user-defined layouts all become this one model, so the code that
 decodes a record does not know which notation it came from. The differences between COBOL compilers
-are all stated in ``Dialect``, which is passed in and never guessed.
+are all stated in ``CobolDialect``, which is passed in and never guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SourceFormat(Enum):
     FREE = "free"  # the whole line
 
 
-class TextWords(Enum):
+class TextWordUnits(Enum):
     """The units that COPY REPLACING and REPLACE compare."""
 
     SEPARATED = "separated"  # the text between blanks, parentheses and colons
@@ -38,7 +38,7 @@ class BinarySizes(Enum):
     SMALLEST = "smallest"
 
 
-class Signs(Enum):
+class SignRules(Enum):
     """The sign nibbles and overpunches that are accepted."""
 
     STRICT = "strict"  # only C, D and F
@@ -60,7 +60,7 @@ class Endian(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CobolDialect:
     """Choices of a compiler and a platform. The defaults are IBM Enterprise COBOL on z/OS.
 
     - ``constants`` are the constants of conditional text by their names in capitals; OFF means not defined.
@@ -77,13 +77,13 @@ class Dialect:
     native: Endian = Endian.BIG
     binary_sizes: BinarySizes = BinarySizes.IBM
     floats: FloatFormat = FloatFormat.IBM
-    signs: Signs = Signs.LENIENT
+    signs: SignRules = SignRules.LENIENT
     pointer_bytes: int = 4
     decimal_comma: bool = False
     binary_digits: int = 18
     boundary: int = 4
     group_sync: bool = True
-    text_words: TextWords = TextWords.SEPARATED
+    text_words: TextWordUnits = TextWordUnits.SEPARATED
     constants: tuple[tuple[str, str], ...] = ()
 
 
@@ -97,7 +97,7 @@ COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "binary_sizes": BinarySizes.POWERS,
             "boundary": 8,
             "group_sync": False,
-            "text_words": TextWords.CHARACTERS,
+            "text_words": TextWordUnits.CHARACTERS,
             **_PC,
         },
         "fujitsu": _PC,  # assumed: fujitsu-binary-sizes
@@ -131,7 +131,7 @@ class Usage(Enum):
     RAW = "raw"  # POINTER, INDEX: bytes without a public meaning
 
 
-class Sign(Enum):
+class SignPosition(Enum):
     """The position of a zoned number's sign."""
 
     NONE = "none"
@@ -143,11 +143,11 @@ class Sign(Enum):
     @property
     def separate(self) -> bool:
         """True if the sign takes a separate byte."""
-        return self in (Sign.TRAILING_SEPARATE, Sign.LEADING_SEPARATE)
+        return self in (SignPosition.TRAILING_SEPARATE, SignPosition.LEADING_SEPARATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberFormat:
     """The format of a number: how many digits are stored, and where the decimal point is.
 
     The value is the digits as an integer times 10 to the power of ``-scale``. The scale is negative
@@ -157,7 +157,7 @@ class Number:
     digits: int
     scale: int = 0
     signed: bool = False
-    sign: Sign = Sign.NONE
+    sign: SignPosition = SignPosition.NONE
 
 
 MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
@@ -186,7 +186,7 @@ class Occurs:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CopybookField:
     """One field of a record.
 
     ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
@@ -200,10 +200,10 @@ class Field:
     size: int
     level: int = 5
     picture: str = ""
-    number: Number | None = None
+    number: NumberFormat | None = None
     occurs: Occurs | None = None
     redefines: str | None = None
-    children: tuple[Field, ...] = ()
+    children: tuple[CopybookField, ...] = ()
     stride: int = 0
     filler: bool = False
     key: bool = False
@@ -212,7 +212,7 @@ class Field:
     blank_when_zero: bool = False
     code_page: str | None = None  # overrides the record's
     comma: bool = False  # commas and points are swapped in ``picture``
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ConditionName, ...] = ()
 
     @property
     def repeats(self) -> int:
@@ -224,7 +224,7 @@ class Field:
         """The bytes of all occurrences."""
         return (self.stride or self.size) * self.repeats
 
-    def walk(self) -> Iterator[Field]:
+    def walk(self) -> Iterator[CopybookField]:
         """Yield this field and all fields below it, in order."""
         yield self
         for child in self.children:
@@ -232,7 +232,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ConditionName:
     """A level-88 name: the values, or ranges of values, for which it is true."""
 
     name: str
@@ -240,10 +240,10 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CopybookLayout:
     """The layout of a record: its root field, which has the record's name."""
 
-    root: Field
+    root: CopybookField
 
     @property
     def name(self) -> str:

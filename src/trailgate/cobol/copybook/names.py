@@ -12,18 +12,18 @@ from enum import Enum
 from itertools import count
 
 from trailgate.cobol.copybook.items import column_names
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.errors import OptionError, did_you_mean
 
 
-class Names(Enum):
+class NameStyle(Enum):
     """The style of item names."""
 
     COBOL = "cobol"  # as in the copybook
     SQL = "sql"  # with underscores for hyphens
 
 
-class Filler(Enum):
+class FillerPolicy(Enum):
     """What happens to FILLER items."""
 
     DROP = "drop"
@@ -32,15 +32,15 @@ class Filler(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnNames:
+class ItemNames:
     """How the items of a copybook are named.
 
     ``renamed`` maps names of items, or of elements of an OCCURS, to new names. ``element_names``
     names all elements of an OCCURS, by the name of its item.
     """
 
-    style: Names = Names.COBOL
-    filler: Filler = Filler.DROP
+    style: NameStyle = NameStyle.COBOL
+    filler: FillerPolicy = FillerPolicy.DROP
     renamed: Mapping[str, str] = field(default_factory=dict)
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -50,23 +50,23 @@ class ColumnNames:
         return new_names.get(name.upper()) or self._apply_style(name)
 
     def _apply_style(self, name: str) -> str:
-        return name.replace("-", "_") if self.style is Names.SQL else name
+        return name.replace("-", "_") if self.style is NameStyle.SQL else name
 
-    def layouts(self, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+    def layouts(self, layouts: Sequence[CopybookLayout]) -> tuple[CopybookLayout, ...]:
         """Return the layouts with their new names.
 
         Raises OptionError if two names become equal, or if ``element_names`` does not fit an item.
         """
-        if self == ColumnNames():
+        if self == ItemNames():
             return tuple(layouts)
         self._check_elements(layouts)
-        named = [Layout(_named_fillers(one.root, self.filler)) for one in layouts]
-        renamed_layouts = tuple(Layout(self._of_field(one.root)) for one in named)
+        named = [CopybookLayout(_named_fillers(one.root, self.filler)) for one in layouts]
+        renamed_layouts = tuple(CopybookLayout(self._of_field(one.root)) for one in named)
         for before, after in zip(named, renamed_layouts, strict=True):
             _check_distinct(before, after)
         return renamed_layouts
 
-    def elements(self, layouts: Sequence[Layout]) -> dict[str, str]:
+    def elements(self, layouts: Sequence[CopybookLayout]) -> dict[str, str]:
         """Return new names for flat columns that are elements of an OCCURS rather than items.
 
         ``layouts`` are the layouts before any renaming. Raises OptionError if a name in ``renamed``
@@ -91,7 +91,7 @@ class ColumnNames:
                 raise OptionError(f"rename: no item or column {old} in the copybook", hint=hint)
         return rest
 
-    def _check_elements(self, layouts: Sequence[Layout]) -> None:
+    def _check_elements(self, layouts: Sequence[CopybookLayout]) -> None:
         items = [item for layout in layouts for item in layout.root.walk()]
         for name, names in self.element_names.items():
             named = [item for item in items if item.name.upper() == name.upper()]
@@ -107,7 +107,7 @@ class ColumnNames:
                     f"elementNames: two elements of {name} have the same name, or a name is empty"
                 )
 
-    def _of_field(self, item: Field) -> Field:
+    def _of_field(self, item: CopybookField) -> CopybookField:
         occurs = item.occurs
         elements = {name.upper(): tuple(names) for name, names in self.element_names.items()}
         if occurs is not None and item.name.upper() in elements:
@@ -124,22 +124,22 @@ class ColumnNames:
         )
 
 
-def _named_fillers(root: Field, filler: Filler) -> Field:
+def _named_fillers(root: CopybookField, filler: FillerPolicy) -> CopybookField:
     """Return the record with its elementary FILLER items named FILLER_1, FILLER_2 and so on."""
     numbers = count(1)
 
-    def named(item: Field) -> Field:
+    def named(item: CopybookField) -> CopybookField:
         if item.children:
             return replace(item, children=tuple(map(named, item.children)))
         if not item.filler:
             return item
         item = replace(item, name=f"FILLER_{next(numbers)}", filler=False)
-        return item if filler is Filler.KEEP else replace(item, usage=Usage.RAW, number=None)
+        return item if filler is FillerPolicy.KEEP else replace(item, usage=Usage.RAW, number=None)
 
-    return root if filler is Filler.DROP else named(root)
+    return root if filler is FillerPolicy.DROP else named(root)
 
 
-def _check_distinct(before: Layout, after: Layout) -> None:
+def _check_distinct(before: CopybookLayout, after: CopybookLayout) -> None:
     """Raise OptionError if two items of a record get the same name."""
     names: dict[str, str] = {}
     for old, new in zip(before.root.walk(), after.root.walk(), strict=True):

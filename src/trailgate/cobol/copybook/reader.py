@@ -1,7 +1,7 @@
 """Turn the text of a copybook into layouts. ``read_copybook`` is the only entry point.
 
 The text becomes tokens (module ``source``), the tokens become a tree of entries (modules
-``clauses`` and ``entries``), and this module turns each tree into a ``Layout`` in small passes:
+``clauses`` and ``entries``), and this module turns each tree into a ``CopybookLayout`` in small passes:
 groups pass their USAGE, SIGN and SYNC down to their items, each OCCURS DEPENDING ON gets its
 counter, OCCURS UNBOUNDED gets a limit, and finally each item gets its size and offset.
 
@@ -18,27 +18,27 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
-from trailgate.cobol.copybook.conditional_text import constants_of
+from trailgate.cobol.copybook.conditional_text import parse_constants
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     RECORD,
     RENAMES,
     STAND_ALONE,
-    Category,
-    Entry,
-    Picture,
-    tree,
-    with_types,
+    CopybookEntry,
+    ParsedPicture,
+    PictureCategory,
+    expand_typedefs,
+    nest_entries,
 )
 from trailgate.cobol.copybook.layouts import (
     MAX_COLUMNS,
     UNBOUNDED,
     BinarySizes,
-    Dialect,
-    Field,
-    Layout,
-    Number,
-    Sign,
+    CobolDialect,
+    CopybookField,
+    CopybookLayout,
+    NumberFormat,
+    SignPosition,
     Usage,
 )
 from trailgate.cobol.copybook.replacing import CopybookText
@@ -58,17 +58,19 @@ _BINARY: Final = (
     Usage.NATIVE_SHORT,
     Usage.LITTLE,
 )
-_STRINGS: Final[Mapping[Category, Usage]] = MappingProxyType(
+_STRINGS: Final[Mapping[PictureCategory, Usage]] = MappingProxyType(
     {
-        Category.TEXT: Usage.TEXT,
-        Category.NATIONAL: Usage.NATIONAL,
-        Category.DBCS: Usage.DBCS,
-        Category.UTF8: Usage.UTF8,
+        PictureCategory.TEXT: Usage.TEXT,
+        PictureCategory.NATIONAL: Usage.NATIONAL,
+        PictureCategory.DBCS: Usage.DBCS,
+        PictureCategory.UTF8: Usage.UTF8,
     }
 )
 
 
-def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
+def build_layouts(
+    entries: list[CopybookEntry], dialect: CobolDialect, name: str
+) -> list[CopybookLayout]:
     """Build one layout per record from a tree of entries.
 
     If the outermost items are not records (level 01 or 77), the copybook describes one record,
@@ -76,24 +78,24 @@ def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
     """
     # Items without a record get one around them.
     if entries[0].level not in (RECORD, STAND_ALONE):
-        entries = [Entry(RECORD, name, entries[0].token, children=entries)]
+        entries = [CopybookEntry(RECORD, name, entries[0].token, children=entries)]
     for entry in entries:
-        inherit(entry)
+        inherit_usage(entry)
         if dialect.group_sync:
-            synchronize(entry)
+            inherit_sync(entry)
         _find_counters(entry)
     _resolve_unbounded(entries)
-    return [Layout(_field(entry, dialect, 0)) for entry in entries]
+    return [CopybookLayout(_field(entry, dialect, 0)) for entry in entries]
 
 
-def _find_counters(record: Entry) -> None:
+def _find_counters(record: CopybookEntry) -> None:
     """Resolve the counter of each OCCURS DEPENDING ON if several items share the counter's name.
 
     An unqualified name means the item in the innermost group that surrounds the OCCURS and contains
     exactly one item of that name.
     """
     paths = list(_paths(record, ()))
-    index: dict[str, list[tuple[Entry, ...]]] = {}
+    index: dict[str, list[tuple[CopybookEntry, ...]]] = {}
     for path in paths:
         index.setdefault(path[-1].name.upper(), []).append(path)
     for path in paths:
@@ -119,14 +121,16 @@ def _find_counters(record: Entry) -> None:
         path[-1].occurs = replace(occurs, groups=groups)
 
 
-def _paths(entry: Entry, around: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
+def _paths(
+    entry: CopybookEntry, around: tuple[CopybookEntry, ...]
+) -> Iterator[tuple[CopybookEntry, ...]]:
     """Yield, for each item, the path of entries from the record down to it."""
     yield (*around, entry)
     for child in entry.children:
         yield from _paths(child, (*around, entry))
 
 
-def _is_in(path: tuple[Entry, ...], qualifiers: tuple[str, ...]) -> bool:
+def _is_in(path: tuple[CopybookEntry, ...], qualifiers: tuple[str, ...]) -> bool:
     """Return True if the item is inside groups with these names, innermost name first."""
     # `in` consumes the iterator up to the match, so the next qualifier must be the name of a group
     # further out.
@@ -134,7 +138,7 @@ def _is_in(path: tuple[Entry, ...], qualifiers: tuple[str, ...]) -> bool:
     return all(name.upper() in groups for name in qualifiers)
 
 
-def _resolve_unbounded(entries: list[Entry]) -> None:
+def _resolve_unbounded(entries: list[CopybookEntry]) -> None:
     """Set the maximum of each OCCURS UNBOUNDED.
 
     It is the largest number that the counter's picture can hold, limited so that the record has at
@@ -154,7 +158,7 @@ def _resolve_unbounded(entries: list[Entry]) -> None:
             item.occurs = replace(item.occurs, most=max(most, item.occurs.least, 1))
 
 
-def _count_elements(entry: Entry) -> int:
+def _count_elements(entry: CopybookEntry) -> int:
     """Count the elementary items in an entry, repeated ones as often as they occur.
 
     Returns 0 for an OCCURS UNBOUNDED whose maximum is still unknown (its ``most`` is negative).
@@ -163,25 +167,27 @@ def _count_elements(entry: Entry) -> int:
     return nested * (max(entry.occurs.most, 0) if entry.occurs else 1)
 
 
-def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) -> None:
+def inherit_usage(
+    entry: CopybookEntry, usage: str | None = None, sign: SignPosition | None = None
+) -> None:
     """Pass a group's USAGE and SIGN down to the items in it that do not state their own."""
     if entry.usage is None and (entry.picture is None or _accepts_usage(entry.picture, usage)):
         entry.usage = usage
     entry.sign = entry.sign or sign
     for child in entry.children:
-        inherit(child, entry.usage, entry.sign)
+        inherit_usage(child, entry.usage, entry.sign)
 
 
-def synchronize(entry: Entry, *, sync: bool = False) -> None:
+def inherit_sync(entry: CopybookEntry, *, sync: bool = False) -> None:
     """Pass a group's SYNC down to the items in it."""
     entry.sync = entry.sync or sync
     for child in entry.children:
-        synchronize(child, sync=entry.sync)
+        inherit_sync(child, sync=entry.sync)
 
 
-def _accepts_usage(picture: Picture, usage: str | None) -> bool:
+def _accepts_usage(picture: ParsedPicture, usage: str | None) -> bool:
     """Return True if an item with this picture can inherit the usage of its group."""
-    return usage in (None, "DISPLAY", "NATIONAL") or picture.category is Category.NUMBER
+    return usage in (None, "DISPLAY", "NATIONAL") or picture.category is PictureCategory.NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,20 +196,22 @@ class _Storage:
 
     usage: Usage
     size: int
-    number: Number | None = None
+    number: NumberFormat | None = None
     alignment: int = 1
 
 
-NOTHING: Final = Picture("", Category.TEXT, 0)
+NOTHING: Final = ParsedPicture("", PictureCategory.TEXT, 0)
 
 
-def _states_size(entry: Entry) -> bool:
+def _states_size(entry: CopybookEntry) -> bool:
     """Return True if the usage alone determines the item's size, as for COMP-1 or BINARY-LONG."""
     usage = USAGE_OF.get(entry.usage or "")
     return usage in (Usage.FLOAT, Usage.DOUBLE, Usage.RAW) or entry.usage in BYTES_OF
 
 
-def _storage_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Storage | None:
+def _storage_of_usage(
+    entry: CopybookEntry, usage: Usage | None, dialect: CobolDialect
+) -> _Storage | None:
     """Return the storage of an item whose usage alone determines it, or None if its picture is needed."""
     if usage in (Usage.FLOAT, Usage.DOUBLE):
         size = 4 if usage is Usage.FLOAT else 8
@@ -222,7 +230,7 @@ def _storage_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _S
     return None
 
 
-def _storage(entry: Entry, dialect: Dialect) -> _Storage:
+def _storage(entry: CopybookEntry, dialect: CobolDialect) -> _Storage:
     """Return how an elementary item is stored, from its usage and its picture."""
     usage = USAGE_OF.get(entry.usage or "")
     storage = _storage_of_usage(entry, usage, dialect)
@@ -236,12 +244,12 @@ def _storage(entry: Entry, dialect: Dialect) -> _Storage:
         return _display_storage(entry, picture)
     # PIC X(n) COMP-X is a number of n bytes, whatever its digits.
     bytes_of = (Usage.SHORT, Usage.NATIVE_SHORT, Usage.NATIVE)
-    if usage in bytes_of and picture.category is Category.TEXT:
+    if usage in bytes_of and picture.category is PictureCategory.TEXT:
         return _bytes_storage(entry, picture, dialect)
-    if picture.category is not Category.NUMBER:
+    if picture.category is not PictureCategory.NUMBER:
         raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
     number = _number(entry, picture)
-    number = replace(number, sign=Sign.NONE)
+    number = replace(number, sign=SignPosition.NONE)
     if usage in _BINARY:
         size = _binary_size(entry, picture.digits, dialect)
         return _Storage(usage, size, number, _boundary(entry, size, dialect))
@@ -252,41 +260,47 @@ def _storage(entry: Entry, dialect: Dialect) -> _Storage:
 def _word_storage(size: int, *, signed: bool) -> _Storage:
     """Return the storage of BINARY-LONG and the like, with as many digits as its bytes can hold."""
     digits = len(str(2 ** (8 * size - signed) - 1))
-    number = Number(digits, 0, signed)
+    number = NumberFormat(digits, 0, signed)
     return _Storage(Usage.NATIVE, size, number, size)
 
 
-def _display_storage(entry: Entry, picture: Picture) -> _Storage:
+def _display_storage(entry: CopybookEntry, picture: ParsedPicture) -> _Storage:
     """Return the storage of an item with USAGE DISPLAY, NATIONAL or UTF-8, or without a USAGE."""
-    if (entry.usage == "UTF-8" or entry.byte_length) and picture.category is not Category.UTF8:
+    if (
+        entry.usage == "UTF-8" or entry.byte_length
+    ) and picture.category is not PictureCategory.UTF8:
         raise entry.token.error(f"{entry.name} is UTF-8, but its picture has no U")
-    if picture.category is Category.TEXT and entry.usage == "NATIONAL":
+    if picture.category is PictureCategory.TEXT and entry.usage == "NATIONAL":
         return _Storage(Usage.NATIONAL, 2 * picture.size)
     if picture.category in _STRINGS:
         return _Storage(_STRINGS[picture.category], entry.byte_length or picture.size)
-    if picture.category is Category.FLOAT:
+    if picture.category is PictureCategory.FLOAT:
         wide = entry.usage == "NATIONAL"
         usage = Usage.NATIONAL_FLOAT if wide else Usage.FLOAT_TEXT
         return _Storage(usage, (1 + wide) * picture.size)
     number = _number(entry, picture)
     if entry.usage == "NATIONAL":
         return _national_storage(entry, picture, number)
-    if picture.category is Category.EDITED:
-        return _Storage(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
+    if picture.category is PictureCategory.EDITED:
+        return _Storage(Usage.EDITED, picture.size, replace(number, sign=SignPosition.NONE))
     return _Storage(Usage.ZONED, picture.size + number.sign.separate, number)
 
 
-def _national_storage(entry: Entry, picture: Picture, number: Number) -> _Storage:
+def _national_storage(
+    entry: CopybookEntry, picture: ParsedPicture, number: NumberFormat
+) -> _Storage:
     """Return the storage of a number in national characters: two bytes per digit and for its sign."""
-    if picture.category is Category.EDITED:
-        return _Storage(Usage.NATIONAL_EDITED, 2 * picture.size, replace(number, sign=Sign.NONE))
+    if picture.category is PictureCategory.EDITED:
+        return _Storage(
+            Usage.NATIONAL_EDITED, 2 * picture.size, replace(number, sign=SignPosition.NONE)
+        )
     if number.signed and not number.sign.separate:
         hint = "A sign in national characters is SEPARATE"
         raise entry.token.error(f"{entry.name} has a sign on a national digit", hint)
     return _Storage(Usage.NATIONAL_DIGITS, 2 * (picture.size + number.sign.separate), number)
 
 
-def _bytes_storage(entry: Entry, picture: Picture, dialect: Dialect) -> _Storage:
+def _bytes_storage(entry: CopybookEntry, picture: ParsedPicture, dialect: CobolDialect) -> _Storage:
     """Return the storage of ``PIC X(n) COMP-X`` or COMP-N: an unsigned number of n bytes."""
     size = picture.size
     if size > MAX_BINARY:
@@ -294,10 +308,10 @@ def _bytes_storage(entry: Entry, picture: Picture, dialect: Dialect) -> _Storage
         raise entry.token.error(problem, f"{entry.usage} has at most {MAX_BINARY}")
     digits = len(str(256**size - 1))
     usage = USAGE_OF[str(entry.usage)]
-    return _Storage(usage, size, Number(digits), _boundary(entry, size, dialect))
+    return _Storage(usage, size, NumberFormat(digits), _boundary(entry, size, dialect))
 
 
-def _boundary(entry: Entry, size: int, dialect: Dialect) -> int:
+def _boundary(entry: CopybookEntry, size: int, dialect: CobolDialect) -> int:
     """Return the boundary to which SYNC aligns a binary number.
 
     It is the number's size, but at most the dialect's boundary (copybooks §2.6).
@@ -307,22 +321,22 @@ def _boundary(entry: Entry, size: int, dialect: Dialect) -> int:
     return min(size, dialect.boundary) if size in (1, 2, 4, 8) else 1
 
 
-def _aligns(entry: Entry, dialect: Dialect) -> bool:
+def _aligns(entry: CopybookEntry, dialect: CobolDialect) -> bool:
     """Return True if SYNC moves the item. SYNC has no effect if binary numbers have minimal sizes."""
     return entry.sync and dialect.binary_sizes is not BinarySizes.SMALLEST
 
 
-def _number(entry: Entry, picture: Picture) -> Number:
+def _number(entry: CopybookEntry, picture: ParsedPicture) -> NumberFormat:
     """Return the number format of an item. Raises DefinitionError if it has too many digits."""
     digits = max(picture.digits, picture.scale)
     if digits > MAX_DIGITS:
         problem = f"{entry.name} has {digits} digits"
         raise entry.token.error(problem, f"At most {MAX_DIGITS} digits can be read exactly")
-    sign = (entry.sign or Sign.TRAILING) if picture.signed else Sign.NONE
-    return Number(picture.digits, picture.scale, picture.signed, sign)
+    sign = (entry.sign or SignPosition.TRAILING) if picture.signed else SignPosition.NONE
+    return NumberFormat(picture.digits, picture.scale, picture.signed, sign)
 
 
-def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
+def _binary_size(entry: CopybookEntry, digits: int, dialect: CobolDialect) -> int:
     """Return the bytes of a binary number with this many digits in the compiler's dialect."""
     if digits > dialect.binary_digits:
         problem = f"{entry.name}: a binary number of {digits} digits"
@@ -338,13 +352,13 @@ def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
     return 2 if digits <= 4 else 4 if digits <= 9 else 8 if digits <= WIDE else 16
 
 
-def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
+def _field(entry: CopybookEntry, dialect: CobolDialect, offset: int) -> CopybookField:
     """Build the field of an entry at ``offset``, with all fields in it."""
     if not entry.children:
         storage = _storage(entry, dialect)
         if _aligns(entry, dialect) and not entry.redefines and entry.level != STAND_ALONE:
             offset += -offset % storage.alignment
-        children: tuple[Field, ...] = ()
+        children: tuple[CopybookField, ...] = ()
     else:
         if dialect.group_sync and not entry.redefines:
             offset += -offset % _first_alignment(entry, dialect)
@@ -356,7 +370,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
         stride += -storage.size % _alignment(entry, dialect)
     if stride * (entry.occurs.most if entry.occurs else 1) > MAX_SIZE:
         raise entry.token.error(f"{entry.name} takes more than {MAX_SIZE} bytes")
-    return Field(
+    return CopybookField(
         entry.name,
         storage.usage,
         offset,
@@ -378,7 +392,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
     )
 
 
-def _first_alignment(group: Entry, dialect: Dialect) -> int:
+def _first_alignment(group: CopybookEntry, dialect: CobolDialect) -> int:
     """Return the alignment of a group that follows from the SYNC of its first item, else 1.
 
     IBM inserts slack bytes before the group in this case; GnuCOBOL inserts them inside it.
@@ -389,15 +403,17 @@ def _first_alignment(group: Entry, dialect: Dialect) -> int:
     return _storage(first, dialect).alignment if _aligns(first, dialect) else 1
 
 
-def _alignment(entry: Entry, dialect: Dialect) -> int:
+def _alignment(entry: CopybookEntry, dialect: CobolDialect) -> int:
     """Return the strictest SYNC alignment of the items inside an OCCURS."""
     leaves = [item for item in entry.walk() if not item.children and _aligns(item, dialect)]
     return max((_storage(item, dialect).alignment for item in leaves), default=1)
 
 
-def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field, ...], int]:
+def _children(
+    entry: CopybookEntry, dialect: CobolDialect, offset: int
+) -> tuple[tuple[CopybookField, ...], int]:
     """Build the fields of a group's items. Returns them and the group's size in bytes."""
-    fields: list[Field] = []
+    fields: list[CopybookField] = []
     end = offset
     for child in entry.children:
         if child.redefines:
@@ -409,7 +425,7 @@ def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field,
     return tuple(fields), end - offset
 
 
-def _redefine(entry: Entry, earlier: list[Field]) -> Field:
+def _redefine(entry: CopybookEntry, earlier: list[CopybookField]) -> CopybookField:
     """Return the field that an entry redefines: the last earlier one of that name in its group."""
     name = (entry.redefines or "").upper()
     for field in reversed(earlier):
@@ -421,16 +437,16 @@ def _redefine(entry: Entry, earlier: list[Field]) -> Field:
     raise entry.token.error(f"{entry.name} redefines {entry.redefines}, which does not exist", hint)
 
 
-DIALECT = Dialect()
+DIALECT = CobolDialect()
 
 
 def read_copybook(
     text: str,
     *,
     source: str = "copybook",
-    dialect: Dialect = DIALECT,
+    dialect: CobolDialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
-) -> list[Layout]:
+) -> list[CopybookLayout]:
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
     ``member`` returns the text of a COPY member by its name, or None if it does not exist. Raises
@@ -441,7 +457,7 @@ def read_copybook(
         content = member(name)
         return None if content is None else (read_lines(content, dialect.source_format), name)
 
-    def measure(entries: list[Entry]) -> list[Layout]:
+    def measure(entries: list[CopybookEntry]) -> list[CopybookLayout]:
         items = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
         if not items:
             return []
@@ -450,12 +466,12 @@ def read_copybook(
         described = last.picture or last.type or last.children
         if not described and not _states_size(last):
             items[-1].picture = NOTHING  # a group whose first item follows
-        return build(with_types(tree(items)), dialect, stem)
+        return build_layouts(expand_typedefs(nest_entries(items)), dialect, stem)
 
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
-    copybook = CopybookText(members, dialect, constants_of(dialect.constants))
+    copybook = CopybookText(members, dialect, parse_constants(dialect.constants))
     tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
     entries = parse_entries(tokens, measure, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))
-    return build(entries, dialect, stem)
+    return build_layouts(entries, dialect, stem)

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from trailgate.cobol.copybook.conditional_text import Constants, compiled_text
-from trailgate.cobol.copybook.layouts import Dialect
-from trailgate.cobol.copybook.source import SourceLine, Token, TokenKind, join_words
+from trailgate.cobol.copybook.conditional_text import CompileConstants, select_compiled_text
+from trailgate.cobol.copybook.layouts import CobolDialect
+from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType, SourceLine, join_words
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_DEPTH: Final = 20  # of nested members; deeper nesting means that a member copies itself
@@ -25,26 +25,26 @@ Members = Callable[[str], "tuple[list[SourceLine], str] | None"]
 
 
 @dataclass(slots=True)
-class Replacement:
+class ReplaceRule:
     """A rule that replaces the words ``old`` by ``new``.
 
     ``part`` is LEADING or TRAILING if only the beginning or the end of a word is replaced.
     """
 
-    old: tuple[Token, ...]
-    new: tuple[Token, ...]
-    begin: Token
+    old: tuple[CopybookToken, ...]
+    new: tuple[CopybookToken, ...]
+    begin: CopybookToken
     part: str = ""
     used: bool = False
 
-    def match(self, tokens: Sequence[Token], index: int) -> _Match | None:
+    def match(self, tokens: Sequence[CopybookToken], index: int) -> _Match | None:
         """Match the rule at ``index``. Returns the end of the match and the comments inside it, or None."""
         if not self.old:
             return None
-        at, comments = index, list[Token]()
+        at, comments = index, list[CopybookToken]()
         for number, wanted in enumerate(self.old):
             # Comments between matched words are skipped, and kept after the replacement.
-            while number and at < len(tokens) and tokens[at].kind is TokenKind.COMMENT:
+            while number and at < len(tokens) and tokens[at].kind is CopybookTokenType.COMMENT:
                 comments.append(tokens[at])
                 at += 1
             if at == len(tokens) or not self._is(tokens[at], wanted, number):
@@ -52,11 +52,11 @@ class Replacement:
             at += 1
         return _Match(at, comments)
 
-    def _is(self, token: Token, wanted: Token, number: int) -> bool:
+    def _is(self, token: CopybookToken, wanted: CopybookToken, number: int) -> bool:
         """Return True if a token matches the pattern's word with this number."""
         if token.kind is not wanted.kind:
             return False
-        if token.kind is TokenKind.LITERAL:
+        if token.kind is CopybookTokenType.LITERAL:
             return token.text == wanted.text
         text, wanted_text = token.upper or token.text, wanted.upper or wanted.text
         if self.part and number and not token.glued:
@@ -67,7 +67,9 @@ class Replacement:
             return text.endswith(wanted_text)
         return text == wanted_text
 
-    def replace_match(self, tokens: Sequence[Token], index: int, match: _Match) -> list[Token]:
+    def replace_match(
+        self, tokens: Sequence[CopybookToken], index: int, match: _Match
+    ) -> list[CopybookToken]:
         """Return the replacement for a match, with the position of the first matched token."""
         first_token, last = tokens[index], tokens[match.end - 1]
         replaced_words = [
@@ -81,7 +83,7 @@ class Replacement:
                 # A word that replaces a period must not be joined to the word before it.
                 glued=token.glued
                 if number
-                else first_token.glued and first_token.kind is TokenKind.WORD,
+                else first_token.glued and first_token.kind is CopybookTokenType.WORD,
             )
             for number, token in enumerate(self.new)
         ]
@@ -102,10 +104,10 @@ class _Match:
     """The end of a match, and the comments inside it."""
 
     end: int
-    comments: list[Token]
+    comments: list[CopybookToken]
 
 
-def _glue_first(tokens: list[Token]) -> list[Token]:
+def _glue_first(tokens: list[CopybookToken]) -> list[CopybookToken]:
     """Mark the first token as glued to the token before it."""
     return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
 
@@ -119,23 +121,27 @@ class CopybookText:
     """
 
     members: Members
-    dialect: Dialect
-    constants: Constants
+    dialect: CobolDialect
+    constants: CompileConstants
     _depth: int = 0
-    _rules: list[Replacement] = field(default_factory=list)  # of the COPY statements around
+    _rules: list[ReplaceRule] = field(default_factory=list)  # of the COPY statements around
 
-    def tokens(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
+    def tokens(self, lines: Sequence[SourceLine], source: str) -> list[CopybookToken]:
         """Return the tokens of a copybook.
 
         Raises DefinitionError if a member is missing or copies itself, or if a statement is not
         understood.
         """
-        tokens_found: list[Token] = []
+        tokens_found: list[CopybookToken] = []
         replaces = _Replaces()
         copied = self._insert_members(lines, source)
         begin = index = 0
         while index < len(copied):
-            starts = copied[index].first or not index or copied[index - 1].kind is TokenKind.PERIOD
+            starts = (
+                copied[index].first
+                or not index
+                or copied[index - 1].kind is CopybookTokenType.PERIOD
+            )
             # The rules apply to the text up to the next REPLACE statement.
             if copied[index].upper == "REPLACE" and starts:
                 tokens_found += replace_words(copied[begin:index], replaces.rules)
@@ -148,16 +154,16 @@ class CopybookText:
         warn_of_unused(replaces.seen)
         return join_words(tokens_found)
 
-    def _insert_members(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
+    def _insert_members(self, lines: Sequence[SourceLine], source: str) -> list[CopybookToken]:
         """Return the text words of a file, with each COPY statement replaced by its member."""
-        expanded: list[Token] = []
-        for piece in compiled_text(lines, source, self.dialect.text_words, self.constants):
+        expanded: list[CopybookToken] = []
+        for piece in select_compiled_text(lines, source, self.dialect.text_words, self.constants):
             expanded += self._with_members(replace_words(piece, self._rules))
         return expanded
 
-    def _with_members(self, tokens: Sequence[Token]) -> list[Token]:
+    def _with_members(self, tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
         """Replace each COPY, ``++INCLUDE``, ``-INC`` and ``EXEC SQL INCLUDE`` by its member."""
-        expanded: list[Token] = []
+        expanded: list[CopybookToken] = []
         index = 0
         while index < len(tokens):
             token = tokens[index]
@@ -167,7 +173,7 @@ class CopybookText:
             elif token.first and (words := _include_words(tokens, index)):
                 end = _end_of_line(tokens, index)
                 expanded += self._copy([token, *tokens[index + words : end]])
-                index = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
+                index = end + (end < len(tokens) and tokens[end].kind is CopybookTokenType.PERIOD)
             elif [one.upper for one in tokens[index : index + 2]] == ["EXEC", "SQL"]:
                 statement, index = _sql_statement(tokens, index)
                 expanded += self._include(statement)
@@ -176,7 +182,7 @@ class CopybookText:
                 index += 1
         return expanded
 
-    def _include(self, statement: list[Token]) -> list[Token]:
+    def _include(self, statement: list[CopybookToken]) -> list[CopybookToken]:
         """Return the tokens of the member that EXEC SQL INCLUDE names.
 
         Other SQL statements, such as DECLARE TABLE, do not describe items and are dropped.
@@ -188,7 +194,7 @@ class CopybookText:
         is_own = len(named) == 1 and named[0].upper in _SQL_AREAS
         return [] if is_own and self.members(named[0].text) is None else self._copy(words[2:])
 
-    def _copy(self, statement: list[Token]) -> list[Token]:
+    def _copy(self, statement: list[CopybookToken]) -> list[CopybookToken]:
         """Return the text of the member that a COPY statement (without its period) names."""
         words = _without_comments(statement)
         if len(words) < 2:
@@ -216,11 +222,11 @@ class _Replaces:
     """The REPLACE rules in force, those that LAST OFF restores, and all rules so far."""
 
     def __init__(self) -> None:
-        self.rules: list[Replacement] = []
-        self.seen: list[Replacement] = []
-        self._before: list[list[Replacement]] = []
+        self.rules: list[ReplaceRule] = []
+        self.seen: list[ReplaceRule] = []
+        self._before: list[list[ReplaceRule]] = []
 
-    def obey(self, statement: list[Token]) -> None:
+    def obey(self, statement: list[CopybookToken]) -> None:
         """Apply a REPLACE statement. It ends the ones before it; with ALSO it adds to them."""
         words = _without_comments(statement)
         named = [token.upper for token in words[1:]]
@@ -237,7 +243,7 @@ class _Replaces:
             return
         operands = words[1 + also :]
         first = operands[1:] if operands and operands[0].upper in _PARTS else operands
-        if not first or first[0].kind is not TokenKind.PSEUDO:
+        if not first or first[0].kind is not CopybookTokenType.PSEUDO:
             hint = "Supported: REPLACE [ALSO] [LEADING] ==text== BY ==text== and REPLACE [LAST] OFF"
             raise words[-1].error("this form of REPLACE is not supported", hint)
         rules = read_rules(operands)
@@ -249,7 +255,7 @@ _PARTS: Final = frozenset({"LEADING", "TRAILING"})
 _SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # the precompiler's areas, not part of a record
 
 
-def _include_words(tokens: Sequence[Token], index: int) -> int:
+def _include_words(tokens: Sequence[CopybookToken], index: int) -> int:
     """Return the number of text words in ``++INCLUDE`` (Panvalet) or ``-INC`` (Librarian), else 0."""
     text = ""
     for count, token in enumerate(tokens[index : index + 3], 1):
@@ -261,51 +267,53 @@ def _include_words(tokens: Sequence[Token], index: int) -> int:
     return 0
 
 
-def _is_in_word(tokens: Sequence[Token], index: int) -> bool:
+def _is_in_word(tokens: Sequence[CopybookToken], index: int) -> bool:
     """Return True if a text word is part of a longer word, such as COPY in ``:COPY:``."""
     after = tokens[index + 1 : index + 2]
-    return tokens[index].glued or any(one.glued and one.kind is TokenKind.WORD for one in after)
+    return tokens[index].glued or any(
+        one.glued and one.kind is CopybookTokenType.WORD for one in after
+    )
 
 
-def _without_comments(tokens: Sequence[Token]) -> list[Token]:
-    return [token for token in tokens if token.kind is not TokenKind.COMMENT]
+def _without_comments(tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
+    return [token for token in tokens if token.kind is not CopybookTokenType.COMMENT]
 
 
-def _statement(tokens: Sequence[Token], index: int) -> tuple[list[Token], int]:
+def _statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[CopybookToken], int]:
     """Return the tokens of a statement up to its period, and the index after it.
 
     A period inside pseudo-text does not end the statement.
     """
     inside = False
     for end in range(index, len(tokens)):
-        if tokens[end].kind is TokenKind.PSEUDO:
+        if tokens[end].kind is CopybookTokenType.PSEUDO:
             inside = not inside
-        if tokens[end].kind is TokenKind.PERIOD and not inside:
+        if tokens[end].kind is CopybookTokenType.PERIOD and not inside:
             return list(tokens[index:end]), end + 1
     raise tokens[index].error(f"{tokens[index].upper} without the period at its end")
 
 
-def _end_of_line(tokens: Sequence[Token], index: int) -> int:
+def _end_of_line(tokens: Sequence[CopybookToken], index: int) -> int:
     """Return the index after the last word on this line, or of its period."""
     end = index
     while end < len(tokens) and tokens[end].line == tokens[index].line:
-        if tokens[end].kind is TokenKind.PERIOD:
+        if tokens[end].kind is CopybookTokenType.PERIOD:
             break
         end += 1
     return end
 
 
-def _sql_statement(tokens: Sequence[Token], index: int) -> tuple[list[Token], int]:
+def _sql_statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[CopybookToken], int]:
     """Return the tokens from EXEC SQL to END-EXEC, and the index after it and its period."""
     for end in range(index, len(tokens)):
         if tokens[end].upper == "END-EXEC":
             after = end + 1
-            has_period = after < len(tokens) and tokens[after].kind is TokenKind.PERIOD
+            has_period = after < len(tokens) and tokens[after].kind is CopybookTokenType.PERIOD
             return list(tokens[index:end]), after + has_period
     raise tokens[index].error("EXEC SQL without END-EXEC")
 
 
-def read_rules(words: list[Token]) -> list[Replacement]:
+def read_rules(words: list[CopybookToken]) -> list[ReplaceRule]:
     """Parse the rules of a REPLACING phrase or a REPLACE statement. Raises DefinitionError."""
     rules = []
     index = 0
@@ -321,20 +329,20 @@ def read_rules(words: list[Token]) -> list[Replacement]:
             old, new = _unquote(old), _unquote(new)
         if not old:
             raise begin.error("REPLACING of nothing: the text that is replaced is empty")
-        rules.append(Replacement(old, new, begin, part))
+        rules.append(ReplaceRule(old, new, begin, part))
     return rules
 
 
-def _operand(words: list[Token], index: int) -> tuple[tuple[Token, ...], int]:
+def _operand(words: list[CopybookToken], index: int) -> tuple[tuple[CopybookToken, ...], int]:
     """Parse an operand: pseudo-text, or one word that may be qualified (``A OF B``).
 
     Returns its text words, and the index after it.
     """
     if index >= len(words):
         raise words[-1].error("REPLACING ends before its last text")
-    if words[index].kind is TokenKind.PSEUDO:
+    if words[index].kind is CopybookTokenType.PSEUDO:
         for end in range(index + 1, len(words)):
-            if words[end].kind is TokenKind.PSEUDO:
+            if words[end].kind is CopybookTokenType.PSEUDO:
                 return tuple(words[index + 1 : end]), end + 1
         raise words[index].error("pseudo text without its closing ==")
     end = index + 1
@@ -343,19 +351,21 @@ def _operand(words: list[Token], index: int) -> tuple[tuple[Token, ...], int]:
     return tuple(words[index:end]), min(end, len(words))
 
 
-def _unquote(words: tuple[Token, ...]) -> tuple[Token, ...]:
+def _unquote(words: tuple[CopybookToken, ...]) -> tuple[CopybookToken, ...]:
     """Turn a literal into the word inside it: ``LEADING "OLD-"`` means ``LEADING ==OLD-==``."""
-    if len(words) == 1 and words[0].kind is TokenKind.LITERAL:
+    if len(words) == 1 and words[0].kind is CopybookTokenType.LITERAL:
         text = words[0].text[1:-1]
-        return (replace(words[0], text=text, kind=TokenKind.WORD),) if text.strip() else ()
+        return (replace(words[0], text=text, kind=CopybookTokenType.WORD),) if text.strip() else ()
     return words
 
 
-def replace_words(tokens: Sequence[Token], rules: Sequence[Replacement]) -> list[Token]:
+def replace_words(
+    tokens: Sequence[CopybookToken], rules: Sequence[ReplaceRule]
+) -> list[CopybookToken]:
     """Apply, at each position, the first rule that matches. Replacements are not replaced again."""
     if not rules:
         return list(tokens)
-    replaced_tokens: list[Token] = []
+    replaced_tokens: list[CopybookToken] = []
     index = 0
     is_glued = True  # False if words were deleted here that had a blank before them
     for begin, rule, match in _matches(tokens, rules):
@@ -370,7 +380,7 @@ def replace_words(tokens: Sequence[Token], rules: Sequence[Replacement]) -> list
     return replaced_tokens + _after(tokens[index:], is_glued)
 
 
-def _after(tokens: Sequence[Token], is_glued: bool) -> list[Token]:
+def _after(tokens: Sequence[CopybookToken], is_glued: bool) -> list[CopybookToken]:
     """Return the words after a deletion. The first one is glued only if the deleted words were."""
     if is_glued or not tokens:
         return list(tokens)
@@ -378,8 +388,8 @@ def _after(tokens: Sequence[Token], is_glued: bool) -> list[Token]:
 
 
 def _matches(
-    tokens: Sequence[Token], rules: Sequence[Replacement]
-) -> Iterator[tuple[int, Replacement, _Match]]:
+    tokens: Sequence[CopybookToken], rules: Sequence[ReplaceRule]
+) -> Iterator[tuple[int, ReplaceRule, _Match]]:
     """Yield the index, rule and match wherever a rule matches. Matches do not overlap."""
     index = 0
     while index < len(tokens):
@@ -393,7 +403,7 @@ def _matches(
             index += 1
 
 
-def warn_of_unused(rules: Sequence[Replacement]) -> None:
+def warn_of_unused(rules: Sequence[ReplaceRule]) -> None:
     """Log a warning for each rule that never matched."""
     for rule in rules:
         if not rule.used:
@@ -402,7 +412,7 @@ def warn_of_unused(rules: Sequence[Replacement]) -> None:
             _LOG.warning("%s", rule.begin.error(problem))
 
 
-def _text_of(tokens: Sequence[Token]) -> str:
+def _text_of(tokens: Sequence[CopybookToken]) -> str:
     return "".join(
         " " * (not token.glued and number > 0) + token.text for number, token in enumerate(tokens)
     )

@@ -16,7 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.layouts import SourceFormat, TextWords
+from trailgate.cobol.copybook.layouts import SourceFormat, TextWordUnits
 from trailgate.errors import DefinitionError, Where
 
 TAB: Final = 8
@@ -171,7 +171,7 @@ def _free_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
             yield SourceLine(number, 1, _remove_comments(line))
 
 
-class TokenKind(Enum):
+class CopybookTokenType(Enum):
     """The type of a token."""
 
     WORD = "word"
@@ -182,14 +182,14 @@ class TokenKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class CopybookToken:
     """A token and its position. ``first`` marks the first token of a line.
 
     ``cut`` is the part of its line after column 72, which is not read. A ``glued`` token follows
     the previous one without a blank.
     """
 
-    kind: TokenKind
+    kind: CopybookTokenType
     text: str
     source: str
     line: int
@@ -201,7 +201,7 @@ class Token:
     @property
     def upper(self) -> str:
         """A word in upper case, or "" for other tokens."""
-        return self.text.upper() if self.kind is TokenKind.WORD else ""
+        return self.text.upper() if self.kind is CopybookTokenType.WORD else ""
 
     def error(self, problem: str, hint: str = "") -> DefinitionError:
         """Return an error at this token. If its line extends beyond column 72, the hint shows what was cut."""
@@ -228,30 +228,32 @@ _WORD: Final = rf"(?:(?![.,;]{_AT_END})(?!==)[^\s\"'{_SPECIAL}])+"
 # A text word is a parenthesis, a colon, another character that cannot be in names or pictures, or the
 # text between these and separators. For GnuCOBOL the other characters of pictures are text words as
 # well: $9(2) is $, 9, (, 2 and ).
-_TEXT_WORDS: Final[Mapping[TextWords, re.Pattern[str]]] = MappingProxyType(
+_TEXT_WORDS: Final[Mapping[TextWordUnits, re.Pattern[str]]] = MappingProxyType(
     {
-        TextWords.SEPARATED: re.compile(rf"[{_SPECIAL}]|{_WORD}"),
-        TextWords.CHARACTERS: re.compile(
+        TextWordUnits.SEPARATED: re.compile(rf"[{_SPECIAL}]|{_WORD}"),
+        TextWordUnits.CHARACTERS: re.compile(
             rf"[+-]?(?:\d+|[.,]\d+)(?:[.,]\d+)*(?![\w-])|[\w-]+|(?![.,;]{_AT_END})[^\s\"']"
         ),
     }
 )
 
 
-def scan(
-    lines: Sequence[SourceLine], source: str, words: TextWords = TextWords.SEPARATED
-) -> list[Token]:
+def scan_lines(
+    lines: Sequence[SourceLine], source: str, words: TextWordUnits = TextWordUnits.SEPARATED
+) -> list[CopybookToken]:
     """Scan lines into text words. Raises DefinitionError if a literal is not closed."""
-    scanned: list[Token] = []
+    scanned: list[CopybookToken] = []
     for line in join_lines(lines):
         scanned += scan_line(line, source, words)
     return scanned
 
 
-def scan_line(line: SourceLine, source: str, words: TextWords) -> Iterator[Token]:
+def scan_line(line: SourceLine, source: str, words: TextWordUnits) -> Iterator[CopybookToken]:
     """Yield the text words of a logical line, or its comment."""
     if line.comment:
-        yield Token(TokenKind.COMMENT, line.text.strip(), source, line.number, line.column)
+        yield CopybookToken(
+            CopybookTokenType.COMMENT, line.text.strip(), source, line.number, line.column
+        )
         return
     offset, text = 0, line.text
     first = True
@@ -263,43 +265,47 @@ def scan_line(line: SourceLine, source: str, words: TextWords) -> Iterator[Token
             continue
         kind, value, after = _text_word(text, offset, line, source, words)
         glued = offset == end
-        yield Token(kind, value, source, line.number, line.column + offset, first, line.cut, glued)
+        yield CopybookToken(
+            kind, value, source, line.number, line.column + offset, first, line.cut, glued
+        )
         offset = end = after
         first = False
 
 
 def _text_word(
-    text: str, offset: int, line: SourceLine, source: str, words: TextWords
-) -> tuple[TokenKind, str, int]:
+    text: str, offset: int, line: SourceLine, source: str, words: TextWordUnits
+) -> tuple[CopybookTokenType, str, int]:
     """Scan one text word at ``offset``. Returns its type, its text, and the offset after it."""
     if text.startswith("==", offset):
-        return TokenKind.PSEUDO, "==", offset + 2
+        return CopybookTokenType.PSEUDO, "==", offset + 2
     literal = _LITERAL.match(text, offset)
     if literal:
         end = _literal_end(text, literal.end(), literal[1])
         if end < 0:
             column = line.column + offset
-            token = Token(TokenKind.LITERAL, "", source, line.number, column, cut=line.cut)
+            token = CopybookToken(
+                CopybookTokenType.LITERAL, "", source, line.number, column, cut=line.cut
+            )
             raise token.error("a literal has no closing quote")
-        return TokenKind.LITERAL, text[offset:end], end
+        return CopybookTokenType.LITERAL, text[offset:end], end
     if _PERIOD.match(text, offset):
-        return TokenKind.PERIOD, ".", offset + 1
+        return CopybookTokenType.PERIOD, ".", offset + 1
     word = _TEXT_WORDS[words].match(text, offset)
     assert word is not None
-    return TokenKind.WORD, word[0], word.end()
+    return CopybookTokenType.WORD, word[0], word.end()
 
 
-def join_words(tokens: Sequence[Token]) -> list[Token]:
+def join_words(tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
     """Join text words without blanks between them: ``9``, ``(``, ``2``, ``)`` become ``9(2)``."""
-    joined: list[Token] = []
+    joined: list[CopybookToken] = []
     parts: list[str] = []  # of the last token
     for token in tokens:
-        if token.glued and token.kind is TokenKind.WORD and parts:
+        if token.glued and token.kind is CopybookTokenType.WORD and parts:
             parts.append(token.text)
             continue
         if len(parts) > 1:
             joined[-1] = replace(joined[-1], text="".join(parts))
-        parts = [token.text] if token.kind is TokenKind.WORD else []
+        parts = [token.text] if token.kind is CopybookTokenType.WORD else []
         joined.append(token)
     if len(parts) > 1:
         joined[-1] = replace(joined[-1], text="".join(parts))

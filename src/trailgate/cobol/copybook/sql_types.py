@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.entries import Entry, parse_picture
+from trailgate.cobol.copybook.entries import CopybookEntry, parse_picture
 from trailgate.errors import OptionError
 
 BYTES: Final = "SQL BYTES"  # the usage of an item of bytes; no text can state it
@@ -21,19 +21,19 @@ _LENGTH: Final = r" ?\( ?([1-9]\d{0,9}) ?([KMG])? ?\)"
 _LOB: Final = r"(BLOB|CLOB|DBCLOB|BINARY LARGE OBJECT|CHAR(?:ACTER)? LARGE OBJECT)"
 
 
-def _item(name: str, picture: str, usage: str, around: Entry) -> Entry:
-    return Entry(_LEVEL, name, around.token, picture=parse_picture(picture), usage=usage)
+def _item(name: str, picture: str, usage: str, around: CopybookEntry) -> CopybookEntry:
+    return CopybookEntry(_LEVEL, name, around.token, picture=parse_picture(picture), usage=usage)
 
 
-def _bytes(name: str, size: int, around: Entry) -> Entry:
-    return Entry(_LEVEL, name, around.token, usage=BYTES, byte_length=size)
+def _bytes(name: str, size: int, around: CopybookEntry) -> CopybookEntry:
+    return CopybookEntry(_LEVEL, name, around.token, usage=BYTES, byte_length=size)
 
 
 def _size(match: re.Match[str], at: int) -> int:
     return int(match[at]) * _FACTORS[match[at + 1] or ""]
 
 
-def _large_object(entry: Entry, match: re.Match[str]) -> None:
+def _large_object(entry: CopybookEntry, match: re.Match[str]) -> None:
     """Describe a LOB: a length of four bytes, then text, double-byte text or bytes."""
     size, type_ = _size(match, 2), match[1]
     length = _item(f"{entry.name}-LENGTH", "S9(9)", "COMP-5", entry)
@@ -47,27 +47,27 @@ def _large_object(entry: Entry, match: re.Match[str]) -> None:
     entry.children = [length, data]
 
 
-def _describe_varying(entry: Entry, match: re.Match[str]) -> None:
+def _describe_varying(entry: CopybookEntry, match: re.Match[str]) -> None:
     length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
     entry.children = [length, _bytes(f"{entry.name}-TEXT", _size(match, 1), entry)]
 
 
-def _describe_fixed(entry: Entry, match: re.Match[str]) -> None:
+def _describe_fixed(entry: CopybookEntry, match: re.Match[str]) -> None:
     entry.usage, entry.byte_length = BYTES, _size(match, 1)
 
 
-def _row_id(entry: Entry, match: re.Match[str]) -> None:
+def _row_id(entry: CopybookEntry, match: re.Match[str]) -> None:
     del match
     length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
     entry.children = [length, _bytes(f"{entry.name}-DATA", 40, entry)]
 
 
-def _locator(entry: Entry, match: re.Match[str]) -> None:
+def _locator(entry: CopybookEntry, match: re.Match[str]) -> None:
     del match
     entry.picture, entry.usage = parse_picture("S9(9)"), "COMP-5"
 
 
-def _file(entry: Entry, match: re.Match[str]) -> None:
+def _file(entry: CopybookEntry, match: re.Match[str]) -> None:
     del match
     names = ("NAME-LENGTH", "DATA-LENGTH", "FILE-OPTIONS")
     numbers = [_item(f"{entry.name}-{name}", "S9(9)", "COMP-5", entry) for name in names]
@@ -76,19 +76,21 @@ def _file(entry: Entry, match: re.Match[str]) -> None:
 
 # Patterns of the types, with the functions that describe them. assumed: sql-type-layouts (all
 # but large objects).
-_TYPES: Final[Mapping[re.Pattern[str], Callable[[Entry, re.Match[str]], None]]] = MappingProxyType(
-    {
-        re.compile(pattern): make
-        for pattern, make in (
-            (rf"(?:XML AS )?{_LOB}{_LENGTH}", _large_object),
-            (rf"(?:VARBINARY|BINARY VARYING){_LENGTH}", _describe_varying),
-            (rf"BINARY{_LENGTH}", _describe_fixed),
-            ("ROWID", _row_id),
-            ("(?:B|C|DBC)LOB[-_]LOCATOR", _locator),
-            ("RESULT-SET-LOCATOR(?: VARYING)?|TABLE LIKE .+ AS LOCATOR", _locator),
-            ("(?:XML AS )?(?:B|C|DBC)LOB[-_]FILE", _file),
-        )
-    }
+_TYPES: Final[Mapping[re.Pattern[str], Callable[[CopybookEntry, re.Match[str]], None]]] = (
+    MappingProxyType(
+        {
+            re.compile(pattern): make
+            for pattern, make in (
+                (rf"(?:XML AS )?{_LOB}{_LENGTH}", _large_object),
+                (rf"(?:VARBINARY|BINARY VARYING){_LENGTH}", _describe_varying),
+                (rf"BINARY{_LENGTH}", _describe_fixed),
+                ("ROWID", _row_id),
+                ("(?:B|C|DBC)LOB[-_]LOCATOR", _locator),
+                ("RESULT-SET-LOCATOR(?: VARYING)?|TABLE LIKE .+ AS LOCATOR", _locator),
+                ("(?:XML AS )?(?:B|C|DBC)LOB[-_]FILE", _file),
+            )
+        }
+    )
 )
 KNOWN: Final = (
     "BLOB, CLOB and DBCLOB(n), also as XML AS ..., -LOCATOR and -FILE, BINARY(n), VARBINARY(n), ROWID, TABLE LIKE ... AS LOCATOR"
@@ -96,7 +98,7 @@ KNOWN: Final = (
 )
 
 
-def describe_sql_type(entry: Entry, text: str) -> None:
+def describe_sql_type(entry: CopybookEntry, text: str) -> None:
     """Give an entry the items of an SQL type. Raises OptionError if the type is unknown."""
     for pattern, make in _TYPES.items():
         if (match := pattern.fullmatch(text.upper())) is not None:

@@ -58,14 +58,14 @@ def is_of_record(name: str) -> bool:
     return name in _COMPUTED
 
 
-def added_fields(names: Iterable[str]) -> list[pa.Field]:
+def make_added_fields(names: Iterable[str]) -> list[pa.Field]:
     """Return the fields of added columns."""
     return [
         pa.field(name, _COMPUTED[name].type if name in _COMPUTED else pa.string()) for name in names
     ]
 
 
-def added_columns(
+def make_added_columns(
     names: Iterable[str], records: RecordBytes, rows: Longs | None = None
 ) -> list[pa.Array]:
     """Return the added columns of the records at these indexes, None for all."""

@@ -26,58 +26,58 @@ from trailgate.cobol.copybook.items import (
     UNPLACED,
     BadCount,
     CounterKey,
-    Counts,
-    Item,
+    CounterValues,
+    PlacedItem,
     PlacedItems,
     column_names,
     columns_below,
     counter_key,
     counter_keys,
-    key_among,
+    find_counter_key,
     place_items,
 )
-from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
-from trailgate.cobol.records.added_columns import RAW_COLUMN, added_columns
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Occurs, Usage
+from trailgate.cobol.records.added_columns import RAW_COLUMN, make_added_columns
 from trailgate.cobol.records.described import describe_flat, describe_tree
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     CUT_REDEFINED,
-    Fault,
+    ChunkFindings,
     FaultyRecords,
-    Findings,
+    FieldFault,
     PolicyCounts,
+    PolicyTally,
     RecordBytes,
-    Tally,
-    bytes_present,
     copy_alike,
     copy_items,
     copy_short_items,
-    cut_off,
+    count_bytes_present,
     error_column,
+    find_cut_records,
+    find_padded_rows,
     first_error,
     matrix_of,
-    padded_rows,
     record_members,
     records_of_length,
     trailing_fault,
 )
 from trailgate.cobol.records.indicators import Indicator, find_indicators
 from trailgate.cobol.values.codec import (
-    Blank,
+    BlankPolicy,
     Classify,
-    Decoded,
+    DecodedColumn,
     Decoder,
     Explain,
-    Integers,
-    Numbers,
-    Reason,
+    FaultExplanation,
+    FaultReason,
+    IntegerRepresentation,
+    NumberRepresentation,
     ValueOptions,
-    Why,
 )
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.reasons import classifier
-from trailgate.cobol.values.text import shown_page
-from trailgate.columnar.code_pages import code_page, without
+from trailgate.cobol.values.text import page_for_errors
+from trailgate.columnar.code_pages import code_page, mask_as_null
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
 ERRORS_COLUMN = "_errors"
@@ -91,28 +91,28 @@ NO_MASKS: Final[Presence] = (None, None)
 LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the minimum of rows
 
 
-class Shape(Enum):
+class ColumnShape(Enum):
     """How groups and OCCURS are represented in columns."""
 
     FLAT = "flat"  # one column per elementary item
     TREE = "tree"  # structs and lists
 
 
-class Depending(Enum):
+class DependingLength(Enum):
     """How many elements an OCCURS DEPENDING ON has in the record's bytes."""
 
     MOST = "most"  # always the maximum
     REAL = "real"  # as many as the counter states: the items after it move
 
 
-class OnError(Enum):
+class BadFieldPolicy(Enum):
     """What to do with a field whose bytes are not a value."""
 
     STOP = "stop"
     COLUMN = "column"  # NULL, with its error in the column _errors
 
 
-class Surplus(Enum):
+class TrailingBytesPolicy(Enum):
     """What to do with trailing bytes after the last item of the layout."""
 
     ERROR = "error"
@@ -120,7 +120,7 @@ class Surplus(Enum):
     PADDING = "padding"  # drop blanks and low-values; other bytes are errors
 
 
-class Short(Enum):
+class ShortRecordPolicy(Enum):
     """What to do with items that are missing, or cut, because the record ends early."""
 
     ERROR = "error"
@@ -139,13 +139,13 @@ class RecordOptions:
     """
 
     values: ValueOptions = member(default_factory=ValueOptions)
-    shape: Shape = Shape.FLAT
-    depending: Depending = Depending.MOST
+    shape: ColumnShape = ColumnShape.FLAT
+    depending: DependingLength = DependingLength.MOST
     columns: tuple[str, ...] | None = None
-    errors: OnError = OnError.STOP
+    errors: BadFieldPolicy = BadFieldPolicy.STOP
     raw: bool = False
-    surplus: Surplus = Surplus.ERROR
-    short: Short = Short.ERROR
+    surplus: TrailingBytesPolicy = TrailingBytesPolicy.ERROR
+    short: ShortRecordPolicy = ShortRecordPolicy.ERROR
     added: tuple[str, ...] = ()
     renamed: Mapping[str, str] = member(default_factory=dict)
     indicators: Mapping[str, str] = member(default_factory=dict)
@@ -156,7 +156,7 @@ class RecordOptions:
         """The names of all columns that are not in the copybook, except the column of errors."""
         return (RAW_COLUMN, *self.added) if self.raw else self.added
 
-    def names(self, layout: Layout) -> tuple[str, ...]:
+    def names(self, layout: CopybookLayout) -> tuple[str, ...]:
         """Return the names of a layout's flat columns, after ``renamed``.
 
         Raises OptionError if two columns get the same name.
@@ -178,19 +178,19 @@ class RecordDecoder:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: CopybookLayout,
         options: RecordOptions | None = None,
         tally: PolicyCounts | None = None,
     ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
-        self.tally: PolicyCounts = Tally() if tally is None else tally
+        self.tally: PolicyCounts = PolicyTally() if tally is None else tally
         self._names = self.options.names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
         self._even_end, self._varies = _even_end(self._alike), layout.varies
         find_indicators(self._placed, self.options.indicators)  # only to raise errors early
-        self._decoders: dict[Field, tuple[Decoder, Explain, Classify]] = {}
+        self._decoders: dict[CopybookField, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
                 self._decoder_of(item.field)
@@ -198,7 +198,7 @@ class RecordDecoder:
         counted = (
             item.field
             for item in columns_below(self._placed.root)
-            if key_among(keys, item.field, item.groups)
+            if find_counter_key(keys, item.field, item.groups)
         )
         self._counters = {field: _counter(field, self.options) for field in set(counted)}
 
@@ -218,7 +218,7 @@ class RecordDecoder:
     def schema(self) -> pa.Schema:
         """The schema of all batches. Each field's metadata describes its item in the copybook."""
         plain = self.decode(records_of_length(b"", self.layout.size or 1)).schema
-        if self.options.shape is Shape.FLAT:
+        if self.options.shape is ColumnShape.FLAT:
             return describe_flat(plain, self._placed.root)
         return describe_tree(plain, self._placed.root, self._wanted)
 
@@ -249,15 +249,15 @@ class RecordDecoder:
 
     def _decode_items(
         self, records: RecordBytes
-    ) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
+    ) -> tuple[PlacedItems, Mapping[PlacedItem, pa.Array], ChunkFindings]:
         """Return the placed items, the wanted columns, and the problems found in them."""
-        findings, placed = Findings(len(records)), self._placed
+        findings, placed = ChunkFindings(len(records)), self._placed
         if self.layout.varies:
             placed = self._with_counts(records, findings)
         self._check_surplus(records, placed, findings)
         return placed, self._columns(records, placed, findings), findings
 
-    def _count_short(self, findings: Findings) -> None:
+    def _count_short(self, findings: ChunkFindings) -> None:
         """Add the counts of this chunk, including its short records, to the tally."""
         self._count_rows(findings, f"short={self.options.short.value}", findings.short)
         self.tally.update(findings.tally)
@@ -266,50 +266,52 @@ class RecordDecoder:
         """Decode one chunk into a batch. Raises DecodeError if a bad field stops the run."""
         placed, columns, findings = self._decode_items(records)
         faults = [fault for fault in findings.faults if fault.rows.any()]
-        if faults and self.options.errors is OnError.STOP:
+        if faults and self.options.errors is BadFieldPolicy.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
-        if self.options.shape is Shape.FLAT:
+        if self.options.shape is ColumnShape.FLAT:
             pairs = [(item.name, column) for item, column in columns.items()]
         else:
             pairs = record_members(placed.root, columns, len(records))
-        if self.options.errors is OnError.COLUMN:
+        if self.options.errors is BadFieldPolicy.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
             for fault in faults:
                 self._count_rows(findings, "errors=column", fault.rows, fault.field)
         self._count_short(findings)
         added = self.options.all_added
-        pairs += zip(added, added_columns(added, records), strict=True)
+        pairs += zip(added, make_added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, findings: Findings) -> None:
+    def _check_surplus(
+        self, records: RecordBytes, placed: PlacedItems, findings: ChunkFindings
+    ) -> None:
         """Report records with trailing bytes, or count those whose trailing bytes are dropped."""
         policy = self.options.surplus
         longer = trailing_fault(records, placed.extent, placed.known, self.layout.name)
         if longer is None:
             return
         dropped = longer.rows
-        if policy is Surplus.ERROR:
+        if policy is TrailingBytesPolicy.ERROR:
             dropped = np.zeros(len(records), bool)
-        elif policy is Surplus.PADDING:
+        elif policy is TrailingBytesPolicy.PADDING:
             page = code_page(self.options.values.dialect.code_page)
-            dropped = padded_rows(records, longer, page)
+            dropped = find_padded_rows(records, longer, page)
         findings.faults.append(replace(longer, rows=longer.rows & ~dropped))
         self._count_rows(findings, f"surplus={policy.value}", dropped)
 
-    def _count_rows(self, findings: Findings, policy: str, rows: Mask, item: str = "") -> None:
+    def _count_rows(self, findings: ChunkFindings, policy: str, rows: Mask, item: str = "") -> None:
         """Add the number of selected rows to the count of an option."""
         count = int(np.count_nonzero(rows))
         if count:
             findings.tally[policy, self.layout.name, item] += count
 
-    def _with_counts(self, records: RecordBytes, findings: Findings) -> PlacedItems:
+    def _with_counts(self, records: RecordBytes, findings: ChunkFindings) -> PlacedItems:
         """Place the items by the records' own counters, and report bad counters of wanted items.
 
         A counter that cannot be read affects only the items that depend on it.
         """
-        counters: dict[CounterKey | None, Findings] = {}
+        counters: dict[CounterKey | None, ChunkFindings] = {}
         keys = counter_keys(self.layout)
-        real = self.options.depending is Depending.REAL
+        real = self.options.depending is DependingLength.REAL
         placed = place_items(
             self.layout,
             self._names,
@@ -317,7 +319,7 @@ class RecordDecoder:
                 records,
                 item,
                 counters.setdefault(
-                    key_among(keys, item.field, item.groups), Findings(len(records))
+                    find_counter_key(keys, item.field, item.groups), ChunkFindings(len(records))
                 ),
             ),
             real=real,
@@ -331,7 +333,7 @@ class RecordDecoder:
         faults = findings.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
-        if bad_counts and self.options.errors is OnError.COLUMN:
+        if bad_counts and self.options.errors is BadFieldPolicy.COLUMN:
             faults += [_uncounted_fault(bad) for bad in bad_counts]
             faults += [
                 _lost_fault(item, occurs, rows)
@@ -342,11 +344,11 @@ class RecordDecoder:
         return placed
 
     def _columns(
-        self, records: RecordBytes, placed: PlacedItems, findings: Findings
-    ) -> Mapping[Item, pa.Array]:
+        self, records: RecordBytes, placed: PlacedItems, findings: ChunkFindings
+    ) -> Mapping[PlacedItem, pa.Array]:
         """Decode each wanted item, in the layout's order."""
         alike = self._alike if placed is self._placed else self._group(placed)
-        columns: dict[Item, pa.Array] = {}
+        columns: dict[PlacedItem, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
             # Records may have thousands of columns, so one comparison for all of them comes first.
@@ -368,9 +370,9 @@ class RecordDecoder:
             and self._even_end <= records.step
         )
 
-    def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
+    def _group(self, placed: PlacedItems) -> dict[CopybookField, list[PlacedItem]]:
         """Group the wanted items by format, so that items of one format are decoded together."""
-        alike: dict[Field, list[Item]] = {}
+        alike: dict[CopybookField, list[PlacedItem]] = {}
         for item in columns_below(placed.root):
             if item.name in self._wanted:
                 alike.setdefault(_kind(item.field), []).append(item)
@@ -379,10 +381,10 @@ class RecordDecoder:
     def _decode_column_major(
         self,
         records: RecordBytes,
-        kind: Field,
-        members: list[Item],
+        kind: CopybookField,
+        members: list[PlacedItem],
         presence: list[Presence],
-    ) -> Decoded:
+    ) -> DecodedColumn:
         """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
         rows, decode = len(records), self._decoder_of(kind)[0]
         # An empty matrix is decoded too, as the column's type is needed.
@@ -401,11 +403,11 @@ class RecordDecoder:
     def _decode_alike(
         self,
         records: RecordBytes,
-        kind: Field,
-        members: list[Item],
+        kind: CopybookField,
+        members: list[PlacedItem],
         presence: list[Presence],
-        findings: Findings,
-    ) -> Iterator[tuple[Item, pa.Array]]:
+        findings: ChunkFindings,
+    ) -> Iterator[tuple[PlacedItem, pa.Array]]:
         """Decode all items of one format from one matrix: rows of the first item, then of the second, ...
 
         ``presence`` has two masks for each item: the records that have it, and those of them that
@@ -424,14 +426,14 @@ class RecordDecoder:
             bad = None if decoded.bad is None else decoded.bad[cut]
             if mask is not None:
                 bad = None if bad is None else bad & mask
-                values = without(values, ~mask)
+                values = mask_as_null(values, ~mask)
             # A padded field that is still bad is reported as too short, not as bad bytes.
             if bad is not None and short is not None:
                 findings.faults.append(_short_fault(item, bad & short))
                 bad = bad & ~short
             if bad is not None and bad.any():
-                page = shown_page(item.field, self.options.values)
-                fault = Fault(item.name, kind.size, item.offset, bad, explain, classify, page)
+                page = page_for_errors(item.field, self.options.values)
+                fault = FieldFault(item.name, kind.size, item.offset, bad, explain, classify, page)
                 findings.faults.append(fault)
             for policy, noted in decoded.notes:
                 noted_rows = noted[cut] if mask is None else noted[cut] & mask
@@ -441,7 +443,7 @@ class RecordDecoder:
     def _copy_each(
         self,
         records: RecordBytes,
-        members: list[Item],
+        members: list[PlacedItem],
         presence: list[Presence],
         matrix: Octets,
     ) -> None:
@@ -455,7 +457,11 @@ class RecordDecoder:
                 copy_short_items(records, item, short, self._fill(item.field), part)
 
     def _not_null(
-        self, records: RecordBytes, item: Item, findings: Findings, indicator: Indicator | None
+        self,
+        records: RecordBytes,
+        item: PlacedItem,
+        findings: ChunkFindings,
+        indicator: Indicator | None,
     ) -> Presence:
         """Like ``_present``, but without the records whose indicator states that the item is NULL."""
         usable, filled = self._present(records, item, findings)
@@ -467,19 +473,19 @@ class RecordDecoder:
             None if filled is None else filled & present,
         )
 
-    def _present(self, records: RecordBytes, item: Item, findings: Findings) -> Presence:
+    def _present(self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings) -> Presence:
         """Return a mask of the records that have a value for the item (None: all), and those to be padded.
 
         Other records are reported as too short. For example, with ``short=pad`` text that a record
         cuts is padded with blanks.
         """
         policy = self.options.short
-        short = None if policy is Short.ERROR else cut_off(records, item)
+        short = None if policy is ShortRecordPolicy.ERROR else find_cut_records(records, item)
         if short is None:
             return _usable(records, item, findings.faults), None
         if item.active is not None:
             short &= item.active
-        size = bytes_present(records, item)
+        size = count_bytes_present(records, item)
         # Records without any byte of the item, and records with some.
         missing, part = short & (size <= 0), short & (size > 0)
         usage, blank = item.field.usage, self.options.values.blank
@@ -487,12 +493,14 @@ class RecordDecoder:
         # A record that ends inside a multi-byte character is not padded.
         filled = part & (size % len(self._fill(item.field)) == 0)
         # Only text and printed numbers can be padded. With short=null a cut number is NULL.
-        if not text and (policy is Short.NULL or usage not in _PRINTED):
+        if not text and (policy is ShortRecordPolicy.NULL or usage not in _PRINTED):
             filled[:] = False
         nulls = missing
-        if policy is Short.PAD and (text or usage in _BLANKED or blank is Blank.ZERO):
+        if policy is ShortRecordPolicy.PAD and (
+            text or usage in _BLANKED or blank is BlankPolicy.ZERO
+        ):
             filled, nulls = filled | missing, np.zeros_like(missing)
-        elif policy is Short.PAD and blank is Blank.ERROR:
+        elif policy is ShortRecordPolicy.PAD and blank is BlankPolicy.ERROR:
             nulls = np.zeros_like(missing)
         findings.short |= filled | nulls
         findings.faults.append(_short_fault(item, short & ~filled & ~nulls))
@@ -501,22 +509,24 @@ class RecordDecoder:
             usable &= item.active
         return usable, filled
 
-    def _fill(self, field: Field) -> bytes:
+    def _fill(self, field: CopybookField) -> bytes:
         """Return the padding of a field: its blank, or a zero byte for binary numbers."""
         if field.usage in (*_TEXTS, *_BLANKED):
-            return shown_page(field, self.options.values).blank
+            return page_for_errors(field, self.options.values).blank
         return b"\0"
 
-    def _count(self, records: RecordBytes, item: Item, findings: Findings) -> Counts:
+    def _count(
+        self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
+    ) -> CounterValues:
         """Read a counter in all records. Problems are added to ``findings``.
 
         If the counter is also a wanted column, its own problems are reported there, and not twice.
         """
         wanted = item.name in self._wanted
         absent = None
-        if self.options.short is not Short.ERROR:
+        if self.options.short is not ShortRecordPolicy.ERROR:
             # A record that ends before the counter has no elements.
-            absent = bytes_present(records, item) <= 0
+            absent = count_bytes_present(records, item) <= 0
         usable = _usable(records, item, [] if wanted else findings.faults, absent)
         matrix = np.zeros((len(records), item.field.size), np.uint8)
         if len(records):
@@ -529,11 +539,11 @@ class RecordDecoder:
             new = new & ~decoded.bad
         if new.any():
             values, field = self.options.values, item.field
-            page, explain = shown_page(field, values), explainer(field, values)
+            page, explain = page_for_errors(field, values), explainer(field, values)
             if field.name.upper() in self.options.counts:
                 explain = _explain_uncounted
             why = classifier(field, values)
-            fault = Fault(item.name, field.size, item.offset, new, explain, why, page)
+            fault = FieldFault(item.name, field.size, item.offset, new, explain, why, page)
             findings.faults.append(fault)
         for policy, noted in () if wanted else decoded.notes:
             noted_rows = noted if usable is None else noted & usable
@@ -542,9 +552,9 @@ class RecordDecoder:
             unread = unread | ~usable
         if absent is not None:
             unread = unread & ~absent
-        return Counts(decoded.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
+        return CounterValues(decoded.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
 
-    def _decoder_of(self, field: Field) -> tuple[Decoder, Explain, Classify]:
+    def _decoder_of(self, field: CopybookField) -> tuple[Decoder, Explain, Classify]:
         """Return the decoder, explainer and classifier of a field's format, which are made once."""
         kind = _kind(field)
         if kind not in self._decoders:
@@ -558,7 +568,7 @@ class RecordDecoder:
         return self._decoders[kind]
 
 
-def _even_end(alike: Mapping[Field, list[Item]]) -> int | None:
+def _even_end(alike: Mapping[CopybookField, list[PlacedItem]]) -> int | None:
     """Return the offset after the last item, or None if records may lack an item or have it at another offset."""
     end = 0
     for item in (item for members in alike.values() for item in members):
@@ -582,18 +592,20 @@ def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
     return pa.array(list(counts.values()), pa.int64()).take(codes)
 
 
-def _explain_uncounted(_: bytes) -> Reason:
-    return Reason("a value that the option countMap does not contain")
+def _explain_uncounted(_: bytes) -> FaultExplanation:
+    return FaultExplanation("a value that the option countMap does not contain")
 
 
-def _counter(field: Field, options: RecordOptions) -> Decoder:
+def _counter(field: CopybookField, options: RecordOptions) -> Decoder:
     """Return the decoder of a counter field: a whole number, or values that stand for one (countMap)."""
-    as_integer = replace(options.values, integers=Integers.INT64, numbers=Numbers.VALUE)
+    as_integer = replace(
+        options.values, integers=IntegerRepresentation.INT64, numbers=NumberRepresentation.VALUE
+    )
     decode = decoder(field, as_integer)
     counts = options.counts.get(field.name.upper())
     if counts is not None:
 
-        def decode_counts(matrix: Octets) -> Decoded:
+        def decode_counts(matrix: Octets) -> DecodedColumn:
             decoded = decode(matrix)
             return decoded._replace(values=counts_of(decoded.values, counts))
 
@@ -604,13 +616,13 @@ def _counter(field: Field, options: RecordOptions) -> Decoder:
     return decode
 
 
-def _kind(field: Field) -> Field:
+def _kind(field: CopybookField) -> CopybookField:
     """Return a field with only the attributes that its decoding depends on.
 
     Two fields with equal results are decoded together.
     """
     picture = field.picture if field.usage in _PICTURED else ""
-    return Field(
+    return CopybookField(
         "",
         field.usage,
         0,
@@ -635,13 +647,13 @@ _BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 def _usable(
-    records: RecordBytes, item: Item, faults: list[Fault], absent: Mask | None = None
+    records: RecordBytes, item: PlacedItem, faults: list[FieldFault], absent: Mask | None = None
 ) -> Mask | None:
     """Return a mask of the records that contain the complete item (None: all).
 
     The others are added to ``faults``, except those in ``absent``.
     """
-    short = cut_off(records, item)
+    short = find_cut_records(records, item)
     if short is None:
         return item.active
     if item.active is not None:
@@ -650,12 +662,14 @@ def _usable(
     return ~short if item.active is None else item.active & ~short
 
 
-def _short_fault(item: Item, rows: Mask) -> Fault:
+def _short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
     reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
-    return Fault(item.name, item.field.size, item.offset, rows, lambda _: reason, Why.SHORT)
+    return FieldFault(
+        item.name, item.field.size, item.offset, rows, lambda _: reason, FaultReason.SHORT
+    )
 
 
-def _is_redefined(item: Item) -> bool:
+def _is_redefined(item: PlacedItem) -> bool:
     """Return True if a REDEFINES shares bytes with the item or with a group around it."""
     for group, field in pairwise((*item.groups, item.field)):
         # Two fields share bytes if one redefines the other, or both redefine a third.
@@ -668,25 +682,29 @@ def _is_redefined(item: Item) -> bool:
     return False
 
 
-def _count_fault(bad: BadCount) -> Fault:
+def _count_fault(bad: BadCount) -> FieldFault:
     occurs = bad.field.occurs
     assert occurs is not None
     allowed = f"{occurs.least} to {occurs.most}"
     wrong = sorted({int(count) for count in bad.counts[bad.rows & ~bad.unread].tolist()})[:3]
     counts = " or ".join(map(str, wrong))
-    reason = Reason(f"{bad.counter} is {counts}, but the item occurs {allowed} times")
+    reason = FaultExplanation(f"{bad.counter} is {counts}, but the item occurs {allowed} times")
     # A counter that could not be read (``unread``) is reported separately.
-    return Fault(bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason, Why.COUNT)
+    return FieldFault(
+        bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason, FaultReason.COUNT
+    )
 
 
-def _uncounted_fault(bad: BadCount) -> Fault:
-    reason = Reason(f"its counter {bad.counter} cannot be read")
-    return Fault(bad.field.name, 0, bad.offset, bad.unread, lambda _: reason, Why.UNCOUNTED)
+def _uncounted_fault(bad: BadCount) -> FieldFault:
+    reason = FaultExplanation(f"its counter {bad.counter} cannot be read")
+    return FieldFault(
+        bad.field.name, 0, bad.offset, bad.unread, lambda _: reason, FaultReason.UNCOUNTED
+    )
 
 
-def _lost_fault(item: Item, occurs: Occurs, rows: Mask) -> Fault:
-    reason = Reason(f"its offset depends on {occurs.counter}, which is not a valid count")
-    return Fault(item.name, 0, UNPLACED, rows, lambda _: reason, Why.UNCOUNTED)
+def _lost_fault(item: PlacedItem, occurs: Occurs, rows: Mask) -> FieldFault:
+    reason = FaultExplanation(f"its offset depends on {occurs.counter}, which is not a valid count")
+    return FieldFault(item.name, 0, UNPLACED, rows, lambda _: reason, FaultReason.UNCOUNTED)
 
 
 def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
@@ -705,14 +723,14 @@ def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> froze
     return frozenset(item.name for item in items if asked & {name.upper() for name in _names(item)})
 
 
-def names_of_columns(layout: Layout, options: RecordOptions) -> frozenset[str]:
+def names_of_columns(layout: CopybookLayout, options: RecordOptions) -> frozenset[str]:
     """Return all names, in capitals, by which columns of a layout can be selected."""
     return _known_names(list(columns_below(place_items(layout, options.names(layout)).root)))
 
 
-def _known_names(items: list[Item]) -> frozenset[str]:
+def _known_names(items: list[PlacedItem]) -> frozenset[str]:
     return frozenset(name.upper() for item in items for name in _names(item))
 
 
-def _names(item: Item) -> tuple[str, ...]:
+def _names(item: PlacedItem) -> tuple[str, ...]:
     return (item.name, item.field.name, *(group.name for group in item.groups))

@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from trailgate.cobol.copybook.items import (
     GroupItem,
-    Item,
     ItemNode,
+    PlacedItem,
     RepeatedItem,
     columns_below,
 )
-from trailgate.cobol.copybook.layouts import Field
-from trailgate.cobol.records.trees import names_of
+from trailgate.cobol.copybook.layouts import CopybookField
+from trailgate.cobol.records.trees import named_members
 
 
-def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
+def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:
     """Return the metadata of an item. ``comment`` summarizes all of it in words."""
     offset = field.offset if offset is None else offset
     facts = {
@@ -32,7 +32,7 @@ def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
         "usage": field.usage.value,
         "offset": str(offset),
         "length": str(field.size),
-        "occurs": occurs_of(field),
+        "occurs": describe_occurs(field),
         "redefines": field.redefines or "",
         "key": "true" if field.key else "",
     }
@@ -44,7 +44,7 @@ def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
-def occurs_of(field: Field) -> str:
+def describe_occurs(field: CopybookField) -> str:
     """Describe how often an item occurs: ``3``, ``0 to 3 by N``, or "" for an item that occurs once."""
     if field.occurs is None:
         return ""
@@ -65,7 +65,7 @@ def describe_tree(schema: pa.Schema, root: ItemNode, wanted: frozenset[str]) -> 
     ``wanted`` are the flat columns that the tree contains.
     """
     if isinstance(root, GroupItem):
-        return pa.schema(_describe_all(schema, dict(names_of(root, wanted)), wanted))
+        return pa.schema(_describe_all(schema, dict(named_members(root, wanted)), wanted))
     return pa.schema(_describe_all(schema, {root.field.name: root}, wanted))
 
 
@@ -80,7 +80,7 @@ def _describe_all(
 
 def _describe_field(field: pa.Field, node: ItemNode, wanted: frozenset[str]) -> pa.Field:
     kind = _type(field.type, node, wanted)
-    return pa.field(field.name, kind, field.nullable, facts_of(node.field))
+    return pa.field(field.name, kind, field.nullable, item_metadata(node.field))
 
 
 def _type(kind: pa.DataType, node: ItemNode, wanted: frozenset[str]) -> pa.DataType:
@@ -88,12 +88,12 @@ def _type(kind: pa.DataType, node: ItemNode, wanted: frozenset[str]) -> pa.DataT
         element = kind.value_field
         return pa.list_(element.with_type(_type(element.type, node.elements[0], wanted)))
     if isinstance(node, GroupItem):
-        return pa.struct(_describe_all(kind, dict(names_of(node, wanted)), wanted))
+        return pa.struct(_describe_all(kind, dict(named_members(node, wanted)), wanted))
     return kind
 
 
-def _with_item(field: pa.Field, item: Item | None) -> pa.Field:
+def _with_item(field: pa.Field, item: PlacedItem | None) -> pa.Field:
     if item is None:
         return field
     assert isinstance(item.offset, int), "the items of a layout alone have fixed offsets"
-    return field.with_metadata(facts_of(item.field, item.offset))
+    return field.with_metadata(item_metadata(item.field, item.offset))

@@ -2,7 +2,7 @@
 
 This is the reverse of decoding. ``RecordEncoder.encode`` fills a matrix with blanks (or with the
 original bytes of ``_raw``), writes the values of each item into its bytes, and cuts the rows to
-their lengths. ``frame`` then adds descriptor words, delimiters or headers, and reads the result
+their lengths. ``frame_records`` then adds descriptor words, delimiters or headers, and reads the result
 back to be sure that the same records are found.
 """
 
@@ -18,31 +18,31 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.items import (
-    Counts,
-    Item,
+    CounterValues,
     ItemNode,
+    PlacedItem,
     PlacedItems,
     columns_below,
     counter_keys,
-    key_among,
+    find_counter_key,
     place_items,
 )
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    Depending,
-    OnError,
+    BadFieldPolicy,
+    DependingLength,
     RecordOptions,
     counts_of,
 )
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, word_width
-from trailgate.cobol.records.kept_bytes import KeptBytes
+from trailgate.cobol.records.kept_bytes import OriginalBytes
 from trailgate.cobol.records.kernels import DATA, DESCRIPTOR
 from trailgate.cobol.records.nulls import NullAs, NullPolicies, with_nulls
 from trailgate.cobol.records.trees import is_tree, tree_columns
-from trailgate.cobol.values.codec import Blank, Encoder
+from trailgate.cobol.values.codec import BlankPolicy, Encoder
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
@@ -60,7 +60,7 @@ class RecordEncoder:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: CopybookLayout,
         options: RecordOptions | None = None,
         nulls: NullPolicies | None = None,
         width: int = 0,
@@ -72,8 +72,8 @@ class RecordEncoder:
         self._nulls = nulls or {}
         self._width = width or layout.size
         self._counters = _counter_columns(self._root, layout)
-        self._encoders: dict[Field, Encoder] = {}
-        errors = (ERRORS_COLUMN,) if self.options.errors is OnError.COLUMN else ()
+        self._encoders: dict[CopybookField, Encoder] = {}
+        errors = (ERRORS_COLUMN,) if self.options.errors is BadFieldPolicy.COLUMN else ()
         self.added = frozenset((*errors, *self.options.all_added))
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
@@ -101,7 +101,7 @@ class RecordEncoder:
         self._check_names(items_only)
         kept = None
         if RAW_COLUMN in self.added and RAW_COLUMN in columns:
-            kept = KeptBytes(columns[RAW_COLUMN], self.layout, self.options)
+            kept = OriginalBytes(columns[RAW_COLUMN], self.layout, self.options)
         placed = self._place(items_only, kept)
         if tree is not None:
             tree.check_lengths(placed.root)
@@ -117,9 +117,9 @@ class RecordEncoder:
         self._check_shared(written.matrix.shape, items, items_only, changed)
         return written.cut()
 
-    def _place(self, columns: Mapping[str, pa.Array], kept: KeptBytes | None) -> PlacedItems:
+    def _place(self, columns: Mapping[str, pa.Array], kept: OriginalBytes | None) -> PlacedItems:
         """Place the items by the counters in the columns. Raises EncodeError if a count is not allowed."""
-        real = self.options.depending is Depending.REAL
+        real = self.options.depending is DependingLength.REAL
         if kept is not None and self.layout.varies:
             counters_ = self._counters & set(columns)
             others = self._counters - set(columns)
@@ -144,7 +144,7 @@ class RecordEncoder:
             raise EncodeError(f"{problem}: {bad.counts[row]}", where=where)
         return placed
 
-    def _begin(self, rows: int, placed: PlacedItems, kept: KeptBytes | None) -> _Written:
+    def _begin(self, rows: int, placed: PlacedItems, kept: OriginalBytes | None) -> _Written:
         """Create the records, filled with blanks or with the original bytes."""
         extent = placed.extent + (self._width - self.layout.size)
         width = max(self._width, self.layout.size)
@@ -161,7 +161,7 @@ class RecordEncoder:
     def _check_shared(
         self,
         shape: tuple[int, ...],
-        items: list[Item],
+        items: list[PlacedItem],
         columns: Mapping[str, pa.Array],
         changed: Mapping[str, Mask] | None,
     ) -> None:
@@ -185,7 +185,7 @@ class RecordEncoder:
 
     def _unwritten(
         self,
-        item: Item,
+        item: PlacedItem,
         columns: Mapping[str, pa.Array],
         changed: Mapping[str, Mask] | None,
         rows: int,
@@ -198,11 +198,11 @@ class RecordEncoder:
         nulls: Mask = columns[item.name].is_null().to_numpy(zero_copy_only=False)
         return nulls if changed is None else nulls & changed[item.name]
 
-    def _is_blank(self, field: Field) -> bool:
+    def _is_blank(self, field: CopybookField) -> bool:
         """Return True if blanks are read as NULL in this field, so that NULL can be written as blanks."""
-        return self.options.values.blank is Blank.NULL and field.usage in _BLANKS
+        return self.options.values.blank is BlankPolicy.NULL and field.usage in _BLANKS
 
-    def _leaves_null(self, field: Field) -> bool:
+    def _leaves_null(self, field: CopybookField) -> bool:
         """Return True if a NULL leaves the field's bytes to other items that share them."""
         policy = self._nulls.get(field.usage, NullAs.ERROR)
         return field in self._shared and policy is NullAs.ERROR
@@ -215,7 +215,9 @@ class RecordEncoder:
             problem = f"the copybook has no item for the column {name}"
             raise EncodeError(problem, where=Where(table=self.layout.name), hint=hint)
 
-    def _write(self, written: _Written, item: Item, values: pa.Array, changed: Mask | None) -> None:
+    def _write(
+        self, written: _Written, item: PlacedItem, values: pa.Array, changed: Mask | None
+    ) -> None:
         """Write an item's values into the records that have it, if they changed."""
         active, count = item.active, len(written.matrix)
         if changed is not None:
@@ -240,7 +242,7 @@ class RecordEncoder:
             raise error.with_place(field=item.name) from None
         written.put(item, rows, encoded)
 
-    def _encoder_of(self, field: Field) -> Encoder:
+    def _encoder_of(self, field: CopybookField) -> Encoder:
         if field not in self._encoders:
             values = self.options.values
             encode = encoder(field, values)
@@ -257,7 +259,7 @@ class _Written:
     def __init__(self, matrix: Octets, extent: int | Longs) -> None:
         self.matrix, self.extent = matrix, extent
 
-    def put(self, item: Item, rows: Longs, encoded: Octets) -> None:
+    def put(self, item: PlacedItem, rows: Longs, encoded: Octets) -> None:
         """Write an item's bytes into these rows, and lengthen records that end before it."""
         at = _bytes_at(item, rows)
         self.matrix[rows[:, None], at] = encoded
@@ -282,16 +284,16 @@ def _both(rows: Mask, others: Mask | None) -> Mask:
     return rows if others is None else rows & others
 
 
-def _bytes_at(item: Item, rows: Longs) -> Longs:
+def _bytes_at(item: PlacedItem, rows: Longs) -> Longs:
     """Return the offsets of an item's bytes, one row per record, or a single row if all are the same."""
     at = item.offset if isinstance(item.offset, int) else item.offset[rows]
     offsets: Longs = np.reshape(at, (-1, 1)) + np.arange(item.field.size)
     return offsets
 
 
-def _overlaid(root: Field) -> frozenset[Field]:
+def _overlaid(root: CopybookField) -> frozenset[CopybookField]:
     """Return the fields that share bytes with another field (REDEFINES)."""
-    shared: set[Field] = set()
+    shared: set[CopybookField] = set()
     for group in root.walk():
         shown_again = {child.redefines.upper() for child in group.children if child.redefines}
         for child in group.children:
@@ -300,17 +302,17 @@ def _overlaid(root: Field) -> frozenset[Field]:
     return frozenset(shared)
 
 
-def _counter_columns(root: ItemNode, layout: Layout) -> frozenset[str]:
+def _counter_columns(root: ItemNode, layout: CopybookLayout) -> frozenset[str]:
     """Return the names of the columns that are counters."""
     keys = counter_keys(layout)
     return frozenset(
-        item.name for item in columns_below(root) if key_among(keys, item.field, item.groups)
+        item.name for item in columns_below(root) if find_counter_key(keys, item.field, item.groups)
     )
 
 
 def _count(
-    columns: Mapping[str, pa.Array], item: Item, stated: Mapping[str, Mapping[str, int]]
-) -> Counts:
+    columns: Mapping[str, pa.Array], item: PlacedItem, stated: Mapping[str, Mapping[str, int]]
+) -> CounterValues:
     """Return the counts in a counter's column."""
     values = columns.get(item.name)
     if values is None:
@@ -323,11 +325,11 @@ def _count(
             where = Where(record=row + 1, field=item.name)
             raise EncodeError("a value that the option countMap does not contain", where=where)
     counts = pc.cast(values, pa.int64()).fill_null(0)
-    return Counts(counts.to_numpy(zero_copy_only=False))
+    return CounterValues(counts.to_numpy(zero_copy_only=False))
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockLimits:
     """The limits of a block: the number of records, and the bytes including its descriptor word.
 
     Without ``length`` the bytes are unlimited. A record that is too long is an error if ``strict``,
@@ -361,19 +363,21 @@ class Blocks:
         return np.array(found, np.int64)
 
 
-ONE_A_BLOCK: Final = Blocks()
-FILLED: Final = Blocks(records=None, length=32_760, strict=False)  # the maximum on z/OS
+ONE_A_BLOCK: Final = BlockLimits()
+FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the maximum on z/OS
 _BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
-def whole_blocks(records: RecordBytes, framing: Framing, blocks: Blocks) -> int:
+def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:
     """Return how many of the records are in complete blocks, to which later records cannot be added."""
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
     return int(blocks.begins(records.ends - records.starts + DESCRIPTOR)[-1])
 
 
-def frame(records: RecordBytes, framing: Framing, blocks: Blocks = ONE_A_BLOCK) -> Octets:
+def frame_records(
+    records: RecordBytes, framing: Framing, blocks: BlockLimits = ONE_A_BLOCK
+) -> Octets:
     """Return the bytes of a file with these records, which must be contiguous in their buffer.
 
     Raises EncodeError if the records would not be read back as they are, for example because a line

@@ -22,15 +22,15 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.items import (
     UNPLACED,
     GroupItem,
-    Item,
     ItemNode,
     Offset,
+    PlacedItem,
     RepeatedItem,
-    distinct_names,
+    make_names_distinct,
 )
-from trailgate.cobol.records.kernels import copy_columns, copy_present, only_padding
-from trailgate.cobol.values.codec import Classify, Explain, Reason, Why
-from trailgate.columnar.code_pages import CodePage, page_text
+from trailgate.cobol.records.kernels import copy_columns, copy_present, find_padding_runs
+from trailgate.cobol.values.codec import Classify, Explain, FaultExplanation, FaultReason
+from trailgate.columnar.code_pages import CodePage, decode_with_page
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets, windows
 from trailgate.errors import DecodeError, Where
@@ -129,7 +129,7 @@ def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) 
     return RecordBytes(found, starts, starts + length, first, base, length)
 
 
-def cut_off(records: RecordBytes, item: Item) -> Mask | None:
+def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
     """Return a mask of the records that end before the item's end, or None if there are none."""
     end = item.offset + item.field.size
     if records.step is not None and isinstance(end, int):
@@ -138,7 +138,7 @@ def cut_off(records: RecordBytes, item: Item) -> Mask | None:
     return found if found.any() else None
 
 
-def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Octets) -> None:
+def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, target: Octets) -> None:
     """Copy the bytes of an item into the rows of a matrix. Rows that are not usable stay unchanged."""
     size = item.field.size
     # Each row viewed as one void scalar of ``size`` bytes, so that numpy copies it at once.
@@ -151,7 +151,7 @@ def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Oc
             slots[usable] = windows(records.data, size)[starts]
 
 
-def copy_alike(records: RecordBytes, items: list[Item], target: Octets) -> bool:
+def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) -> bool:
     """Copy items of one size into a matrix, item by item.
 
     Returns False, and copies nothing, if the records are not evenly spaced.
@@ -165,7 +165,7 @@ def copy_alike(records: RecordBytes, items: list[Item], target: Octets) -> bool:
 
 
 def copy_short_items(
-    records: RecordBytes, item: Item, short: Mask, fill: bytes, target: Octets
+    records: RecordBytes, item: PlacedItem, short: Mask, fill: bytes, target: Octets
 ) -> None:
     """Copy the bytes that short records have of an item, and pad the rest with ``fill``."""
     rows = np.flatnonzero(short)
@@ -176,13 +176,13 @@ def copy_short_items(
     )
 
 
-def bytes_present(records: RecordBytes, item: Item) -> Longs:
+def count_bytes_present(records: RecordBytes, item: PlacedItem) -> Longs:
     """Return how many bytes of the item each record has; 0 or less if it ends before the item."""
     values: Longs = records.ends - records.starts - item.offset
     return np.minimum(values, item.field.size)
 
 
-def matrix_of(records: RecordBytes, item: Item) -> Octets:
+def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
     """Return the bytes of an item as a matrix, a view of the buffer if possible.
 
     All records must have the complete item.
@@ -195,7 +195,7 @@ def matrix_of(records: RecordBytes, item: Item) -> Octets:
     return np.ndarray((len(records), size), np.uint8, records.data, offset, strides)
 
 
-def _items(records: RecordBytes, item: Item, size: int) -> Items:
+def _items(records: RecordBytes, item: PlacedItem, size: int) -> Items:
     if records.step is None or not isinstance(item.offset, int):
         windows_: Items = windows(records.data, size)[records.starts + item.offset]
         return windows_
@@ -206,7 +206,7 @@ def _items(records: RecordBytes, item: Item, size: int) -> Items:
 PolicyCounts = Counter[tuple[str, str, str]]
 
 
-class Tally(PolicyCounts):
+class PolicyTally(PolicyCounts):
     """Counts how often each option decided on a value, or on a record.
 
     The key is the option with its value (``padding=left``), the record's name, and the item ("" for
@@ -231,12 +231,12 @@ class Tally(PolicyCounts):
 
 
 @dataclass(slots=True)
-class Findings:
+class ChunkFindings:
     """The problems in a chunk of records, and the counts of options that were applied."""
 
     rows: int
-    faults: list[Fault] = member(default_factory=list)
-    tally: Tally = member(default_factory=Tally)
+    faults: list[FieldFault] = member(default_factory=list)
+    tally: PolicyTally = member(default_factory=PolicyTally)
     short: Mask = member(init=False)  # records in which an incomplete item was accepted
 
     def __post_init__(self) -> None:
@@ -251,15 +251,15 @@ ERROR: Final = pa.struct(
         pa.field("reason", pa.string()),
     ]
 )
-CUT_OFF: Final = Reason(
+CUT_OFF: Final = FaultExplanation(
     "the record ends before the field's end",
     "The option short reads records that end early; for missing numbers see the option blank",
 )
-CUT_REDEFINED: Final = Reason(
+CUT_REDEFINED: Final = FaultExplanation(
     CUT_OFF.problem,
     "Other items redefine it. If a field chooses between them, use the option kinds; otherwise the option short reads records that end early",
 )
-SURPLUS: Final = Reason(
+SURPLUS: Final = FaultExplanation(
     "the record has more bytes than the copybook describes",
     "Is the copybook, or depending=most, wrong? surplus=drop drops the bytes, surplus=padding if they are blanks",
 )
@@ -267,7 +267,7 @@ SHOWN: Final = 64  # the most trailing bytes shown in an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fault:
+class FieldFault:
     """The records in which a field is wrong. ``at`` is its offset in the record, or UNPLACED."""
 
     field: str
@@ -275,7 +275,7 @@ class Fault:
     at: Offset
     rows: Mask
     explain: Explain
-    why: Why | Classify
+    why: FaultReason | Classify
     page: CodePage | None = None  # the field's code page, if it is not the record's
 
     def offset(self, row: int) -> int:
@@ -300,13 +300,13 @@ class FaultyRecords(NamedTuple):
 
     record: str
     records: RecordBytes
-    faults: list[Fault]
+    faults: list[FieldFault]
     numbers: Longs | None = None
 
 
 def trailing_fault(
     records: RecordBytes, extent: Offset, known: Mask | None, name: str
-) -> Fault | None:
+) -> FieldFault | None:
     """Report records with bytes after the end of the layout (``name``), or None if there can be none.
 
     ``known`` selects the records whose extent is known, None for all.
@@ -316,10 +316,10 @@ def trailing_fault(
     # Records of unknown extent are not checked.
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
-    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS, Why.SURPLUS)
+    return FieldFault(name, SHOWN, extent, rows, lambda _: SURPLUS, FaultReason.SURPLUS)
 
 
-def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
+def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:
     """Return a mask of the records whose trailing bytes are only blanks and low-values."""
     rows = np.flatnonzero(longer.rows)
     pads = np.zeros(256, bool)
@@ -327,20 +327,20 @@ def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
     padded = np.zeros(len(records), bool)
     is_padding = np.empty(len(rows), bool)
     starts = records.starts[rows] + longer.offsets(rows)
-    only_padding(records.data, starts, records.ends[rows], pads, is_padding)
+    find_padding_runs(records.data, starts, records.ends[rows], pads, is_padding)
     # ``rows`` are the indexes of the records with trailing bytes.
     padded[rows] = is_padding
     return padded
 
 
-def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
+def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
     """Return a field's bytes in several records, as far as a record has them."""
     ends = records.ends[rows]
     starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 
 
-def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> DecodeError:
+def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) -> DecodeError:
     """Return the error of the first bad field in the first record that has one.
 
     ``page`` is the code page in which the bytes are shown as text.
@@ -350,12 +350,12 @@ def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> De
     raw = fault.raw(records, row)
     reason = fault.explain(raw)
     offset = int(records.offsets[row]) + fault.offset(row)
-    text = page_text(raw, fault.page or page)
+    text = decode_with_page(raw, fault.page or page)
     where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw, text=text)
     return DecodeError(reason.problem, where=where, hint=reason.hint)
 
 
-def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
+def error_column(records: RecordBytes, faults: list[FieldFault]) -> pa.Array:
     """Build a column with a list of errors per record, which is empty if there are none."""
     where = [np.flatnonzero(fault.rows) for fault in faults]
     errors = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
@@ -369,7 +369,7 @@ def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends), values.take(pa.array(order)))
 
 
-def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
+def _errors(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
     """Return the errors of one field. Each distinct value is explained only once."""
     # Bad values repeat, so explain each distinct one only once.
     raws = _raws(records, fault, rows).dictionary_encode()
@@ -386,7 +386,7 @@ def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     return pa.StructArray.from_arrays(columns, fields=list(ERROR))
 
 
-Columns = Mapping[Item, pa.Array]
+Columns = Mapping[PlacedItem, pa.Array]
 
 
 def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
@@ -394,7 +394,7 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
     A nameless group adds its members directly; an item without a column adds nothing.
     """
-    if isinstance(node, Item):
+    if isinstance(node, PlacedItem):
         return [(node.field.name, columns[node])] if node in columns else []
     if isinstance(node, RepeatedItem):
         array = _list(node, columns, rows)
@@ -408,12 +408,12 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     below: list[tuple[str, pa.Array]] = []
     for child in group.members:
-        if isinstance(child, Item):  # nearly all are; a list for each would take time
+        if isinstance(child, PlacedItem):  # nearly all are; a list for each would take time
             if child in columns:
                 below.append((child.field.name, columns[child]))
         else:
             below += members_of(child, columns, rows)
-    names = distinct_names([name for name, _ in below])
+    names = make_names_distinct([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 
 

@@ -1,7 +1,7 @@
 """Find the boundaries of records in files and messages: fixed length, lines, RDW, BDW, length fields.
 
 ``find_frames`` takes a chunk of bytes that starts at a record and returns the complete records in
-it, and where the last one ends; the caller prepends the rest to the next chunk. ``common_begin``
+it, and where the last one ends; the caller prepends the rest to the next chunk. ``find_common_begin``
 finds a record boundary in the middle of a file, so that splits can be read in parallel.
 """
 
@@ -27,13 +27,13 @@ from trailgate.cobol.records.kernels import (
     NO_SEGMENT,
     NO_TYPE,
     OVERRUN,
-    common_offset,
-    computed_records,
-    descriptor_chains,
-    descriptor_records,
-    line_records,
-    spanned_records,
-    typed_records,
+    find_common_offset,
+    find_computed_records,
+    find_descriptor_records,
+    find_line_records,
+    find_spanned_records,
+    find_typed_records,
+    follow_descriptor_chains,
 )
 from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
 from trailgate.columnar.gather import gather
@@ -153,7 +153,7 @@ class Framing:
             raise OptionError(f"records of {self.least} to {self.most} bytes are impossible")
 
 
-class Frames(NamedTuple):
+class RecordFrames(NamedTuple):
     """Complete records ``data[starts[i]:ends[i]]``, and ``end``, the offset after the last one's frame.
 
     ``left`` is the number of bytes left in its block. If records were joined from segments,
@@ -177,7 +177,7 @@ class RunFrames(NamedTuple):
     ends: Longs
 
 
-def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Frames:
+def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> RecordFrames:
     """Return the complete records of ``data``, which must start at a record (at a block for BDW).
 
     With ``finish``, raises TruncatedError if a record is incomplete. Raises DecodeError with the
@@ -195,7 +195,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
     return frames
 
 
-def _check_lengths(data: Octets, frames: Frames, framing: Framing) -> None:
+def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None:
     """Raise DecodeError if a record is shorter or longer than allowed."""
     bad = framing.others(frames.starts, frames.ends)
     if bad is not None and not framing.skips and bad.any():
@@ -213,7 +213,7 @@ def _check_lengths(data: Octets, frames: Frames, framing: Framing) -> None:
         raise DecodeError(problem, where=where, hint=_HINT)
 
 
-def common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
+def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
     """Return an offset at which a record (a block for BDW) certainly starts, or None if there is none.
 
     The data may start inside a record; ``last`` means that the file ends with it. Any offset in the
@@ -227,12 +227,14 @@ def common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
     if longest is None or len(data) <= longest:
         return None
     following = np.empty(len(data), np.int64)
-    descriptor_chains(data, framing.kind is FrameKind.BDW, framing.words, longest, last, following)
-    meeting = common_offset(following, longest, np.zeros(len(data), np.uint8))
+    follow_descriptor_chains(
+        data, framing.kind is FrameKind.BDW, framing.words, longest, last, following
+    )
+    meeting = find_common_offset(following, longest, np.zeros(len(data), np.uint8))
     return None if meeting < 0 else meeting
 
 
-def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
+def find_frames_in_runs(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
     """Return the records of ascending byte runs ``data[start:end]``, for lines or fixed length.
 
     The last record of a run may be shorter, or lack its delimiter. An empty run has no records.
@@ -264,39 +266,41 @@ def _lines_in(
     # At most one line per delimiter, plus an unfinished one per run.
     most = len(candidates) + len(starts)
     columns_ = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
-    count, end = line_records(data, candidates, starts, ends, mark, finish, *columns_)
+    count, end = find_line_records(data, candidates, starts, ends, mark, finish, *columns_)
     run, begins, stops = (column[:count] for column in columns_)
     if framing.returns and count:
         stops -= (stops > begins) & (data[stops - 1] == _RETURN)
     return RunFrames(run, begins, stops), end
 
 
-def _find_fixed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_fixed(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001
     """Find records of fixed length."""
     count = len(data) // framing.length
     starts = np.arange(count, dtype=np.int64) * framing.length
-    return Frames(starts, starts + framing.length, count * framing.length)
+    return RecordFrames(starts, starts + framing.length, count * framing.length)
 
 
-def _find_lines(data: Octets, framing: Framing, finish: bool) -> Frames:
+def _find_lines(data: Octets, framing: Framing, finish: bool) -> RecordFrames:
     """Find lines."""
     complete = np.array([0]), np.array([len(data)])
     (_, starts, ends), end = _lines_in(data, *complete, framing, finish=finish)
-    return Frames(starts, ends, int(end))
+    return RecordFrames(starts, ends, int(end))
 
 
-def _find_descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_descriptors(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001
     """Find records with descriptor words (RDW), or blocks of them (BDW)."""
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
-    return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
+    return _check(
+        data, starts, ends, find_descriptor_records(data, blocks, framing.words, starts, ends)
+    )
 
 
-def _find_spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_spanned(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001
     """Find spanned records and join their segments."""
     begins, stops = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     closes = np.empty(len(begins), np.uint8)
-    filled = spanned_records(data, framing.left, framing.words, begins, stops, closes)
+    filled = find_spanned_records(data, framing.left, framing.words, begins, stops, closes)
     count, end, left, problem, length = map(int, filled)
     if problem:
         _check(data, begins, stops, (count, end, problem, length))
@@ -304,20 +308,20 @@ def _find_spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # no
     # segments 0 to 2 form one record and segment 3 another; ``first`` is then 0 and 3.
     begins, stops, last = begins[:count], stops[:count], np.flatnonzero(closes[:count])
     if len(last) == count:
-        return Frames(begins, stops, end, left=left)
+        return RecordFrames(begins, stops, end, left=left)
     first = np.append(0, last[:-1] + 1)
     ends = np.cumsum(stops - begins)[last]
     joined = octets(gather(data, begins, stops).buffers()[2])
-    return Frames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
+    return RecordFrames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
 
 
-def _find_micro_focus(data: Octets, framing: Framing, finish: bool) -> Frames:
+def _find_micro_focus(data: Octets, framing: Framing, finish: bool) -> RecordFrames:
     """Find the records of a Micro Focus file."""
     width = framing.left or _width_of_words(data)
     if not width:
-        return Frames(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+        return RecordFrames(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
     starts, ends = np.empty((2, len(data) // 4 + 1), np.int64)
-    frames = _check(data, starts, ends, typed_records(data, width, finish, starts, ends))
+    frames = _check(data, starts, ends, find_typed_records(data, width, finish, starts, ends))
     return frames._replace(left=width)
 
 
@@ -343,7 +347,7 @@ def _width_of_words(data: Octets) -> int:
     return width
 
 
-def header_of(framing: Framing) -> bytes:
+def encode_file_header(framing: Framing) -> bytes:
     """Return the header to write before the first record: empty except for Micro Focus files."""
     if framing.kind is not FrameKind.MICRO_FOCUS:
         return b""
@@ -366,14 +370,16 @@ _HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
 )
 
 
-def _find_computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _find_computed(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001
     """Find records whose length is computed from fields in them."""
     lengths = framing.lengths or field_lengths(
         framing.field_offset, framing.field_width, little=framing.little
     )
     starts, ends = np.empty((2, len(data) // lengths.least), np.int64)
     numbers = np.empty(len(lengths.terms), np.int64)
-    filled = computed_records(data, framing.adjustment, *lengths.tables(), numbers, starts, ends)
+    filled = find_computed_records(
+        data, framing.adjustment, *lengths.tables(), numbers, starts, ends
+    )
     return _check(data, starts, ends, filled, lengths)
 
 
@@ -383,7 +389,7 @@ def _check(
     ends: Longs,
     filled: tuple[int, int, int, int],
     lengths: RecordLengths | None = None,
-) -> Frames:
+) -> RecordFrames:
     """Return the records that a kernel found. Raises DecodeError if the kernel reported a problem.
 
     ``filled`` is the number of records, the offset after them, the problem code, and its length
@@ -396,22 +402,24 @@ def _check(
         field = lengths.terms[length].name if is_term and lengths is not None else None
         where = Where(offset=end, field=field, raw=data[end : end + 64].tobytes())
         raise DecodeError(_PROBLEMS[problem].format(length), where=where, hint=_HINT)
-    return Frames(starts[:count].copy(), ends[:count].copy(), end)
+    return RecordFrames(starts[:count].copy(), ends[:count].copy(), end)
 
 
 # Bytes of the descriptor before each record.
 _HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
     dict.fromkeys((FrameKind.RDW, FrameKind.BDW, FrameKind.SPANNED), DESCRIPTOR)
 )
-_FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] = MappingProxyType(
-    {
-        FrameKind.FIXED: _find_fixed,
-        FrameKind.LINE: _find_lines,
-        FrameKind.RDW: _find_descriptors,
-        FrameKind.BDW: _find_descriptors,
-        FrameKind.SPANNED: _find_spanned,
-        FrameKind.LENGTH_FIELD: _find_computed,
-        FrameKind.LAYOUT: _find_computed,
-        FrameKind.MICRO_FOCUS: _find_micro_focus,
-    }
+_FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], RecordFrames]]] = (
+    MappingProxyType(
+        {
+            FrameKind.FIXED: _find_fixed,
+            FrameKind.LINE: _find_lines,
+            FrameKind.RDW: _find_descriptors,
+            FrameKind.BDW: _find_descriptors,
+            FrameKind.SPANNED: _find_spanned,
+            FrameKind.LENGTH_FIELD: _find_computed,
+            FrameKind.LAYOUT: _find_computed,
+            FrameKind.MICRO_FOCUS: _find_micro_focus,
+        }
+    )
 )

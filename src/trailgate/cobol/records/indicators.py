@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Mask
-from trailgate.cobol.copybook.items import Item, PlacedItems, columns_below
-from trailgate.cobol.records.fields import Fault, RecordBytes, copy_items, cut_off
-from trailgate.cobol.values.codec import Reason, Why
+from trailgate.cobol.copybook.items import PlacedItem, PlacedItems, columns_below
+from trailgate.cobol.records.fields import FieldFault, RecordBytes, copy_items, find_cut_records
+from trailgate.cobol.values.codec import FaultExplanation, FaultReason
 from trailgate.errors import OptionError, Where, did_you_mean
 
 BITS: Final = "*"  # stands for all items after the indicator
 _SET: Final = (0xFF, 0x6F, 0x3F)  # FF, or ? in EBCDIC and ASCII
 _CLEAR: Final = (0x00, 0x40, 0x20)  # 00, or a blank in EBCDIC and ASCII
-_ODD: Final = Reason(
+_ODD: Final = FaultExplanation(
     "not a NULL indicator",
     "An indicator starts with X'00' or a blank for a value, and with X'FF' or ? for NULL",
 )
@@ -30,15 +30,15 @@ _ODD: Final = Reason(
 class Indicator(NamedTuple):
     """An item whose first byte, or one bit, states whether another item is NULL."""
 
-    item: Item
+    item: PlacedItem
     bit: int | None = None
 
-    def absent(self, records: RecordBytes, faults: list[Fault]) -> Mask:
+    def absent(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
         """Return a mask of the records in which the other item is NULL.
 
         A record whose indicator byte is invalid is added to ``faults``, and counts as NULL.
         """
-        size, short = self.item.field.size, cut_off(records, self.item)
+        size, short = self.item.field.size, find_cut_records(records, self.item)
         matrix = np.zeros((len(records), size), np.uint8)
         if len(records):
             copy_items(records, self.item, None if short is None else ~short, matrix)
@@ -50,13 +50,20 @@ class Indicator(NamedTuple):
         odd = ~np.isin(first, (*_SET, *_CLEAR))
         if odd.any():
             faults.append(
-                Fault(self.item.name, size, self.item.offset, odd, lambda _: _ODD, Why.INDICATOR)
+                FieldFault(
+                    self.item.name,
+                    size,
+                    self.item.offset,
+                    odd,
+                    lambda _: _ODD,
+                    FaultReason.INDICATOR,
+                )
             )
         absent: Mask = np.isin(first, _SET) | odd
         return absent
 
 
-def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Item, Indicator]:
+def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[PlacedItem, Indicator]:
     """Return the indicator of each item that has one.
 
     An element of an OCCURS has an indicator of the same indexes, or one from a group around it.
@@ -89,7 +96,7 @@ def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Item,
     )
 
 
-def _find_bits(items: list[Item], name: str) -> dict[Item, Indicator]:
+def _find_bits(items: list[PlacedItem], name: str) -> dict[PlacedItem, Indicator]:
     """Return the bits of an item as the indicators of all items after it."""
     numbers = [n for n, item in enumerate(items) if item.field.name.upper() == name]
     if not numbers:

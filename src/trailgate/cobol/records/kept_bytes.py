@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import (
-    OnError,
+    BadFieldPolicy,
+    ColumnShape,
     RecordDecoder,
     RecordOptions,
-    Shape,
-    Surplus,
+    TrailingBytesPolicy,
 )
 from trailgate.cobol.records.fields import records_at
 from trailgate.columnar.digits import from_hex
@@ -30,10 +30,10 @@ from trailgate.columnar.rows import byte_view
 from trailgate.errors import EncodeError, Where
 
 
-class KeptBytes:
+class OriginalBytes:
     """The original bytes of records. ``present`` selects the rows that have them."""
 
-    def __init__(self, raws: pa.Array, layout: Layout, options: RecordOptions) -> None:
+    def __init__(self, raws: pa.Array, layout: CopybookLayout, options: RecordOptions) -> None:
         if pa.types.is_string(raws.type):
             raws = from_hex(raws)  # JSON represents bytes as hex digits
         if not (pa.types.is_binary(raws.type) or pa.types.is_large_binary(raws.type)):
@@ -41,7 +41,11 @@ class KeptBytes:
             raise EncodeError(problem, where=Where(field=RAW_COLUMN))
         self._layout = layout
         self._options = replace(
-            options, shape=Shape.FLAT, errors=OnError.COLUMN, raw=False, surplus=Surplus.DROP
+            options,
+            shape=ColumnShape.FLAT,
+            errors=BadFieldPolicy.COLUMN,
+            raw=False,
+            surplus=TrailingBytesPolicy.DROP,
         )
         self.present: Mask = raws.is_valid().to_numpy(zero_copy_only=False)
         offsets, data = byte_view(raws.fill_null(b"").cast(pa.binary()))

@@ -33,7 +33,7 @@ _BEYOND: Final = 1 << 62  # stands for a length that does not fit a signed word
 
 
 @kernel(writes=("run", "begins", "stops"))
-def line_records(
+def find_line_records(
     data: Octets,
     candidates: Longs,
     starts: Longs,
@@ -77,7 +77,7 @@ def line_records(
 
 
 @kernel(writes=("begins", "stops"))
-def descriptor_records(
+def find_descriptor_records(
     data: Octets, blocks: bool, words: Longs, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
     """Find the records with descriptor words (RDW), in blocks (BDW) or not.
@@ -118,10 +118,10 @@ def descriptor_records(
 
 
 @kernel(writes=("begins", "stops"))
-def typed_records(
+def find_typed_records(
     data: Octets, width: int, finish: bool, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Find the data records of a Micro Focus file. Returns the same as ``descriptor_records``.
+    """Find the data records of a Micro Focus file. Returns the same as ``find_descriptor_records``.
 
     Before each record is a word of 2 or 4 bytes: a type in the first four bits, then the length. A
     record is padded to a multiple of four bytes, at least eight. With ``finish``, the last record
@@ -153,7 +153,7 @@ def typed_records(
 
 
 @kernel(writes=("begins", "stops", "closes"))
-def spanned_records(
+def find_spanned_records(
     data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
 ) -> tuple[int, int, int, int, int]:
     """Find the segments of complete spanned records; ``closes`` marks the last segment of each record.
@@ -211,7 +211,7 @@ def spanned_records(
 
 
 @kernel(writes=("numbers", "begins", "stops"))
-def computed_records(
+def find_computed_records(
     data: Octets,
     adjustment: int,
     key: Longs,
@@ -227,7 +227,7 @@ def computed_records(
 ) -> tuple[int, int, int, int]:
     """Find the records whose length is a sum of numbers in them.
 
-    Returns the same as ``descriptor_records``.
+    Returns the same as ``find_descriptor_records``.
 
     The arrays are those of ``record_lengths.LengthTables``. For each record a rule is chosen by its
     key bytes; its length is the rule's constant plus, for each of the rule's terms, a number read
@@ -282,7 +282,7 @@ def computed_records(
 
 
 @kernel(writes=("padded",))
-def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
+def find_padding_runs(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
     """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes. Returns how many.
 
     For example, with blanks as pads ``" "`` and an empty run are marked, and ``" x"`` is not.
@@ -407,7 +407,7 @@ def _block_length(data: Octets, offset: int, words: Longs) -> int:
 
 
 @kernel(writes=("following",))
-def descriptor_chains(
+def follow_descriptor_chains(
     data: Octets, blocks: bool, words: Longs, longest: int, last: bool, following: Longs
 ) -> None:
     """For each offset, store where the next record (or block) starts if one starts here, or -1.
@@ -455,7 +455,7 @@ def descriptor_chains(
 
 
 @kernel(writes=("marks",))
-def common_offset(following: Longs, reach: int, marks: Octets) -> int:
+def find_common_offset(following: Longs, reach: int, marks: Octets) -> int:
     """Return the first offset from ``reach`` on through which all chains that start before it pass, or -1.
 
     ``following`` has the next offset of each chain, or -1. ``marks`` are as many zeros, as working

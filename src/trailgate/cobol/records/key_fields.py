@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from trailgate.cobol.copybook.items import flat_columns
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.errors import OptionError, Where, did_you_mean
 
 # Items whose bytes are characters of the record's code page, so that a group of them can be compared as text.
@@ -19,7 +19,9 @@ _CHARACTERS: Final = (Usage.TEXT, Usage.ZONED, Usage.EDITED, Usage.FLOAT_TEXT)
 _SAME_PLACE: Final = "A field that chooses kinds must occur once in each record, at the same offset"
 
 
-def key_fields(layouts: Sequence[Layout], names: Sequence[str]) -> tuple[Field, ...]:
+def key_fields(
+    layouts: Sequence[CopybookLayout], names: Sequence[str]
+) -> tuple[CopybookField, ...]:
     """Return the fields of these names, with their offsets. Raises OptionError if one is not suitable."""
     fields = tuple(_key_field(layouts, name) for name in names)
     if len({field.name.upper() for field in fields}) < len(fields):
@@ -27,7 +29,7 @@ def key_fields(layouts: Sequence[Layout], names: Sequence[str]) -> tuple[Field, 
     return fields
 
 
-def _key_field(layouts: Sequence[Layout], name: str) -> Field:
+def _key_field(layouts: Sequence[CopybookLayout], name: str) -> CopybookField:
     """Return one key field. Raises OptionError if its offset or size differs between layouts."""
     candidates = [_fields_named(layout, name) for layout in layouts]
     if not any(candidates):
@@ -54,7 +56,7 @@ def _key_field(layouts: Sequence[Layout], name: str) -> Field:
     return replace(chosen, occurs=None, redefines=None, filler=False)
 
 
-def _fields_named(layout: Layout, name: str) -> list[Field]:
+def _fields_named(layout: CopybookLayout, name: str) -> list[CopybookField]:
     """Return the items of a name with their offsets, or else the groups of that name.
 
     Fields with the same offset and size (redefinitions) are returned once.
@@ -69,7 +71,7 @@ def _fields_named(layout: Layout, name: str) -> list[Field]:
     return list({(field.offset, field.size): field for field in items or groups}.values())
 
 
-def _groups(field: Field) -> Iterator[Field]:
+def _groups(field: CopybookField) -> Iterator[CopybookField]:
     """Yield the groups below a field that do not repeat and are not inside repeated groups."""
     for child in field.children:
         if child.children and child.occurs is None:
@@ -77,7 +79,7 @@ def _groups(field: Field) -> Iterator[Field]:
             yield from _groups(child)
 
 
-def _as_text(group: Field) -> Field:
+def _as_text(group: CopybookField) -> CopybookField:
     """Return a group as one text field. Raises OptionError if not all its bytes are characters."""
     for field in group.walk():
         if not field.children and field.usage not in _CHARACTERS:

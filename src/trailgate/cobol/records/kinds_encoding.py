@@ -26,7 +26,7 @@ from trailgate.columnar.rows import byte_view
 from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
 
 
-class KindRows(NamedTuple):
+class RowsOfKind(NamedTuple):
     """The rows of one kind: their columns, and the indexes of their records in the output.
 
     ``above`` are the indexes of the parent records, if the rows come from lists in other rows.
@@ -66,12 +66,12 @@ class KindsEncoder:
         self._check(records, kind, parts)
         return records
 
-    def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
+    def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
         """Split the batch into the rows of each kind."""
         if self._kinds.parents:
             given = {name: column for name, column in given.items() if not _is_id(name)}
         if self._only is not None:
-            return [KindRows(self._only, given, np.arange(rows))]
+            return [RowsOfKind(self._only, given, np.arange(rows))]
         self._check_names(given)
         kind = self._kind_of(given, rows)
         parts = []
@@ -85,7 +85,7 @@ class KindsEncoder:
             )
             if RAW_COLUMN in given:
                 columns[RAW_COLUMN] = given[RAW_COLUMN].take(pa.array(rows_of_kind))
-            parts.append(KindRows(name, columns, rows_of_kind))
+            parts.append(RowsOfKind(name, columns, rows_of_kind))
         return parts
 
     @property
@@ -132,7 +132,7 @@ class KindsEncoder:
                 raise EncodeError(problem, where=Where(record=row + 1, field=KIND_COLUMN))
         return kind
 
-    def _encode_parts(self, parts: Sequence[KindRows], count: int) -> RecordBytes:
+    def _encode_parts(self, parts: Sequence[RowsOfKind], count: int) -> RecordBytes:
         """Encode the rows of each kind, and join them in row order."""
         data, starts, ends = [], np.zeros((2, count), np.int64), 0
         for part in parts:
@@ -148,7 +148,7 @@ class KindsEncoder:
         offsets, joined = byte_view(gather(np.concatenate([*data, np.zeros(0, np.uint8)]), *starts))
         return RecordBytes(joined[: int(offsets[-1])], offsets[:-1], offsets[1:])
 
-    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[KindRows]) -> None:
+    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[RowsOfKind]) -> None:
         """Raise EncodeError if a record would be read as a different kind, or as none."""
         del parts
         try:

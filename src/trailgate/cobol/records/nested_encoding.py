@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import OFFSET_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.fields import RecordBytes
-from trailgate.cobol.records.kinds_encoding import KindRows, KindsEncoder
+from trailgate.cobol.records.kinds_encoding import KindsEncoder, RowsOfKind
 from trailgate.cobol.records.nested_kinds import NestedDecoder
 from trailgate.cobol.records.record_ids import ID_COLUMN
 from trailgate.cobol.records.trees import is_list, type_error
@@ -59,7 +59,7 @@ class NestedEncoder(KindsEncoder):
         # is unknown, 1 if its original bytes are kept.
         self._last: Longs = np.zeros((5, 0), np.int64)
 
-    def _parts(self, columns: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
+    def _parts(self, columns: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
         """Return the records of each kind, including those in lists, with their numbers in the file."""
         column = OFFSET_COLUMN if OFFSET_COLUMN in self._added else ID_COLUMN
         offsets = _offsets(columns.get(column), rows)
@@ -78,7 +78,7 @@ class NestedEncoder(KindsEncoder):
         self._check_order(branches, numbers_)
         self._check_between(branches, numbers_, offsets)
         return [
-            KindRows(
+            RowsOfKind(
                 branch.name,
                 branch.columns,
                 own_numbers,
@@ -184,7 +184,7 @@ class NestedEncoder(KindsEncoder):
                 unknown[rows[has_bytes & (branch.offsets == UNKNOWN)]] = 1
         return np.array([offsets, last, begins, unknown, kept])
 
-    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[KindRows]) -> None:
+    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[RowsOfKind]) -> None:
         """Raise EncodeError if a record would be read as a different kind, or below a different parent."""
         super()._check(records, kind, parts)
         above = np.full(len(kind), -1)

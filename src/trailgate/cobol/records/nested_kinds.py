@@ -20,27 +20,27 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import (
     FILE_COLUMN,
-    added_columns,
-    added_fields,
     is_of_record,
+    make_added_columns,
+    make_added_fields,
 )
-from trailgate.cobol.records.decoding import ERRORS_COLUMN, OnError
+from trailgate.cobol.records.decoding import ERRORS_COLUMN, BadFieldPolicy
 from trailgate.cobol.records.fields import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, RecordIds
-from trailgate.cobol.records.record_kinds import ChosenRows, KindsDecoder, Trees, decode_rows
+from trailgate.cobol.records.record_kinds import ChosenRows, KindsDecoder, RecordTrees, decode_rows
 from trailgate.errors import DecodeError, OptionError, Where, mask_logins
 
 MOST_BYTES: Final = 1 << 30  # the maximum of one tree, which is decoded in one piece
 
 
-class Children(Enum):
+class ChildRecords(Enum):
     """How records with a parent are represented."""
 
     IDS = "ids"  # as separate rows, with the ids of their ancestors
     NESTED = "nested"  # as lists in their parents' rows
 
 
-class Orphans(Enum):
+class OrphanPolicy(Enum):
     """What to do with a record whose parent is missing, if it should be in the parent's row."""
 
     ERROR = "error"
@@ -52,7 +52,7 @@ class NestedDecoder(KindsDecoder):
 
     _path = ""
 
-    def __init__(self, *given: Any, orphans: Orphans = Orphans.ERROR) -> None:
+    def __init__(self, *given: Any, orphans: OrphanPolicy = OrphanPolicy.ERROR) -> None:
         super().__init__(*given)
         self._policy = orphans
         self._names, self._own_shown = list(self._decoders), self._shown
@@ -79,7 +79,7 @@ class NestedDecoder(KindsDecoder):
         """Return True if records of a kind have columns: items, errors, or children with columns."""
         below = self._children[self._numbers[name]]
         is_root = len(self._chains[self._numbers[name]]) == 1
-        errors = self._options.errors is OnError.COLUMN and not is_root
+        errors = self._options.errors is BadFieldPolicy.COLUMN and not is_root
         return name in self._own_shown or errors or any(map(self._is_shown, below))
 
     def of_file(self, path: str) -> NestedDecoder:
@@ -107,7 +107,7 @@ class NestedDecoder(KindsDecoder):
         """Return the fields of a kind's records, and a list for each kind below it."""
         fields = self._own_fields(name)
         for child in self._shown_below(name):
-            inner = [*self._own_schema(child), *added_fields(self._of_record)]
+            inner = [*self._own_schema(child), *make_added_fields(self._of_record)]
             fields.append(pa.field(child, pa.list_(pa.struct(inner))))
         return pa.schema(fields)
 
@@ -165,7 +165,7 @@ class NestedDecoder(KindsDecoder):
             rows, kind, above = rows[~orphans], kind[~orphans], moved[~orphans]
         roots = above < 0
         ids = [pa.repeat(self._path, int(roots.sum())), pa.array(records.offsets[rows[roots]])]
-        return ChosenRows(rows[roots], kind[roots], ids, trees=Trees(rows, kind, above))
+        return ChosenRows(rows[roots], kind[roots], ids, trees=RecordTrees(rows, kind, above))
 
     def parents_of(self, kind: Longs) -> tuple[Longs, Mask]:
         """Return the index of each record's parent (-1 for roots), and a mask of the orphans."""
@@ -186,13 +186,13 @@ class NestedDecoder(KindsDecoder):
         return above, orphans
 
     def _orphans(self, kind: Longs) -> Mask:
-        if self._policy is Orphans.ERROR:
+        if self._policy is OrphanPolicy.ERROR:
             return self.parents_of(kind)[1]
         return super()._orphans(kind)
 
     def _check_orphans(self, records: RecordBytes, rows: Longs, kind: Longs) -> None:
         """Count dropped orphans. Raises DecodeError for the first one unless ``orphans=drop``."""
-        if self._policy is Orphans.DROP:
+        if self._policy is OrphanPolicy.DROP:
             for number, count in enumerate(np.bincount(kind).tolist()):
                 if count:
                     self.tally["orphans=drop", self._names[number], ""] += count
@@ -213,7 +213,9 @@ class NestedDecoder(KindsDecoder):
         _, columns = self._tree(name, records, chosen.trees)
         return pa.RecordBatch.from_arrays(columns, schema=self._own_schema(name))
 
-    def _tree(self, name: str, records: RecordBytes, trees: Trees) -> tuple[Longs, list[pa.Array]]:
+    def _tree(
+        self, name: str, records: RecordBytes, trees: RecordTrees
+    ) -> tuple[Longs, list[pa.Array]]:
         """Return the indexes of a kind's records in the trees, and their columns.
 
         Kinds below it without columns are still decoded, so that their errors are found.
@@ -225,8 +227,8 @@ class NestedDecoder(KindsDecoder):
             below, inner = self._tree(child, records, trees)
             if child not in self._shown:
                 continue
-            inner += added_columns(self._of_record, records, trees.rows[below])
-            fields = [*self._own_schema(child), *added_fields(self._of_record)]
+            inner += make_added_columns(self._of_record, records, trees.rows[below])
+            fields = [*self._own_schema(child), *make_added_fields(self._of_record)]
             values = pa.StructArray.from_arrays(inner, fields=fields)
             # Parent indexes ascend, so the children of one parent are adjacent. Example: parents at
             # 0 and 3, children with the parents 0 0 3, list offsets 0 2 3.

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, Usage
 from trailgate.cobol.values.codec import Encoder, ValueOptions
-from trailgate.cobol.values.text import shown_page
+from trailgate.cobol.values.text import page_for_errors
 from trailgate.errors import OptionError, did_you_mean
 
 
@@ -77,7 +77,9 @@ def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
     return policies
 
 
-def with_nulls(field: Field, encode: Encoder, policy: NullAs, options: ValueOptions) -> Encoder:
+def with_nulls(
+    field: CopybookField, encode: Encoder, policy: NullAs, options: ValueOptions
+) -> Encoder:
     """Wrap an encoder so that it writes the policy's bytes for NULL."""
 
     def encode_all(values: pa.Array) -> Octets:
@@ -92,7 +94,7 @@ def with_nulls(field: Field, encode: Encoder, policy: NullAs, options: ValueOpti
     return encode_all
 
 
-def _encode_others(field: Field, encode: Encoder, values: pa.Array, nulls: Mask) -> Octets:
+def _encode_others(field: CopybookField, encode: Encoder, values: pa.Array, nulls: Mask) -> Octets:
     """Encode the values, with zero (or empty text) in place of NULL."""
     if nulls.all():
         values = pa.nulls(len(values), _plain_type(field))
@@ -104,7 +106,7 @@ def _encode_others(field: Field, encode: Encoder, values: pa.Array, nulls: Mask)
     return np.array(encode(values.fill_null(pa.scalar(zero, values.type))))
 
 
-def _plain_type(field: Field) -> pa.DataType:
+def _plain_type(field: CopybookField) -> pa.DataType:
     if field.usage in (Usage.FLOAT, Usage.DOUBLE):
         return pa.float64()
     if field.usage is Usage.RAW:
@@ -112,7 +114,7 @@ def _plain_type(field: Field) -> pa.DataType:
     return pa.string() if field.number is None else pa.int64()
 
 
-def _bytes_of(field: Field, policy: NullAs, options: ValueOptions) -> Octets:
+def _bytes_of(field: CopybookField, policy: NullAs, options: ValueOptions) -> Octets:
     if policy is NullAs.BLANK:
-        return np.resize(np.frombuffer(shown_page(field, options).blank, np.uint8), field.size)
+        return np.resize(np.frombuffer(page_for_errors(field, options).blank, np.uint8), field.size)
     return np.full(field.size, 0 if policy is NullAs.LOW else 0xFF, np.uint8)

@@ -19,37 +19,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
-from trailgate.cobol.records.added_columns import FILE_COLUMN, added_columns, added_fields
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
+from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    OnError,
+    BadFieldPolicy,
+    ColumnShape,
     RecordDecoder,
     RecordOptions,
-    Shape,
-    Surplus,
+    TrailingBytesPolicy,
     names_of_columns,
 )
 from trailgate.cobol.records.fields import (
     ERROR,
-    Fault,
     FaultyRecords,
+    FieldFault,
     PolicyCounts,
+    PolicyTally,
     RecordBytes,
-    Tally,
 )
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, KeyColumn, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
-from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, Reason, Why, page_of
-from trailgate.columnar.code_pages import code_page, page_text
+from trailgate.cobol.records.segments import find_layout
+from trailgate.cobol.values.codec import (
+    BlankPolicy,
+    FaultExplanation,
+    FaultReason,
+    IntegerRepresentation,
+    NumberRepresentation,
+    page_of,
+)
+from trailgate.columnar.code_pages import code_page, decode_with_page
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
 KIND_COLUMN = "_record"
 
 
-class Trees(NamedTuple):
+class RecordTrees(NamedTuple):
     """Records in trees: their indexes, their kinds, and the index of each one's parent (-1 if none)."""
 
     rows: Longs
@@ -68,7 +75,7 @@ class ChosenRows(NamedTuple):
     kind: Longs
     ids: list[pa.Array]
     state: Longs | None = None
-    trees: Trees | None = None
+    trees: RecordTrees | None = None
 
 
 class KindsDecoder:
@@ -81,14 +88,14 @@ class KindsDecoder:
 
     def __init__(
         self,
-        layouts: Sequence[Layout],
+        layouts: Sequence[CopybookLayout],
         kinds: RecordKinds,
         options: RecordOptions,
         tally: PolicyCounts | None = None,
     ) -> None:
         self._kinds, self._options = kinds, options
-        self.tally: PolicyCounts = Tally() if tally is None else tally
-        self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
+        self.tally: PolicyCounts = PolicyTally() if tally is None else tally
+        self._layouts = {name: find_layout(layouts, name) for name in kinds.records}
         self._fields = key_fields(list(self._layouts.values()), kinds.fields)
         self._key, self._strict_key = self._key_decoders()
         types = [field.type for field in self._key.schema][: len(self._fields)]
@@ -122,15 +129,17 @@ class KindsDecoder:
         """Return a decoder of the key fields that collects their errors, and one that stops at them."""
         values = replace(
             self._options.values,
-            integers=Integers.INT64,
-            numbers=Numbers.VALUE,
-            blank=Blank.NULL,
+            integers=IntegerRepresentation.INT64,
+            numbers=NumberRepresentation.VALUE,
+            blank=BlankPolicy.NULL,
         )
         name = next(iter(self._layouts.values())).name
         end = max(field.offset + field.size for field in self._fields)
-        layout = Layout(Field(name, Usage.GROUP, 0, end, level=1, children=self._fields))
-        own = RecordOptions(values, Shape.FLAT, surplus=Surplus.DROP)
-        return RecordDecoder(layout, replace(own, errors=OnError.COLUMN)), RecordDecoder(
+        layout = CopybookLayout(
+            CopybookField(name, Usage.GROUP, 0, end, level=1, children=self._fields)
+        )
+        own = RecordOptions(values, ColumnShape.FLAT, surplus=TrailingBytesPolicy.DROP)
+        return RecordDecoder(layout, replace(own, errors=BadFieldPolicy.COLUMN)), RecordDecoder(
             layout, own
         )
 
@@ -149,9 +158,9 @@ class KindsDecoder:
         for name in self.names:
             inner = [field for field in self._own_schema(name) if field.name != ERRORS_COLUMN]
             members.append(pa.field(name, pa.struct(inner)))
-        if self._options.errors is OnError.COLUMN:
+        if self._options.errors is BadFieldPolicy.COLUMN:
             members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
-        return pa.schema([*members, *added_fields(self._added)])
+        return pa.schema([*members, *make_added_fields(self._added)])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,7 +179,9 @@ class KindsDecoder:
 
     def table_schema(self, name: str) -> pa.Schema:
         """Return the schema of the table of a kind."""
-        return pa.schema([*self._id_fields(), *self._own_schema(name), *added_fields(self._added)])
+        return pa.schema(
+            [*self._id_fields(), *self._own_schema(name), *make_added_fields(self._added)]
+        )
 
     def _own_schema(self, name: str) -> pa.Schema:
         """Return the schema of a kind's records, without ids and added columns."""
@@ -201,7 +212,7 @@ class KindsDecoder:
             # masked and become NULL. Example: kinds A B A give for A the slots 0 - 1.
             slots = np.zeros(len(rows), np.int64)
             slots[own_rows] = np.arange(len(own_rows))
-            if self._options.errors is OnError.COLUMN:
+            if self._options.errors is BadFieldPolicy.COLUMN:
                 # The position of each row's error list in the concatenation of all kinds' lists.
                 errors[own_rows] = np.arange(len(own_rows)) + sum(len(part) for part in pool)
                 pool.append(batch.column(ERRORS_COLUMN))
@@ -214,7 +225,7 @@ class KindsDecoder:
             columns.append(struct.take(pa.array(slots, mask=mask)))
         if pool:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
-        columns += added_columns(self._added, records, rows)
+        columns += make_added_columns(self._added, records, rows)
         self._advance(chosen.state)
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -232,7 +243,7 @@ class KindsDecoder:
             if name not in self._shown or not (len(own_rows) or only):
                 continue
             columns = [column.take(pa.array(own_rows)) for column in chosen.ids] + batch.columns
-            columns += added_columns(self._added, records, chosen.rows[own_rows])
+            columns += make_added_columns(self._added, records, chosen.rows[own_rows])
             batches_.append(
                 (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
             )
@@ -275,8 +286,10 @@ class KindsDecoder:
         orphans = self._orphans(kind[known])
         if unknown.any():
             field = self._fields[0]
-            reason = Reason("the record is not of a known kind", self._known())
-            wrong = Fault(field.name, field.size, field.offset, unknown, lambda _: reason, Why.KIND)
+            reason = FaultExplanation("the record is not of a known kind", self._known())
+            wrong = FieldFault(
+                field.name, field.size, field.offset, unknown, lambda _: reason, FaultReason.KIND
+            )
             yield FaultyRecords("", records, [wrong])
         for number, (name, decoder) in enumerate(self._decoders.items()):
             if only not in (None, name):
@@ -297,10 +310,12 @@ class KindsDecoder:
         """Return a mask of the records that cannot become rows because they have no parent."""
         return np.zeros(len(kind), bool)
 
-    def _orphan_fault(self, number: int, rows: Mask) -> Fault:
+    def _orphan_fault(self, number: int, rows: Mask) -> FieldFault:
         names, chain = list(self._decoders), self._chains[number]
-        reason = Reason(f"no {names[chain[-2]]} comes before it, which would be its parent")
-        return Fault(names[chain[-2]], 0, 0, rows, lambda _: reason, Why.ORPHAN)
+        reason = FaultExplanation(
+            f"no {names[chain[-2]]} comes before it, which would be its parent"
+        )
+        return FieldFault(names[chain[-2]], 0, 0, rows, lambda _: reason, FaultReason.ORPHAN)
 
     def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number, or -1 if the record is skipped.
@@ -361,7 +376,7 @@ class KindsDecoder:
             offset=int(records.offsets[row]),
             field=self._kinds.field,
             raw=raw,
-            text=page_text(raw, code_page(self._options.values.dialect.code_page)),
+            text=decode_with_page(raw, code_page(self._options.values.dialect.code_page)),
         )
         shown = " + ".join(repr("" if one is None else str(one).strip(PADDING)) for one in values)
         return DecodeError(f"{shown} is not a kind of record", where=where, hint=self._known())
@@ -419,7 +434,7 @@ def _not_blank(errors: pa.Array) -> Mask:
 
 
 def _own_columns(
-    layouts: Mapping[str, Layout], options: RecordOptions
+    layouts: Mapping[str, CopybookLayout], options: RecordOptions
 ) -> dict[str, tuple[str, ...] | None]:
     """Return the selected columns that each layout has. Raises OptionError if no layout has a column."""
     columns = options.columns

@@ -2,8 +2,8 @@
 
 A ``LengthRule`` is a sum: a constant, plus for each ``LengthTerm`` a number in the record times a
 factor. There are several rules if there are several kinds of records, chosen by the value of a
-field. Rules come from an expression over items (``stated_lengths``), from a table of values
-(``mapped_lengths``), or from layouts with OCCURS DEPENDING ON (``layout_lengths``). For example, a
+field. Rules come from an expression over items (``parse_length_expression``), from a table of values
+(``lengths_by_value``), or from layouts with OCCURS DEPENDING ON (``layout_lengths``). For example, a
 record of a 2-byte counter N and N items of 10 bytes has the length 2 + 10 * N. The kernel
 ``computed_records`` evaluates the rules.
 """
@@ -22,15 +22,21 @@ import pyarrow as pa
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import (
     CounterKey,
-    Counts,
-    Item,
+    CounterValues,
+    PlacedItem,
     column_names,
     counter_key,
+    find_counter_key,
     flat_columns,
-    key_among,
     place_items,
 )
-from trailgate.cobol.copybook.layouts import Dialect, Endian, Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import (
+    CobolDialect,
+    CopybookField,
+    CopybookLayout,
+    Endian,
+    Usage,
+)
 from trailgate.cobol.records import kernels
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, REST, RecordKinds, ValueRange
@@ -143,7 +149,9 @@ def field_lengths(offset: int, width: int, *, little: bool) -> RecordLengths:
     return RecordLengths((LengthRule(0, (term,)),))
 
 
-def stated_lengths(text: str, layouts: Sequence[Layout], dialect: Dialect) -> RecordLengths:
+def parse_length_expression(
+    text: str, layouts: Sequence[CopybookLayout], dialect: CobolDialect
+) -> RecordLengths:
     """Parse a length expression such as ``LEN`` or ``100 * N + 4``. Raises OptionError."""
     base, factors = _parse(text)
     terms = []
@@ -153,8 +161,8 @@ def stated_lengths(text: str, layouts: Sequence[Layout], dialect: Dialect) -> Re
     return RecordLengths((LengthRule(base, tuple(terms)),))
 
 
-def mapped_lengths(
-    name: str, lengths: Mapping[str, int], layouts: Sequence[Layout], options: ValueOptions
+def lengths_by_value(
+    name: str, lengths: Mapping[str, int], layouts: Sequence[CopybookLayout], options: ValueOptions
 ) -> RecordLengths:
     """Return the lengths that a table assigns to the values of an item. Raises OptionError.
 
@@ -178,7 +186,7 @@ def mapped_lengths(
 
 
 def layout_lengths(
-    layouts: Sequence[Layout], kinds: RecordKinds | None, options: ValueOptions
+    layouts: Sequence[CopybookLayout], kinds: RecordKinds | None, options: ValueOptions
 ) -> RecordLengths:
     """Return the lengths of layouts whose OCCURS DEPENDING ON have their real lengths.
 
@@ -215,7 +223,9 @@ def layout_lengths(
     )
 
 
-def _key_values(field: Field, values: ValueRange, options: ValueOptions) -> list[Sequence[int]]:
+def _key_values(
+    field: CopybookField, values: ValueRange, options: ValueOptions
+) -> list[Sequence[int]]:
     """Return the possible bytes of a field for a value: any (-1), blanks or low-values, or its encoding."""
     if values.low is None:
         return [[-1] * field.size]
@@ -256,12 +266,12 @@ def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
         sign, at = 1 if after[3] == "+" else -1, after.end()
 
 
-def _item(name: str, layouts: Sequence[Layout]) -> tuple[int, Field]:
+def _item(name: str, layouts: Sequence[CopybookLayout]) -> tuple[int, CopybookField]:
     """Return the offset and field of an item that all layouts have at the same offset.
 
     Raises OptionError if there is no such item.
     """
-    offsets_and_fields: list[tuple[int, Field]] = []
+    offsets_and_fields: list[tuple[int, CopybookField]] = []
     known: list[str] = []
     for layout in layouts:
         columns = flat_columns(layout)
@@ -276,7 +286,7 @@ def _item(name: str, layouts: Sequence[Layout]) -> tuple[int, Field]:
     return offsets_and_fields[0]
 
 
-def _coding(field: Field, dialect: Dialect) -> int:
+def _coding(field: CopybookField, dialect: CobolDialect) -> int:
     """Return the kernels' encoding of a field. Raises OptionError unless it is a whole number."""
     number = field.number
     if field.usage is Usage.TEXT and field.size <= kernels.MOST_DIGITS:
@@ -310,7 +320,7 @@ def _coding(field: Field, dialect: Dialect) -> int:
     raise OptionError(problem, hint="It must be a whole number of up to 18 digits")
 
 
-def _raw_value(field: Field, value: str, options: ValueOptions) -> bytes:
+def _raw_value(field: CopybookField, value: str, options: ValueOptions) -> bytes:
     """Return the bytes of a field for a value. Raises OptionError if the field cannot have it."""
     try:
         column = pa.array([value if field.number is None else int(value)])
@@ -321,7 +331,7 @@ def _raw_value(field: Field, value: str, options: ValueOptions) -> bytes:
     return raw
 
 
-def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
+def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
     """Return the length rule of a layout. Raises OptionError if the length is not a sum of its counters.
 
     ``place_items`` computes offsets and lengths for given counts. So the rule is fitted: one trial
@@ -332,7 +342,7 @@ def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
     items, _, _ = _try_counts(layout, np.zeros((1, 0), np.int64))
     keys = frozenset(limits)
     limits_of_items = [
-        limits[key] for one in items if (key := key_among(keys, one.field, one.groups))
+        limits[key] for one in items if (key := find_counter_key(keys, one.field, one.groups))
     ]
     low, high = (np.array([limit[side] for limit in limits_of_items], np.int64) for side in (0, 1))
     count = len(items)
@@ -366,7 +376,7 @@ def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
     return LengthRule(int(bases[0]), tuple(terms))
 
 
-def _limits(layout: Layout) -> dict[CounterKey, tuple[int, int]]:
+def _limits(layout: CopybookLayout) -> dict[CounterKey, tuple[int, int]]:
     """Return the minimum and maximum of each counter."""
     limits: dict[CounterKey, tuple[int, int]] = {}
     for field in layout.root.walk():
@@ -378,18 +388,18 @@ def _limits(layout: Layout) -> dict[CounterKey, tuple[int, int]]:
     return limits
 
 
-def _try_counts(layout: Layout, counts: Longs) -> tuple[list[Item], Longs, Longs]:
+def _try_counts(layout: CopybookLayout, counts: Longs) -> tuple[list[PlacedItem], Longs, Longs]:
     """Place a layout's items for these counts (a row per trial).
 
     Returns its counters, their offsets in each trial, and the record's length in each trial.
     """
     rows, known = counts.shape
-    counters: list[Item] = []
+    counters: list[PlacedItem] = []
 
-    def read(item: Item) -> Counts:
+    def read(item: PlacedItem) -> CounterValues:
         number = len(counters)
         counters.append(item)
-        return Counts(counts[:, number] if number < known else np.zeros(rows, np.int64))
+        return CounterValues(counts[:, number] if number < known else np.zeros(rows, np.int64))
 
     placed = place_items(layout, column_names(layout), read, real=True)
     offsets = [np.broadcast_to(item.offset, rows) for item in counters]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.errors import OptionError, did_you_mean
 
 
@@ -22,7 +22,7 @@ class SegmentLength(Enum):
     RECORD = "record"  # where the longest segment ends
 
 
-def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
+def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
     """Return the layout of a record or segment. Without a name, there must be only one record.
 
     Raises OptionError if there is no such record, or several.
@@ -54,24 +54,24 @@ def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
     raise OptionError(f"no record {name} in the copybook", hint=hint)
 
 
-def written_layout(layouts: Sequence[Layout], name: str | None) -> Layout:
+def find_layout_to_write(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
     """Return the layout by which to write a record or segment.
 
     If nothing follows the segment in its record, the layout ends after the segment's own last item,
     even if other definitions of its bytes are longer.
     """
-    layout = layout_named(layouts, name)
+    layout = find_layout(layouts, name)
     if name is None or any(layout is one for one in layouts):
         return layout
     for record in layouts:
         for path in _paths(record.root):
             named = path[-1].name.upper() == name.upper()
             if named and _is_segment(record.root, path) and _is_last(record.root, path):
-                return Layout(replace(_alone(record.root, path), name=layout.name))
+                return CopybookLayout(replace(_alone(record.root, path), name=layout.name))
     return layout
 
 
-def _is_last(group: Field, path: Sequence[Field]) -> bool:
+def _is_last(group: CopybookField, path: Sequence[CopybookField]) -> bool:
     """Return True if only other definitions of the same bytes follow the segment in its groups."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
@@ -82,7 +82,7 @@ def _is_last(group: Field, path: Sequence[Field]) -> bool:
     return not rest or _is_last(chosen, rest)
 
 
-def _alone(group: Field, path: Sequence[Field]) -> Field:
+def _alone(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField:
     """Return a group that ends with the item at ``path``, without other definitions of its bytes."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
@@ -92,7 +92,7 @@ def _alone(group: Field, path: Sequence[Field]) -> Field:
     return replace(group, children=(*before, replace(alone, redefines=None)), size=size)
 
 
-def segment_names(layouts: Sequence[Layout]) -> list[str]:
+def segment_names(layouts: Sequence[CopybookLayout]) -> list[str]:
     """Return the names of all segments."""
     return [
         path[-1].name
@@ -104,17 +104,17 @@ def segment_names(layouts: Sequence[Layout]) -> list[str]:
     ]
 
 
-def segment_layout(layout: Layout, path: Sequence[Field]) -> Layout:
+def segment_layout(layout: CopybookLayout, path: Sequence[CopybookField]) -> CopybookLayout:
     """Return the layout of the segment at ``path``, the fields from the record's item down to it.
 
     The segment's items become items of the group around it. If the segment redefines another field,
     that field stays as FILLER, so that the items after it keep their offsets.
     """
     root = _without_others(layout.root, path)
-    return Layout(replace(root, name=path[-1].name))
+    return CopybookLayout(replace(root, name=path[-1].name))
 
 
-def _without_others(group: Field, path: Sequence[Field]) -> Field:
+def _without_others(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField:
     """Remove the other definitions of the segment's bytes from a group."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
@@ -133,14 +133,14 @@ def _without_others(group: Field, path: Sequence[Field]) -> Field:
     return replace(group, children=tuple(children))
 
 
-def _as_nameless(segment: Field) -> Field:
+def _as_nameless(segment: CopybookField) -> CopybookField:
     """Return the segment as a nameless group, so that its items belong to the group around it."""
     return replace(segment, filler=True) if segment.children else segment
 
 
-def _alternatives(group: Field, chosen: Field) -> list[Field]:
+def _alternatives(group: CopybookField, chosen: CopybookField) -> list[CopybookField]:
     """Return all fields of a group that share bytes with ``chosen``, the redefined one first."""
-    bases: list[Field] = []
+    bases: list[CopybookField] = []
     for at, child in enumerate(group.children):
         base = child
         for earlier in range(at - 1, -1, -1):
@@ -157,7 +157,7 @@ def _alternatives(group: Field, chosen: Field) -> list[Field]:
     ]
 
 
-def _paths(field: Field) -> Iterator[tuple[Field, ...]]:
+def _paths(field: CopybookField) -> Iterator[tuple[CopybookField, ...]]:
     """Yield the path to each field below ``field``."""
     for child in field.children:
         yield (child,)
@@ -165,7 +165,7 @@ def _paths(field: Field) -> Iterator[tuple[Field, ...]]:
             yield (child, *path)
 
 
-def _is_segment(root: Field, path: Sequence[Field]) -> bool:
+def _is_segment(root: CopybookField, path: Sequence[CopybookField]) -> bool:
     """Return True if a path leads to a group that is, or is inside, one of several definitions.
 
     An elementary item must itself be one of the definitions. Repeated fields are never segments.
@@ -179,7 +179,7 @@ def _is_segment(root: Field, path: Sequence[Field]) -> bool:
     return any(len(_alternatives(group, field)) > 1 for group, field in pairs)
 
 
-def _item_error(layout: Layout, path: Sequence[Field]) -> OptionError:
+def _item_error(layout: CopybookLayout, path: Sequence[CopybookField]) -> OptionError:
     field = path[-1]
     redefines = f", which redefines {field.redefines}," if field.redefines else ""
     problem = f"{field.name} is an item{redefines} of the record {layout.name}, not a record (level 01) or a segment"

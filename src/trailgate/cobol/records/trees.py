@@ -19,7 +19,7 @@ from trailgate.cobol.copybook.items import (
     ItemNode,
     RepeatedItem,
     columns_below,
-    distinct_names,
+    make_names_distinct,
 )
 from trailgate.errors import EncodeError, Where, did_you_mean
 
@@ -47,7 +47,7 @@ class TreeColumns:
 
     def add_members(self, group: GroupItem, values: Mapping[str, pa.Array] | None) -> None:
         """Add the flat columns of a group. Raises EncodeError if it has no item for a column."""
-        named = dict(names_of(group))
+        named = dict(named_members(group))
         for name in values or ():
             if name not in named:
                 hint = did_you_mean(name, named) or f"Known: {', '.join(named)}"
@@ -93,7 +93,7 @@ def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns
     return tree
 
 
-def names_of(
+def named_members(
     group: GroupItem, wanted: frozenset[str] | None = None
 ) -> Iterator[tuple[str, ItemNode]]:
     """Yield a group's members by their struct names, including the members of nameless groups.
@@ -101,7 +101,7 @@ def names_of(
     ``wanted`` are the flat columns that the tree contains, None for all.
     """
     pairs = [pair for node in group.members for pair in _members_of(node, wanted)]
-    names = distinct_names([name for name, _ in pairs])
+    names = make_names_distinct([name for name, _ in pairs])
     return zip(names, (node for _, node in pairs), strict=True)
 
 
@@ -109,7 +109,7 @@ def _members_of(node: ItemNode, wanted: frozenset[str] | None) -> list[tuple[str
     if not any(wanted is None or item.name in wanted for item in columns_below(node)):
         return []
     if isinstance(node, GroupItem) and node.field.filler:
-        return list(names_of(node, wanted))
+        return list(named_members(node, wanted))
     return [(node.field.name, node)]
 
 
@@ -120,7 +120,7 @@ def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
         for element in node.elements:
             yield from _lists_of(element)
     elif isinstance(node, GroupItem):
-        for _, below in names_of(node):
+        for _, below in named_members(node):
             yield from _lists_of(below)
 
 

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.cobol.copybook.layouts import Endian, Field, FloatFormat, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, Endian, FloatFormat, Usage
 from trailgate.cobol.values.codec import (
-    Decoded,
+    DecodedColumn,
     Decoder,
     Encoder,
     Explain,
-    Integers,
-    Reason,
+    FaultExplanation,
+    IntegerRepresentation,
     ValueOptions,
     encode_error,
-    no_nulls,
+    refuse_nulls,
 )
 from trailgate.cobol.values.digits import (
     DECIMAL_DIGITS,
@@ -35,10 +35,10 @@ from trailgate.cobol.values.digits import (
     column_of,
     number_form,
     number_of,
-    unscaled_to,
+    unscale_to,
 )
-from trailgate.cobol.values.kernels import scale_pairs, scaled_words
-from trailgate.columnar.numbers import exact_decimals, limits
+from trailgate.cobol.values.kernels import scale_pairs, scale_words
+from trailgate.columnar.numbers import integer_limits, parse_decimals
 from trailgate.errors import DecodeError, EncodeError, OptionError
 
 _WORD: Final = 8
@@ -48,7 +48,7 @@ _INT64_DIGITS: Final = 18
 _UNITS: Final = pa.decimal128(DECIMAL_DIGITS, 0)
 
 
-def _little(field: Field, options: ValueOptions) -> bool:
+def _little(field: CopybookField, options: ValueOptions) -> bool:
     """Return True if the field is little-endian."""
     if field.usage is Usage.LITTLE:
         return True
@@ -57,20 +57,20 @@ def _little(field: Field, options: ValueOptions) -> bool:
     return order is Endian.LITTLE
 
 
-def _is_limited(field: Field, options: ValueOptions) -> bool:
+def _is_limited(field: CopybookField, options: ValueOptions) -> bool:
     """Return True if the picture's digits limit the value, not only the bytes."""
     return options.strict and field.usage in (Usage.BINARY, Usage.LITTLE)
 
 
-def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
+def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
     """Return the smallest and largest accepted number. It never exceeds a decimal128 column."""
     number = number_of(field)
-    low, high = limits(field.size, number.signed)
+    low, high = integer_limits(field.size, number.signed)
     most = 10**number.digits - 1 if _is_limited(field, options) else _MOST
     return max(low, -most), min(high, most)
 
 
-def binary_form(field: Field, options: ValueOptions) -> NumberForm:
+def binary_form(field: CopybookField, options: ValueOptions) -> NumberForm:
     """Return the column type of a binary number, with enough digits for its bytes or for its picture.
 
     Integers with up to 18 digits in the picture become int64, unless decimals are asked for. Their
@@ -78,7 +78,7 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
     eight bytes. Larger numbers get the widest possible decimal.
     """
     number = number_of(field)
-    _, high = limits(field.size, number.signed)
+    _, high = integer_limits(field.size, number.signed)
     if field.size > _WORD:
         high = min(high, 10 ** (DECIMAL_DIGITS - max(-number.scale, 0)) - 1)
     digits = number.digits if _is_limited(field, options) else max(len(str(high)), number.digits)
@@ -87,13 +87,13 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
         and not number.signed
         and field.size == _WORD
     )
-    integral = number.scale == 0 and options.integers is not Integers.DECIMAL
+    integral = number.scale == 0 and options.integers is not IntegerRepresentation.DECIMAL
     if integral and not unsigned_word and number.digits <= _INT64_DIGITS:
         digits = min(digits, _INT64_DIGITS)
     return number_form(field, options, digits)
 
 
-def decode_binary(field: Field, options: ValueOptions) -> Decoder:
+def decode_binary(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP, COMP-4, COMP-5, COMP-9, COMP-N and COMP-X."""
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
@@ -104,15 +104,15 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
         bounds = max(low, -most), min(high, most)
         return _pairs_decoder(form, bounds, little=little, signed=number.signed)
     high = min(high, 10**_INT64_DIGITS - 1) if _exceeds_int64(field, form) else high
-    unlimited = (low, high) == limits(field.size, number.signed)
+    unlimited = (low, high) == integer_limits(field.size, number.signed)
 
-    def decode(matrix: Octets) -> Decoded:
+    def decode(matrix: Octets) -> DecodedColumn:
         words = load_words(matrix, little=little, signed=number.signed)
         bad: Mask | None = None
         if not unlimited:
             outside = (words < low) | (words > high)
             bad = outside if outside.any() else None
-        return Decoded(_column(form, words, bad), bad)
+        return DecodedColumn(_column(form, words, bad), bad)
 
     return decode
 
@@ -123,7 +123,7 @@ def _pairs_decoder(
     """Return the decoder of numbers of more than eight bytes. Numbers outside ``bounds`` are bad."""
     low, high = bounds
 
-    def decode(matrix: Octets) -> Decoded:
+    def decode(matrix: Octets) -> DecodedColumn:
         pairs = _load_pairs(matrix, little=little, signed=signed)
         wrong = _above(pairs, high, signed=signed)
         if signed:
@@ -132,7 +132,7 @@ def _pairs_decoder(
         if form.zeros:
             pairs[wrong] = 0
             scale_pairs(pairs.reshape(-1), form.zeros)
-        return Decoded(column_of(form, pairs.reshape(-1), len(pairs), bad), bad)
+        return DecodedColumn(column_of(form, pairs.reshape(-1), len(pairs), bad), bad)
 
     return decode
 
@@ -158,7 +158,7 @@ def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
     return above
 
 
-def _exceeds_int64(field: Field, form: NumberForm) -> bool:
+def _exceeds_int64(field: CopybookField, form: NumberForm) -> bool:
     """Return True if the field is an unsigned 8-byte word in an int64 column."""
     unsigned_word = not number_of(field).signed and field.size == _WORD
     return unsigned_word and pa.types.is_int64(form.type)
@@ -186,21 +186,21 @@ def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
         return column_of(form, words, rows, bad)
     # One word per row for int64, two for decimal128.
     numbers = np.empty(rows if pa.types.is_int64(form.type) else 2 * rows, np.uint64)
-    scaled_words(words.view(np.uint64), signed, form.zeros, numbers)
+    scale_words(words.view(np.uint64), signed, form.zeros, numbers)
     return column_of(form, numbers, rows, bad)
 
 
-def encode_binary(field: Field, options: ValueOptions) -> Encoder:
+def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of COMP, COMP-4, COMP-5, COMP-9, COMP-N and COMP-X."""
     number, little = number_of(field), _little(field, options)
     low, high = _bounds(field, options)
 
     def encode(values: pa.Array) -> Octets:
-        no_nulls(values)
+        refuse_nulls(values)
         units_of = f" in units of 10^{-number.scale}" if number.scale else ""
         problem = f"a number outside {low} to {high}{units_of}"
         try:
-            units = exact_decimals(unscaled_to(values, number.scale), _UNITS)
+            units = parse_decimals(unscale_to(values, number.scale), _UNITS)
         except DecodeError as error:  # more digits than a decimal has
             row = error.where.record or 0
             raise encode_error(problem, row, values[row].as_py()) from None
@@ -221,15 +221,15 @@ def _decimal(bound: int) -> pa.Scalar:
     return pa.scalar(Decimal(bound), _UNITS)
 
 
-def explain_binary(field: Field, options: ValueOptions) -> Explain:
+def explain_binary(field: CopybookField, options: ValueOptions) -> Explain:
     """Return a function that explains why bytes are not a number of the picture."""
     if field.size > _WORD and not _is_limited(field, options):
         problem = (
             f"a binary number of more than {binary_form(field, options).type.precision} digits"
         )
-        return lambda _: Reason(problem, "A decimal column has no more digits")
+        return lambda _: FaultExplanation(problem, "A decimal column has no more digits")
     problem = f"a binary number of more than {number_of(field).digits} digits"
-    reason = Reason(problem, "COMP-5, or lenient signs, allow all values of the bytes")
+    reason = FaultExplanation(problem, "COMP-5, or lenient signs, allow all values of the bytes")
     return lambda _: reason
 
 
@@ -251,16 +251,18 @@ def _order(options: ValueOptions) -> str:
     return "<" if options.dialect.native is Endian.LITTLE else ">"
 
 
-def decode_float(field: Field, options: ValueOptions) -> Decoder:
+def decode_float(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-1 and COMP-2. Every bit pattern is a number."""
     size, ibm = field.size, _ibm(options)
     ieee = f"{_order(options)}f{size}"
 
-    def decode(matrix: Octets) -> Decoded:
+    def decode(matrix: Octets) -> DecodedColumn:
         rows = np.ascontiguousarray(matrix)
         if not ibm:
-            return Decoded(pa.array(rows.view(ieee)[:, 0].astype(f"f{size}")))
-        return Decoded(pa.array(_from_ibm(rows.view(f">u{size}")[:, 0].astype(f"u{size}"), size)))
+            return DecodedColumn(pa.array(rows.view(ieee)[:, 0].astype(f"f{size}")))
+        return DecodedColumn(
+            pa.array(_from_ibm(rows.view(f">u{size}")[:, 0].astype(f"u{size}"), size))
+        )
 
     return decode
 
@@ -277,13 +279,13 @@ def _from_ibm(words: npt.NDArray[np.uint32 | np.uint64], size: int) -> Doubles:
     return np.where(words >> kind(8 * size - 1) != 0, -numbers, numbers)
 
 
-def encode_float(field: Field, options: ValueOptions) -> Encoder:
+def encode_float(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of COMP-1 and COMP-2. It raises EncodeError if a number would be rounded."""
     size, ibm = field.size, _ibm(options)
     ieee = f"{_order(options)}f{size}"
 
     def encode(values: pa.Array) -> Octets:
-        no_nulls(values)
+        refuse_nulls(values)
         if not pa.types.is_floating(values.type):
             raise EncodeError(f"{values.type} values in a floating-point field")
         numbers = pc.cast(values, pa.float64()).to_numpy()

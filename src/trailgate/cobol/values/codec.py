@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Dialect, Endian, Field, Signs
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, Endian, SignRules
 from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.errors import EncodeError, Where
 
 
-class Blank(Enum):
+class BlankPolicy(Enum):
     """How to read a number that consists only of blanks, or only of low-values."""
 
     ERROR = "error"
@@ -28,7 +28,7 @@ class Blank(Enum):
     ZERO = "zero"
 
 
-class Padding(Enum):
+class PaddingPolicy(Enum):
     """How to read blanks and low-values beside the digits of a DISPLAY number (decision 0101)."""
 
     ERROR = "error"
@@ -37,7 +37,7 @@ class Padding(Enum):
     TRIM = "trim"  # padding before and after the digits is ignored
 
 
-class Trim(Enum):
+class TrimSide(Enum):
     """The sides of text on which blanks are removed, regardless of the side its field is padded on."""
 
     LEFT = "left"
@@ -45,14 +45,14 @@ class Trim(Enum):
     BOTH = "both"
 
 
-class Numbers(Enum):
+class NumberRepresentation(Enum):
     """The column type of decimal and binary numbers."""
 
     VALUE = "value"
     TEXT = "text"  # for example "-00123.45": all digits of the picture
 
 
-class Integers(Enum):
+class IntegerRepresentation(Enum):
     """The Arrow type of integers of up to 18 digits."""
 
     INT64 = "int64"
@@ -60,7 +60,7 @@ class Integers(Enum):
     TEXT = "text"  # unsigned ones with their leading zeros; others as INT64
 
 
-class RawForm(Enum):
+class RawRepresentation(Enum):
     """The column type of raw bytes such as POINTER."""
 
     BINARY = "binary"
@@ -75,14 +75,14 @@ class ValueOptions:
     page takes precedence over the dialect's.
     """
 
-    dialect: Dialect = field(default_factory=Dialect)
-    trim: bool | Trim = True
-    blank: Blank = Blank.ERROR
-    low_values: Blank = Blank.ERROR
-    padding: Padding = Padding.ERROR
-    integers: Integers = Integers.INT64
-    numbers: Numbers = Numbers.VALUE
-    raw: RawForm = RawForm.BINARY
+    dialect: CobolDialect = field(default_factory=CobolDialect)
+    trim: bool | TrimSide = True
+    blank: BlankPolicy = BlankPolicy.ERROR
+    low_values: BlankPolicy = BlankPolicy.ERROR
+    padding: PaddingPolicy = PaddingPolicy.ERROR
+    integers: IntegerRepresentation = IntegerRepresentation.INT64
+    numbers: NumberRepresentation = NumberRepresentation.VALUE
+    raw: RawRepresentation = RawRepresentation.BINARY
     national: Endian = Endian.BIG
 
     @property
@@ -91,32 +91,32 @@ class ValueOptions:
 
         For example, a strict binary number has at most the digits of its picture.
         """
-        return self.dialect.signs is Signs.STRICT
+        return self.dialect.signs is SignRules.STRICT
 
 
-class Note(NamedTuple):
+class AppliedPolicy(NamedTuple):
     """Rows that were read only because of an option; ``policy`` names it, for example ``blank=null``."""
 
     policy: str
     rows: Mask
 
 
-class Decoded(NamedTuple):
+class DecodedColumn(NamedTuple):
     """A decoded column. The rows in ``bad`` are NULL because their bytes are not a value."""
 
     values: pa.Array
     bad: Mask | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[AppliedPolicy, ...] = ()
 
 
-class Reason(NamedTuple):
+class FaultExplanation(NamedTuple):
     """Why bytes are not a value, and what to try."""
 
     problem: str
     hint: str = ""
 
 
-class Why(Enum):
+class FaultReason(Enum):
     """What is wrong with a field or a record. Problems are counted by these reasons."""
 
     SIGN = "sign"
@@ -136,24 +136,24 @@ class Why(Enum):
     ORPHAN = "no parent"
 
 
-Decoder = Callable[[Octets], Decoded]
+Decoder = Callable[[Octets], DecodedColumn]
 Encoder = Callable[[pa.Array], Octets]
-Explain = Callable[[bytes], Reason]
+Explain = Callable[[bytes], FaultExplanation]
 Classify = Callable[[Octets], Octets]
 
 
-class ValueCodec(NamedTuple):
+class CobolValueCodec(NamedTuple):
     """The codec of a usage. Each function takes a field and the options, and is called once per field.
 
     ``explainer`` is only used for bad values, so decoders need not distinguish reasons.
     """
 
-    decoder: Callable[[Field, ValueOptions], Decoder]
-    encoder: Callable[[Field, ValueOptions], Encoder]
-    explainer: Callable[[Field, ValueOptions], Explain]
+    decoder: Callable[[CopybookField, ValueOptions], Decoder]
+    encoder: Callable[[CopybookField, ValueOptions], Encoder]
+    explainer: Callable[[CopybookField, ValueOptions], Explain]
 
 
-def page_of(field: Field, options: ValueOptions) -> CodePage:
+def page_of(field: CopybookField, options: ValueOptions) -> CodePage:
     """Return the code page of a field."""
     return code_page(field.code_page or options.dialect.code_page)
 
@@ -164,7 +164,7 @@ def encode_error(problem: str, row: int, value: object = None) -> EncodeError:
     return EncodeError(problem, where=Where(record=row))
 
 
-def no_nulls(values: pa.Array) -> None:
+def refuse_nulls(values: pa.Array) -> None:
     """Raise EncodeError for the first NULL, since this usage cannot represent NULL."""
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import Field, Number, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat, Usage
 from trailgate.cobol.values.binary import (
     decode_binary,
     decode_float,
@@ -24,13 +24,13 @@ from trailgate.cobol.values.binary import (
     explain_binary,
 )
 from trailgate.cobol.values.codec import (
-    Decoded,
+    CobolValueCodec,
+    DecodedColumn,
     Decoder,
     Encoder,
     Explain,
-    Integers,
-    Numbers,
-    ValueCodec,
+    IntegerRepresentation,
+    NumberRepresentation,
     ValueOptions,
     encode_error,
 )
@@ -49,7 +49,7 @@ from trailgate.cobol.values.printed import (
     decode_float_text,
     encode_float_text,
     explain_float_text,
-    national,
+    wrap_national,
 )
 from trailgate.cobol.values.text import (
     decode_raw,
@@ -59,18 +59,18 @@ from trailgate.cobol.values.text import (
     explain_bytes,
     explain_text,
 )
-from trailgate.columnar.numbers import exact_decimals
+from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where
 
-_TEXT = ValueCodec(decode_text, encode_text, explain_text)
-_ZONED = ValueCodec(decode_zoned, encode_zoned, explain_number)
-_EDITED = ValueCodec(decode_edited, encode_edited, explain_number)
-_PRINTED_FLOAT = ValueCodec(decode_float_text, encode_float_text, explain_float_text)
-_PACKED = ValueCodec(decode_packed, encode_packed, explain_number)
-_BINARY = ValueCodec(decode_binary, encode_binary, explain_binary)
-_FLOAT = ValueCodec(decode_float, encode_float, explain_bytes)
+_TEXT = CobolValueCodec(decode_text, encode_text, explain_text)
+_ZONED = CobolValueCodec(decode_zoned, encode_zoned, explain_number)
+_EDITED = CobolValueCodec(decode_edited, encode_edited, explain_number)
+_PRINTED_FLOAT = CobolValueCodec(decode_float_text, encode_float_text, explain_float_text)
+_PACKED = CobolValueCodec(decode_packed, encode_packed, explain_number)
+_BINARY = CobolValueCodec(decode_binary, encode_binary, explain_binary)
+_FLOAT = CobolValueCodec(decode_float, encode_float, explain_bytes)
 
-CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
+CODECS: Final[Mapping[Usage, CobolValueCodec]] = MappingProxyType(
     {
         Usage.TEXT: _TEXT,
         Usage.NATIONAL: _TEXT,
@@ -78,7 +78,7 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.DBCS: _TEXT,
         Usage.ZONED: _ZONED,
         Usage.EDITED: _EDITED,
-        Usage.NATIONAL_EDITED: national(_EDITED),
+        Usage.NATIONAL_EDITED: wrap_national(_EDITED),
         Usage.PACKED: _PACKED,
         Usage.UNSIGNED_PACKED: _PACKED,
         Usage.BINARY: _BINARY,
@@ -86,12 +86,12 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.SHORT: _BINARY,
         Usage.NATIVE_SHORT: _BINARY,
         Usage.LITTLE: _BINARY,
-        Usage.NATIONAL_DIGITS: national(_ZONED),
+        Usage.NATIONAL_DIGITS: wrap_national(_ZONED),
         Usage.FLOAT_TEXT: _PRINTED_FLOAT,
-        Usage.NATIONAL_FLOAT: national(_PRINTED_FLOAT),
+        Usage.NATIONAL_FLOAT: wrap_national(_PRINTED_FLOAT),
         Usage.FLOAT: _FLOAT,
         Usage.DOUBLE: _FLOAT,
-        Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_bytes),
+        Usage.RAW: CobolValueCodec(decode_raw, encode_raw, explain_bytes),
     }
 )
 
@@ -100,7 +100,7 @@ OPTIONS: Final = ValueOptions()
 _DECIMAL: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, Usage.PACKED, Usage.UNSIGNED_PACKED)
 
 
-def codec_of(field: Field) -> ValueCodec:
+def codec_of(field: CopybookField) -> CobolValueCodec:
     """Return the codec of an elementary field. Raises DefinitionError for a group."""
     codec = CODECS.get(field.usage)
     if codec is None:
@@ -108,60 +108,60 @@ def codec_of(field: Field) -> ValueCodec:
     return codec
 
 
-def decoder(field: Field, options: ValueOptions = OPTIONS) -> Decoder:
-    """Return a function that decodes a byte matrix (one row per record) into a column. See ``Decoded``."""
+def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
+    """Return a function that decodes a byte matrix (one row per record) into a column. See ``DecodedColumn``."""
     if _is_text(field, options):
-        as_decimal = replace(options, integers=Integers.DECIMAL)
+        as_decimal = replace(options, integers=IntegerRepresentation.DECIMAL)
         return _as_text(number_of(field), codec_of(field).decoder(field, as_decimal))
     decode = codec_of(field).decoder(field, options)
     return _with_zeros(field, decode) if _keeps_zeros(field, options) else decode
 
 
-def encoder(field: Field, options: ValueOptions = OPTIONS) -> Encoder:
+def encoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Encoder:
     """Return a function that encodes a column into bytes. It raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
     text = _is_text(field, options) or _keeps_zeros(field, options)
     return _from_text(field, encode) if text else encode
 
 
-def explainer(field: Field, options: ValueOptions = OPTIONS) -> Explain:
+def explainer(field: CopybookField, options: ValueOptions = OPTIONS) -> Explain:
     """Return a function that explains why bytes are not a value of the field."""
     return codec_of(field).explainer(field, options)
 
 
-def _is_text(field: Field, options: ValueOptions) -> bool:
+def _is_text(field: CopybookField, options: ValueOptions) -> bool:
     """Return True if ``numbers=text`` turns the field into text. Raises OptionError with ``integers``."""
-    if options.numbers is Numbers.VALUE:
+    if options.numbers is NumberRepresentation.VALUE:
         return False
-    if options.integers is not Integers.INT64:
+    if options.integers is not IntegerRepresentation.INT64:
         problem = f"integers={options.integers.value} and numbers=text are both given"
         raise OptionError(problem, hint="Omit one of them: numbers=text applies to all numbers")
     return field.number is not None
 
 
-def _as_text(number: Number, decode: Decoder) -> Decoder:
+def _as_text(number: NumberFormat, decode: Decoder) -> Decoder:
     """Wrap a decoder so that it returns text such as ``-00123.45``."""
 
-    def decode_text(matrix: Octets) -> Decoded:
+    def decode_text(matrix: Octets) -> DecodedColumn:
         decoded = decode(matrix)
         return decoded._replace(values=text_of(decoded.values, number))
 
     return decode_text
 
 
-def _keeps_zeros(field: Field, options: ValueOptions) -> bool:
+def _keeps_zeros(field: CopybookField, options: ValueOptions) -> bool:
     """Return True if ``integers=text`` turns the field into text: decimal, unsigned, without a scale."""
     number = field.number
     if number is None or number.signed or number.scale or field.usage not in _DECIMAL:
         return False
-    return options.integers is Integers.TEXT
+    return options.integers is IntegerRepresentation.TEXT
 
 
-def _with_zeros(field: Field, decode: Decoder) -> Decoder:
+def _with_zeros(field: CopybookField, decode: Decoder) -> Decoder:
     """Wrap a decoder so that it returns text with all digits of the picture."""
     digits = field.number.digits if field.number else 0
 
-    def decode_text(matrix: Octets) -> Decoded:
+    def decode_text(matrix: Octets) -> DecodedColumn:
         decoded = decode(matrix)
         text = pc.utf8_lpad(pc.cast(decoded.values, pa.string()), digits, "0")
         return decoded._replace(values=text)
@@ -169,7 +169,7 @@ def _with_zeros(field: Field, decode: Decoder) -> Decoder:
     return decode_text
 
 
-def _from_text(field: Field, encode: Encoder) -> Encoder:
+def _from_text(field: CopybookField, encode: Encoder) -> Encoder:
     """Wrap an encoder so that it also accepts numbers as text. It raises EncodeError for other text."""
     scale = max(field.number.scale, 0) if field.number else 0
     kind = pa.decimal128(DECIMAL_DIGITS, scale)
@@ -178,7 +178,7 @@ def _from_text(field: Field, encode: Encoder) -> Encoder:
         if not pa.types.is_string(values.type):
             return encode(values)
         try:
-            numbers = exact_decimals(values, kind)
+            numbers = parse_decimals(values, kind)
         except DecodeError as error:
             row = error.where.record or 0
             problem = (

@@ -19,30 +19,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Words
-from trailgate.cobol.copybook.layouts import Field, Number, Sign, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat, SignPosition, Usage
 from trailgate.cobol.values.codec import (
-    Blank,
-    Decoded,
+    AppliedPolicy,
+    BlankPolicy,
+    DecodedColumn,
     Decoder,
     Encoder,
     Explain,
-    Integers,
-    Note,
-    Padding,
-    Reason,
+    FaultExplanation,
+    IntegerRepresentation,
+    PaddingPolicy,
     ValueOptions,
     encode_error,
-    no_nulls,
     page_of,
+    refuse_nulls,
 )
 from trailgate.cobol.values.kernels import (
     MINUS,
     WRONG,
-    narrow_numbers,
+    decode_narrow_numbers,
+    decode_wide_numbers,
     replace_padding,
-    wide_numbers,
 )
-from trailgate.columnar.rows import byte_view, failing_row, flat_rows, rows_at
+from trailgate.columnar.rows import byte_view, find_failing_row, flat_rows, rows_at
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 INT64_DIGITS: Final = 18
@@ -61,8 +61,8 @@ class NumberForm:
     type: pa.DataType
     zeros: int
     blank: bytes
-    blank_is: Blank | None  # None: zero
-    low_is: Blank = Blank.ERROR
+    blank_is: BlankPolicy | None  # None: zero
+    low_is: BlankPolicy = BlankPolicy.ERROR
 
     @property
     def narrow(self) -> bool:
@@ -70,7 +70,7 @@ class NumberForm:
         return bool(pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS)
 
 
-def number_of(field: Field) -> Number:
+def number_of(field: CopybookField) -> NumberFormat:
     """Return a field's number format. Raises DefinitionError if it has none."""
     if field.number is None:
         problem = f"a {field.usage.value} field has no numeric picture"
@@ -78,7 +78,9 @@ def number_of(field: Field) -> Number:
     return field.number
 
 
-def number_form(field: Field, options: ValueOptions, digits: int | None = None) -> NumberForm:
+def number_form(
+    field: CopybookField, options: ValueOptions, digits: int | None = None
+) -> NumberForm:
     """Return the column type of a field's values, for the digits of its picture or for ``digits``."""
     number = number_of(field)
     zeros, scale = max(-number.scale, 0), max(number.scale, 0)
@@ -86,7 +88,11 @@ def number_form(field: Field, options: ValueOptions, digits: int | None = None) 
     if precision > DECIMAL_DIGITS:
         problem = f"a number of {precision} digits; a decimal column has at most {DECIMAL_DIGITS}"
         raise DefinitionError(problem, where=Where(field=field.name))
-    small = not scale and precision <= INT64_DIGITS and options.integers is not Integers.DECIMAL
+    small = (
+        not scale
+        and precision <= INT64_DIGITS
+        and options.integers is not IntegerRepresentation.DECIMAL
+    )
     kind = pa.int64() if small else pa.decimal128(precision, scale)
     blank_is = None if field.blank_when_zero else options.blank
     return NumberForm(kind, zeros, page_of(field, options).blank, blank_is, options.low_values)
@@ -106,13 +112,13 @@ class DigitBytes:
     sign_at: int = NOWHERE
     sign_base: int = 1
     most_first: int = 0xFF
-    padding: Padding = Padding.ERROR
+    padding: PaddingPolicy = PaddingPolicy.ERROR
     zone: int = NOWHERE  # the high nibble of digit bytes, such as 0xF0; 0 for packed
 
 
 def decode_digits(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, written: Octets | None = None
-) -> Decoded:
+) -> DecodedColumn:
     """Decode a column of decimal digits; each row of ``matrix`` is one value.
 
     If the matrix was converted (national characters), ``written`` are the field's original bytes.
@@ -120,10 +126,10 @@ def decode_digits(
     rows = len(matrix)
     numbers, bad = _numbers(form, digit_bytes, matrix)
     if bad is None:
-        return Decoded(column_of(form, numbers, rows))
+        return DecodedColumn(column_of(form, numbers, rows))
     padded = _read_padded(form, digit_bytes, matrix, numbers, bad)
     still, nulls, notes = _without_blanks(form, matrix if written is None else written, bad)
-    return Decoded(column_of(form, numbers, rows, nulls), still, (*padded, *notes))
+    return DecodedColumn(column_of(form, numbers, rows, nulls), still, (*padded, *notes))
 
 
 def _numbers(
@@ -138,25 +144,28 @@ def _numbers(
     signs = (digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base)
     first = (data, step, size, digit_bytes.most_first, digit_bytes.digits, digit_bytes.base)
     if form.narrow:
-        count = narrow_numbers(*first, digit_bytes.zone, *signs, form.zeros, numbers, bad)
+        count = decode_narrow_numbers(*first, digit_bytes.zone, *signs, form.zeros, numbers, bad)
     else:
-        count = wide_numbers(*first, *signs, form.zeros, numbers, bad)
+        count = decode_wide_numbers(*first, *signs, form.zeros, numbers, bad)
     return numbers, bad if count else None
 
 
 def _read_padded(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
-) -> tuple[Note, ...]:
+) -> tuple[AppliedPolicy, ...]:
     """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place."""
-    if digit_bytes.padding is Padding.ERROR:
+    if digit_bytes.padding is PaddingPolicy.ERROR:
         return ()
     rows = np.flatnonzero(bad)
     size, (data, step) = matrix.shape[1], flat_rows(matrix)
     padded_rows = rows_at(data, rows * step, size)
     pads = np.zeros(256, bool)
     pads[form.blank[0]] = True
-    pads[0] = digit_bytes.padding is not Padding.LEFT
-    every, trim = digit_bytes.padding is Padding.ZEROS, digit_bytes.padding is Padding.TRIM
+    pads[0] = digit_bytes.padding is not PaddingPolicy.LEFT
+    every, trim = (
+        digit_bytes.padding is PaddingPolicy.ZEROS,
+        digit_bytes.padding is PaddingPolicy.TRIM,
+    )
     done = np.empty(len(rows), bool)
     zero = int(np.argmax(digit_bytes.digits == 0))
     sign = digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base == 1
@@ -170,12 +179,12 @@ def _read_padded(
     bad[rows] = ~done if wrong is None else wrong
     noted = np.zeros(len(bad), bool)
     noted[rows] = ~bad[rows]
-    return (Note(f"padding={digit_bytes.padding.value}", noted),)
+    return (AppliedPolicy(f"padding={digit_bytes.padding.value}", noted),)
 
 
 def _without_blanks(
     form: NumberForm, matrix: Octets, bad: Mask
-) -> tuple[Mask | None, Mask, list[Note]]:
+) -> tuple[Mask | None, Mask, list[AppliedPolicy]]:
     """Apply the options for rows that consist only of blanks or only of low-values.
 
     Returns the rows that stay bad (or None), the rows that become NULL, and a note for each option
@@ -188,18 +197,18 @@ def _without_blanks(
         ("blank", form.blank, form.blank_is),
         ("lowValues", b"\0", form.low_is),
     ):
-        if choice is Blank.ERROR:
+        if choice is BlankPolicy.ERROR:
             continue
         # A field of only this fill, for example of blanks in UTF-16 (00 20 00 20 ...).
         pattern = np.resize(np.frombuffer(fill, np.uint8), matrix.shape[1])
         empty = rows[(bad_bytes == pattern).all(axis=1)]
         still_bad[empty] = False
-        if choice is not Blank.NULL:
+        if choice is not BlankPolicy.NULL:
             nulls[empty] = False
         if choice is not None and len(empty):  # BLANK WHEN ZERO is the picture's, not a choice
             noted = np.zeros(len(bad), bool)
             noted[empty] = True
-            notes.append(Note(f"{option}={choice.value}", noted))
+            notes.append(AppliedPolicy(f"{option}={choice.value}", noted))
     return (still_bad if still_bad.any() else None), nulls, notes
 
 
@@ -223,11 +232,11 @@ class DigitRows:
     blank: Mask
 
 
-def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
+def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> DigitRows:
     """Turn numbers into rows of digits as the picture needs. Raises EncodeError if one does not fit."""
     nulls = values.is_null().to_numpy(zero_copy_only=False)
-    if form.blank_is is not Blank.NULL:
-        no_nulls(values)
+    if form.blank_is is not BlankPolicy.NULL:
+        refuse_nulls(values)
     text, scale = _unscale(values)
     negative = pc.starts_with(text, "-").to_numpy(zero_copy_only=False)
     if not number.signed and negative.any():
@@ -272,12 +281,12 @@ def _as_decimal128(values: pa.Array) -> pa.Array:
     try:
         return convert(values)
     except pa.ArrowInvalid:
-        row = failing_row(convert, values)
+        row = find_failing_row(convert, values)
     problem = f"a number of more than {DECIMAL_DIGITS} digits"
     raise encode_error(problem, row, values[row].as_py())
 
 
-def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
+def unscale_to(values: pa.Array, scale: int) -> pa.Array:
     """Return numbers in units of 10^-scale as signed text. Raises EncodeError if digits would be lost."""
     text, own_scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
@@ -286,7 +295,7 @@ def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
     return pc.binary_join_element_wise(minus, digits, "")
 
 
-def text_of(values: pa.Array, number: Number) -> pa.Array:
+def text_of(values: pa.Array, number: NumberFormat) -> pa.Array:
     """Format numbers with all digits of the picture, for example ``-00123.45``."""
     units, scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(units, "-"), "-", "")
@@ -330,7 +339,7 @@ _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
 )
 
 
-def explain_number(field: Field, options: ValueOptions) -> Explain:
+def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
     """Return a function that explains why bytes are not a number of decimal digits."""
     problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
     page = page_of(field, options)
@@ -345,19 +354,19 @@ def explain_number(field: Field, options: ValueOptions) -> Explain:
         body = raw.strip(pads)
         return body != raw and bool(digits) and set(body[1:-1]) <= set(digits)
 
-    def explain(raw: bytes) -> Reason:
+    def explain(raw: bytes) -> FaultExplanation:
         if raw and not raw.strip(page.blank):
-            return Reason(f"blanks, {problem}", _BLANK_HINT)
+            return FaultExplanation(f"blanks, {problem}", _BLANK_HINT)
         if raw and not raw.strip(b"\0"):
-            return Reason(f"binary zeros, {problem}", _LOW_HINT)
+            return FaultExplanation(f"binary zeros, {problem}", _LOW_HINT)
         if field.usage is Usage.ZONED and is_padded(raw):
-            return Reason(problem, _PADDED_HINT)
-        return Reason(problem, _likely(field, raw, digits))
+            return FaultExplanation(problem, _PADDED_HINT)
+        return FaultExplanation(problem, _likely(field, raw, digits))
 
     return explain
 
 
-def _likely(field: Field, raw: bytes, digits: bytes) -> str:
+def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
     """Return a question that names what the bytes look like, for example "Is it COMP-3?", or ""."""
     text = raw.hex()
     body = raw[:-1] or raw
@@ -377,12 +386,12 @@ def _likely(field: Field, raw: bytes, digits: bytes) -> str:
 
 EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
 _ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
-_LEADING: Final = (Sign.LEADING, Sign.LEADING_SEPARATE)
+_LEADING: Final = (SignPosition.LEADING, SignPosition.LEADING_SEPARATE)
 # ASCII overpunches are the same characters as in EBCDIC; Micro Focus adds 0x40 to negative digits.
 _ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
 
 
-def zone_of(field: Field, options: ValueOptions) -> int:
+def zone_of(field: CopybookField, options: ValueOptions) -> int:
     """Return the zone of digits in the field's code page: 0xF0 or 0x30.
 
     Raises OptionError if a digit is not one byte there.
@@ -426,7 +435,7 @@ def _ascii_forms(strict: bool) -> list[tuple[bool, bytes]]:
     return forms if strict else [*forms, (True, _MICRO_FOCUS_MINUS)]
 
 
-def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
+def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of a DISPLAY number."""
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
@@ -448,13 +457,13 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
     return lambda matrix: decode_digits(form, digit_bytes, matrix)
 
 
-def sign_offset(field: Field) -> tuple[int, bool]:
+def sign_offset(field: CopybookField) -> tuple[int, bool]:
     """Return the offset of a DISPLAY number's sign byte, and True if the byte is only a sign."""
     sign = number_of(field).sign
     return (0 if sign in _LEADING else field.size - 1), sign.separate
 
 
-def could_be_sign(field: Field, options: ValueOptions) -> Mask:
+def could_be_sign(field: CopybookField, options: ValueOptions) -> Mask:
     """Return a mask of the byte values that can only be a sign byte, not a plain digit."""
     zone, separate = zone_of(field, options), _separate_signs(field, options)
     mask = np.zeros(256, bool)
@@ -466,15 +475,15 @@ def could_be_sign(field: Field, options: ValueOptions) -> Mask:
     return mask
 
 
-def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
+def _separate_signs(field: CopybookField, options: ValueOptions) -> bytes | None:
     """Return the bytes of + and -, or None if the sign is overpunched."""
-    if number_of(field).sign not in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):
+    if number_of(field).sign not in (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE):
         return None
     page = page_of(field, options)
     return b"".join(page.encode(pa.array(["+", "-"])).to_pylist())
 
 
-def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
+def encode_zoned(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of a DISPLAY number. It writes overpunches C and D, and F for unsigned."""
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
@@ -526,7 +535,7 @@ def _most_first(nibbles: int, digits: int) -> int:
     return 0x0F if nibbles > digits else 0xFF
 
 
-def decode_packed(field: Field, options: ValueOptions) -> Decoder:
+def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-3, or of COMP-6, which has no sign nibble."""
     number, form = number_of(field), number_form(field, options)
     if field.usage is Usage.UNSIGNED_PACKED:
@@ -545,7 +554,7 @@ def decode_packed(field: Field, options: ValueOptions) -> Decoder:
     return lambda matrix: decode_digits(form, digit_bytes, matrix)
 
 
-def encode_packed(field: Field, options: ValueOptions) -> Encoder:
+def encode_packed(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of COMP-3 (signs C and D, or F for unsigned) or COMP-6 (no sign)."""
     number, form = number_of(field), number_form(field, options)
     plus = _PACKED_PLUS if number.signed else _UNSIGNED

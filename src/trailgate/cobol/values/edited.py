@@ -1,6 +1,6 @@
 """Read and print edited numbers, such as ``1,234.50-`` with the picture ``Z,ZZ9.99-``.
 
-A picture becomes a list of positions, one per printed character, each of a ``PositionKind``: a
+A picture becomes a list of positions, one per printed character, each of a ``PrintedPositionType``: a
 digit, a suppressed digit, a floating symbol, an insertion, a sign. Reading and printing process the
 positions from left to right, each for all rows at once, with a state per row: whether the first
 digit has come, and which sign was seen.
@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.cobol.copybook.layouts import Field
-from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, ValueOptions, page_of
+from trailgate.cobol.copybook.layouts import CopybookField
+from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions, page_of
 from trailgate.cobol.values.digits import (
     DigitBytes,
     DigitRows,
@@ -37,7 +37,7 @@ from trailgate.cobol.values.kernels import MINUS, WRONG
 from trailgate.errors import DefinitionError, Where
 
 
-class PositionKind(Enum):
+class PrintedPositionType(Enum):
     """The type of a printed position."""
 
     DIGIT = "digit"  # 9
@@ -51,37 +51,41 @@ class PositionKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class PrintedPosition:
     """One printed character. ``symbol`` is the picture's symbol, with B as a blank."""
 
-    kind: PositionKind
+    kind: PrintedPositionType
     symbol: str
 
 
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
-_FIXED: Final = {"+": PositionKind.SIGN, "-": PositionKind.SIGN, "$": PositionKind.CURRENCY}
+_FIXED: Final = {
+    "+": PrintedPositionType.SIGN,
+    "-": PrintedPositionType.SIGN,
+    "$": PrintedPositionType.CURRENCY,
+}
 # V, S and P print nothing.
-_PLAIN: Final[Mapping[str, tuple[tuple[PositionKind, str], ...]]] = MappingProxyType(
+_PLAIN: Final[Mapping[str, tuple[tuple[PrintedPositionType, str], ...]]] = MappingProxyType(
     {
-        "9": ((PositionKind.DIGIT, "9"),),
-        "Z": ((PositionKind.SUPPRESSED, " "),),
-        "*": ((PositionKind.SUPPRESSED, "*"),),
-        "B": ((PositionKind.INSERTED, " "),),
-        "CR": ((PositionKind.CREDIT, "C"), (PositionKind.CREDIT, "R")),
-        "DB": ((PositionKind.CREDIT, "D"), (PositionKind.CREDIT, "B")),
-        **{symbol: ((PositionKind.INSERTED, symbol),) for symbol in ",.0/"},
+        "9": ((PrintedPositionType.DIGIT, "9"),),
+        "Z": ((PrintedPositionType.SUPPRESSED, " "),),
+        "*": ((PrintedPositionType.SUPPRESSED, "*"),),
+        "B": ((PrintedPositionType.INSERTED, " "),),
+        "CR": ((PrintedPositionType.CREDIT, "C"), (PrintedPositionType.CREDIT, "R")),
+        "DB": ((PrintedPositionType.CREDIT, "D"), (PrintedPositionType.CREDIT, "B")),
+        **{symbol: ((PrintedPositionType.INSERTED, symbol),) for symbol in ",.0/"},
     }
 )
 
 
-def positions(field: Field) -> tuple[Position, ...]:
+def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
     """Return the positions of an edited field. Raises DefinitionError if they do not fit its size."""
     symbols = []
     for symbol, count in _PART.findall(field.picture.upper()):
         symbols += [symbol] * int(count or 1)
     floating = {s for s in _FIXED if symbols.count(s) > 1}
     started: set[str] = set()
-    result: list[Position] = []
+    result: list[PrintedPosition] = []
     for symbol in symbols:
         result += _positions(symbol, floating, started)
     if len(result) != field.size:
@@ -90,23 +94,25 @@ def positions(field: Field) -> tuple[Position, ...]:
     return tuple(result)
 
 
-def _positions(symbol: str, floating: set[str], started: set[str]) -> list[Position]:
+def _positions(symbol: str, floating: set[str], started: set[str]) -> list[PrintedPosition]:
     """Return the positions of one picture symbol; ``started`` are the floating symbols seen so far."""
     if symbol in floating:
-        kind = PositionKind.FLOATING if symbol in started else PositionKind.FLOAT_BEGIN
+        kind = (
+            PrintedPositionType.FLOATING if symbol in started else PrintedPositionType.FLOAT_BEGIN
+        )
         started.add(symbol)
-        return [Position(kind, symbol)]
+        return [PrintedPosition(kind, symbol)]
     if symbol in _FIXED:
-        return [Position(_FIXED[symbol], symbol)]
-    return [Position(kind, shown) for kind, shown in _PLAIN.get(symbol, ())]
+        return [PrintedPosition(_FIXED[symbol], symbol)]
+    return [PrintedPosition(kind, shown) for kind, shown in _PLAIN.get(symbol, ())]
 
 
-def printed_zero(positions_: tuple[Position, ...]) -> str | None:
+def format_zero(positions_: tuple[PrintedPosition, ...]) -> str | None:
     """Return the printed form of zero if every digit is suppressed, else None.
 
     It is blank, or consists of stars and the decimal point.
     """
-    if any(position.kind is PositionKind.DIGIT for position in positions_):
+    if any(position.kind is PrintedPositionType.DIGIT for position in positions_):
         return None
     stars = any(position.symbol == "*" for position in positions_)
     return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in positions_)
@@ -117,12 +123,16 @@ _DIGITS: Final = digit_table(bytes(range(10)))
 _SIGNS: Final = np.full(256, WRONG)
 _SIGNS[:2] = 0, MINUS
 _BAD: Final = 2
-_HOLDING_DIGITS: Final = (PositionKind.DIGIT, PositionKind.SUPPRESSED, PositionKind.FLOATING)
+_HOLDING_DIGITS: Final = (
+    PrintedPositionType.DIGIT,
+    PrintedPositionType.SUPPRESSED,
+    PrintedPositionType.FLOATING,
+)
 _SYMBOLS: Final = "0123456789 +-$*,./CRDB"
 _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
-def _bytes_of(field: Field, options: ValueOptions) -> npt.NDArray[np.uint8]:
+def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uint8]:
     """Return a table from the ASCII codes of ``_SYMBOLS`` to bytes in the field's code page."""
     zone_of(field, options)  # raises for code pages without single-byte digits
     table = np.zeros(256, np.uint8)
@@ -145,21 +155,21 @@ class _Read:
     digits: list[npt.NDArray[np.uint8]] = member(default_factory=list)
 
 
-def decode_edited(field: Field, options: ValueOptions) -> Decoder:
+def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of an edited number."""
-    form, positions_ = number_form(field, options), positions(field)
+    form, positions_ = number_form(field, options), printed_positions(field)
     back = np.zeros(256, np.uint8)
     table = _bytes_of(field, options)
     # Map bytes back to ASCII, so that reading does not depend on the code page.
     for character in _SYMBOLS:
         back[table[ord(character)]] = ord(character)
-    zero = printed_zero(positions_)
+    zero = format_zero(positions_)
     digit_bytes = DigitBytes(
         _DIGITS, 10, _SIGNS, sign_at=sum(p.kind in _HOLDING_DIGITS for p in positions_)
     )
     template = None if zero is None else np.frombuffer(zero.encode(), np.uint8)
 
-    def decode(matrix: Octets) -> Decoded:
+    def decode(matrix: Octets) -> DecodedColumn:
         shown = back[matrix]
         rows = len(matrix)
         state = _Read(np.zeros(rows, bool), np.zeros(rows, bool), np.zeros(rows, bool))
@@ -181,7 +191,7 @@ def _any_of(column: Octets, characters: str) -> Mask:
     return np.isin(column, np.frombuffer(characters.encode(), np.uint8))
 
 
-def _read_digit(state: _Read, column: Octets, position: Position) -> None:
+def _read_digit(state: _Read, column: Octets, position: PrintedPosition) -> None:
     del position
     value = column - np.uint8(ord("0"))
     state.bad |= value > 9
@@ -189,7 +199,7 @@ def _read_digit(state: _Read, column: Octets, position: Position) -> None:
     state.digits.append(np.minimum(value, 9))
 
 
-def _read_suppressed(state: _Read, column: Octets, position: Position) -> None:
+def _read_suppressed(state: _Read, column: Octets, position: PrintedPosition) -> None:
     """Read a suppressed or floating position: a digit, or a fill character before the first digit."""
     fills = _FLOATED.get(position.symbol, position.symbol)
     state.fills += fills
@@ -202,14 +212,14 @@ def _read_suppressed(state: _Read, column: Octets, position: Position) -> None:
     state.digits.append(np.where(digit, value, 0).astype(np.uint8))
 
 
-def _read_float_begin(state: _Read, column: Octets, position: Position) -> None:
+def _read_float_begin(state: _Read, column: Octets, position: PrintedPosition) -> None:
     fills = _FLOATED[position.symbol]
     state.fills += fills
     state.bad |= ~_any_of(column, fills)
     state.negative |= column == ord("-")
 
 
-def _read_inserted(state: _Read, column: Octets, position: Position) -> None:
+def _read_inserted(state: _Read, column: Octets, position: PrintedPosition) -> None:
     """Read an inserted character; before the first digit it may be suppressed to a fill character."""
     matches = column == ord(position.symbol)
     state.bad |= ~matches & (state.started | ~_any_of(column, state.fills))
@@ -218,50 +228,56 @@ def _read_inserted(state: _Read, column: Octets, position: Position) -> None:
         state.started |= matches
 
 
-def _read_sign(state: _Read, column: Octets, position: Position) -> None:
+def _read_sign(state: _Read, column: Octets, position: PrintedPosition) -> None:
     state.bad |= ~_any_of(column, "+-" if position.symbol == "+" else "- ")
     state.negative |= column == ord("-")
 
 
-def _read_currency(state: _Read, column: Octets, position: Position) -> None:
+def _read_currency(state: _Read, column: Octets, position: PrintedPosition) -> None:
     state.bad |= column != ord(position.symbol)
 
 
-def _read_credit(state: _Read, column: Octets, position: Position) -> None:
+def _read_credit(state: _Read, column: Octets, position: PrintedPosition) -> None:
     matches = column == ord(position.symbol)
     state.bad |= ~matches & (column != ord(" "))
     state.negative |= matches
 
 
-def _torn_credit(shown: Octets, positions_: tuple[Position, ...]) -> Mask:
+def _torn_credit(shown: Octets, positions_: tuple[PrintedPosition, ...]) -> Mask:
     """Return a mask of the rows with only one letter of CR or DB."""
-    columns = [at for at, position in enumerate(positions_) if position.kind is PositionKind.CREDIT]
+    columns = [
+        at for at, position in enumerate(positions_) if position.kind is PrintedPositionType.CREDIT
+    ]
     blank = shown[:, columns] == ord(" ")
     torn: Mask = blank.any(axis=1) & ~blank.all(axis=1)
     return torn
 
 
-_READERS: Final[Mapping[PositionKind, Callable[[_Read, Octets, Position], None]]] = (
+_READERS: Final[Mapping[PrintedPositionType, Callable[[_Read, Octets, PrintedPosition], None]]] = (
     MappingProxyType(
         {
-            PositionKind.DIGIT: _read_digit,
-            PositionKind.SUPPRESSED: _read_suppressed,
-            PositionKind.FLOATING: _read_suppressed,
-            PositionKind.FLOAT_BEGIN: _read_float_begin,
-            PositionKind.INSERTED: _read_inserted,
-            PositionKind.SIGN: _read_sign,
-            PositionKind.CURRENCY: _read_currency,
-            PositionKind.CREDIT: _read_credit,
+            PrintedPositionType.DIGIT: _read_digit,
+            PrintedPositionType.SUPPRESSED: _read_suppressed,
+            PrintedPositionType.FLOATING: _read_suppressed,
+            PrintedPositionType.FLOAT_BEGIN: _read_float_begin,
+            PrintedPositionType.INSERTED: _read_inserted,
+            PrintedPositionType.SIGN: _read_sign,
+            PrintedPositionType.CURRENCY: _read_currency,
+            PrintedPositionType.CREDIT: _read_credit,
         }
     )
 )
 
 
-def encode_edited(field: Field, options: ValueOptions) -> Encoder:
+def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of an edited number."""
-    number, form, positions_ = number_of(field), number_form(field, options), positions(field)
+    number, form, positions_ = (
+        number_of(field),
+        number_form(field, options),
+        printed_positions(field),
+    )
     table = _bytes_of(field, options)
-    zero = printed_zero(positions_)
+    zero = format_zero(positions_)
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
@@ -275,7 +291,7 @@ def encode_edited(field: Field, options: ValueOptions) -> Encoder:
     return encode
 
 
-def _print(written: DigitRows, negative: Mask, positions_: tuple[Position, ...]) -> Octets:
+def _print(written: DigitRows, negative: Mask, positions_: tuple[PrintedPosition, ...]) -> Octets:
     """Print rows of digits by the positions of the picture.
 
     ``started`` selects the rows whose first significant digit has been printed. A floating symbol
@@ -291,13 +307,17 @@ def _print(written: DigitRows, negative: Mask, positions_: tuple[Position, ...])
     for at, position in enumerate(positions_):
         kind, symbol = position.kind, position.symbol
         # These do not depend on suppression.
-        if kind in (PositionKind.SIGN, PositionKind.CURRENCY, PositionKind.CREDIT):
-            shown[:, at] = _symbol(symbol, negative, credit=kind is PositionKind.CREDIT)
+        if kind in (
+            PrintedPositionType.SIGN,
+            PrintedPositionType.CURRENCY,
+            PrintedPositionType.CREDIT,
+        ):
+            shown[:, at] = _symbol(symbol, negative, credit=kind is PrintedPositionType.CREDIT)
             continue
-        if kind is PositionKind.FLOAT_BEGIN:
+        if kind is PrintedPositionType.FLOAT_BEGIN:
             float_at, floated, suppressing = np.full(rows, at), symbol, True
             continue
-        if kind is PositionKind.INSERTED:
+        if kind is PrintedPositionType.INSERTED:
             # Insertion characters are suppressed until the first digit; the decimal point ends
             # suppression.
             seen = started if suppressing and symbol != "." else np.ones(rows, bool)
@@ -306,9 +326,9 @@ def _print(written: DigitRows, negative: Mask, positions_: tuple[Position, ...])
         else:
             value = written.digits[:, digit]
             digit += 1
-            suppressing = suppressing or kind is PositionKind.SUPPRESSED
-            filler = symbol if kind is PositionKind.SUPPRESSED else filler
-            seen = started = started | (value != 0) | (kind is PositionKind.DIGIT)
+            suppressing = suppressing or kind is PrintedPositionType.SUPPRESSED
+            filler = symbol if kind is PrintedPositionType.SUPPRESSED else filler
+            seen = started = started | (value != 0) | (kind is PrintedPositionType.DIGIT)
             shown[:, at] = np.where(seen, value + ord("0"), ord(filler))
         if float_at is not None:
             float_at = np.where(seen, float_at, at)

@@ -37,7 +37,7 @@ _SIX: Final = np.uint64(6)
 
 
 @kernel(writes=("numbers", "bad"))
-def narrow_numbers(
+def decode_narrow_numbers(
     data: Octets,
     step: int,
     size: int,
@@ -132,7 +132,7 @@ def _join(word: np.uint64, base: int) -> int:
 
 
 @kernel(writes=("numbers", "bad"))
-def wide_numbers(
+def decode_wide_numbers(
     data: Octets,
     step: int,
     size: int,
@@ -146,7 +146,7 @@ def wide_numbers(
     numbers: Words,
     bad: Mask,
 ) -> int:
-    """Convert numbers of up to 38 digits. The parameters are the same as those of ``narrow_numbers``.
+    """Convert numbers of up to 38 digits. The parameters are the same as those of ``decode_narrow_numbers``.
 
     The digits are read in chunks whose value fits 32 bits; each chunk is added to a 128-bit number
     (``high``, ``low``). For example, 12 zoned digits are a chunk of 8 and one of 4: number = (first
@@ -204,7 +204,7 @@ def replace_padding(
     """Replace the padding of DISPLAY numbers by zeros. Sets ``done`` for changed rows, returns their count.
 
     Each number has ``size`` bytes. ``pads`` marks padding bytes, and ``zero`` is the digit 0;
-    ``signs`` and ``sign_at`` are the same as in ``narrow_numbers``. By default only padding before
+    ``signs`` and ``sign_at`` are the same as in ``decode_narrow_numbers``. By default only padding before
     the first digit is replaced; with ``every``, all padding; with ``trim``, the digits are moved to
     the right. For example, ``" 12 "`` becomes ``"012 "``, with ``every`` ``"0120"``, and with
     ``trim`` ``"0012"``. Rows without a digit stay unchanged.
@@ -303,7 +303,7 @@ def _sign_byte(signs: Longs, sign_code: int) -> int:
 
 
 @kernel(writes=("numbers",))
-def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
+def scale_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
     """Multiply 64-bit words by ``10 ** zeros`` into int64 or 128-bit numbers: with zeros 2, -5 is -500."""
     rows = len(words)
     width = len(numbers) // max(rows, 1)

@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Endian, Field, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, Endian, Usage
 from trailgate.cobol.values.codec import (
-    Blank,
-    Decoded,
+    AppliedPolicy,
+    BlankPolicy,
+    CobolValueCodec,
+    DecodedColumn,
     Decoder,
     Encoder,
     Explain,
-    Note,
-    Reason,
-    ValueCodec,
+    FaultExplanation,
     ValueOptions,
     page_of,
 )
@@ -46,20 +46,20 @@ _NARROW: Final = MappingProxyType(
 )
 
 
-def _narrow(field: Field) -> Field:
+def _narrow(field: CopybookField) -> CopybookField:
     """Return the single-byte field that the low bytes of a national field form."""
     return replace(field, usage=_NARROW[field.usage], size=field.size // 2, code_page=ASCII)
 
 
-def national(codec: ValueCodec) -> ValueCodec:
+def wrap_national(codec: CobolValueCodec) -> CobolValueCodec:
     """Wrap a codec of single-byte numbers so that it reads and writes UTF-16."""
 
-    def decode_national(field: Field, options: ValueOptions) -> Decoder:
+    def decode_national(field: CopybookField, options: ValueOptions) -> Decoder:
         decode = codec.decoder(_narrow(field), options)
         # The column of the first high byte: 1 in little-endian UTF-16, 0 in big-endian.
         first = options.national is Endian.LITTLE
 
-        def decode_pairs(matrix: Octets) -> Decoded:
+        def decode_pairs(matrix: Octets) -> DecodedColumn:
             # If a high byte is not zero, the character is not ASCII, and NO_DIGIT makes the codec
             # refuse it.
             high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
@@ -67,7 +67,7 @@ def national(codec: ValueCodec) -> ValueCodec:
 
         return decode_pairs
 
-    def encode_national(field: Field, options: ValueOptions) -> Encoder:
+    def encode_national(field: CopybookField, options: ValueOptions) -> Encoder:
         encode = codec.encoder(_narrow(field), options)
 
         def encode_pairs(values: pa.Array) -> Octets:
@@ -78,7 +78,7 @@ def national(codec: ValueCodec) -> ValueCodec:
 
         return encode_pairs
 
-    return ValueCodec(decode_national, encode_national, codec.explainer)
+    return CobolValueCodec(decode_national, encode_national, codec.explainer)
 
 
 _SIGNS: Final = {"+": "[+-]", "-": "[ -]"}
@@ -92,14 +92,14 @@ def _pattern(picture: str) -> str:
     return f"^{''.join(parts)}$"
 
 
-def decode_float_text(field: Field, options: ValueOptions) -> Decoder:
+def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of printed floating point: the nearest float64."""
     page = page_of(field, options)
     pattern = _pattern(field.picture)
     point = field.picture.index("V") if "V" in field.picture else None
     decimals_at = None if point is None else _width(field.picture[:point])
 
-    def decode(matrix: Octets) -> Decoded:
+    def decode(matrix: Octets) -> DecodedColumn:
         text = page.decode(matrix).values
         if field.comma:
             text = pc.replace_substring(text, ",", ".")
@@ -113,14 +113,14 @@ def decode_float_text(field: Field, options: ValueOptions) -> Decoder:
         plain = pc.replace_substring(pc.replace_substring(text, "+", ""), " ", "")
         values = pc.cast(pc.if_else(fits, plain, None), pa.float64())
         bad: Mask = ~fits.to_numpy(zero_copy_only=False)
-        if options.blank is Blank.ERROR:
-            return Decoded(values, bad if bad.any() else None)
+        if options.blank is BlankPolicy.ERROR:
+            return DecodedColumn(values, bad if bad.any() else None)
         blank = pc.fill_null(pc.equal(pc.utf8_trim(text, " ."), ""), False)
         empty: Mask = bad & blank.to_numpy(zero_copy_only=False)
-        if options.blank is Blank.ZERO:
+        if options.blank is BlankPolicy.ZERO:
             values = pc.if_else(pa.array(empty), 0.0, values)
-        notes = (Note(f"blank={options.blank.value}", empty),)
-        return Decoded(values, bad & ~empty if (bad & ~empty).any() else None, notes)
+        notes = (AppliedPolicy(f"blank={options.blank.value}", empty),)
+        return DecodedColumn(values, bad & ~empty if (bad & ~empty).any() else None, notes)
 
     return decode
 
@@ -130,12 +130,12 @@ def _width(picture: str) -> int:
     return sum(int(part[1] or 1) for part in _PARTS.finditer(picture))
 
 
-def encode_float_text(field: Field, _: ValueOptions) -> Encoder:
+def encode_float_text(field: CopybookField, _: ValueOptions) -> Encoder:
     """Raise EncodeError, since a float64 can be printed in several ways."""
     raise EncodeError(f"{field.name}: printed floating point ({field.picture}) cannot be written")
 
 
-def explain_float_text(field: Field, _: ValueOptions) -> Explain:
+def explain_float_text(field: CopybookField, _: ValueOptions) -> Explain:
     """Return a function that explains why bytes are not a printed number."""
-    reason = Reason(f"not a number as {field.picture} prints it")
+    reason = FaultExplanation(f"not a number as {field.picture} prints it")
     return lambda _: reason

@@ -1,4 +1,4 @@
-"""Classify bytes that are not a value by their reason (``Why``), for complete columns.
+"""Classify bytes that are not a value by their reason (``FaultReason``), for complete columns.
 
 An ``explainer`` states one problem in words; the functions here only count, so they must be fast.
 """
@@ -12,15 +12,15 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Field, Usage
-from trailgate.cobol.values.codec import Classify, ValueOptions, Why, page_of
+from trailgate.cobol.copybook.layouts import CopybookField, Usage
+from trailgate.cobol.values.codec import Classify, FaultReason, ValueOptions, page_of
 from trailgate.cobol.values.digits import could_be_sign, number_of, sign_offset, zone_of
 
-_CODES: Final = {why: code for code, why in enumerate(Why)}
+_CODES: Final = {why: code for code, why in enumerate(FaultReason)}
 
 
-def classifier(field: Field, options: ValueOptions) -> Classify:
-    """Return a function that maps each row of bad bytes to the index of its reason in ``Why``."""
+def classifier(field: CopybookField, options: ValueOptions) -> Classify:
+    """Return a function that maps each row of bad bytes to the index of its reason in ``FaultReason``."""
     single = _SINGLE.get(field.usage)
     if single is not None:
         return lambda matrix: np.full(len(matrix), _CODES[single], np.uint8)
@@ -29,25 +29,25 @@ def classifier(field: Field, options: ValueOptions) -> Classify:
 
     def classify(matrix: Octets) -> Octets:
         codes = inner(matrix)
-        codes[(matrix == blank).all(axis=1)] = _CODES[Why.BLANK]
-        codes[(matrix == 0).all(axis=1)] = _CODES[Why.LOW_VALUES]
+        codes[(matrix == blank).all(axis=1)] = _CODES[FaultReason.BLANK]
+        codes[(matrix == 0).all(axis=1)] = _CODES[FaultReason.LOW_VALUES]
         return codes
 
     return classify
 
 
-def _chosen(rest: Why, *choices: tuple[Why, Mask]) -> Octets:
+def _chosen(rest: FaultReason, *choices: tuple[FaultReason, Mask]) -> Octets:
     """Return, for each row, the first reason whose mask selects it, or ``rest``."""
     codes = [np.uint8(_CODES[why]) for why, _ in choices]
     masks = [mask for _, mask in choices]
     return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)
 
 
-def _of_picture(_: Field, __: ValueOptions) -> Classify:
-    return lambda matrix: np.full(len(matrix), _CODES[Why.PICTURE], np.uint8)
+def _of_picture(_: CopybookField, __: ValueOptions) -> Classify:
+    return lambda matrix: np.full(len(matrix), _CODES[FaultReason.PICTURE], np.uint8)
 
 
-def _of_zoned(field: Field, options: ValueOptions) -> Classify:
+def _of_zoned(field: CopybookField, options: ValueOptions) -> Classify:
     """Classify bad DISPLAY numbers. The sign is overpunched on a digit, or a separate byte (``alone``)."""
     zone, sign_at, alone = zone_of(field, options), *sign_offset(field)
     signs = could_be_sign(field, options)
@@ -61,16 +61,16 @@ def _of_zoned(field: Field, options: ValueOptions) -> Classify:
         digit = (last & 0xF0 == zone) & (last & 0x0F <= 9)
         is_pad = pads[last] & ~signs[last]
         return _chosen(
-            Why.DIGIT,
-            (Why.DIGIT, (other & ~pads[body]).any(axis=1)),
-            (Why.PADDING, other.any(axis=1) | is_pad),
-            (Why.SIGN, signs[last] | alone | digit),
+            FaultReason.DIGIT,
+            (FaultReason.DIGIT, (other & ~pads[body]).any(axis=1)),
+            (FaultReason.PADDING, other.any(axis=1) | is_pad),
+            (FaultReason.SIGN, signs[last] | alone | digit),
         )
 
     return classify
 
 
-def _of_packed(field: Field, _: ValueOptions) -> Classify:
+def _of_packed(field: CopybookField, _: ValueOptions) -> Classify:
     """Classify bad COMP-3 and COMP-6 numbers: a bad digit nibble, or a bad sign nibble (COMP-3 only)."""
     signed = field.usage is Usage.PACKED
     good = (0xC, 0xF, *((0xD,) if number_of(field).signed else ()))
@@ -80,18 +80,21 @@ def _of_packed(field: Field, _: ValueOptions) -> Classify:
         halves = np.concatenate([matrix >> 4, low[:, : -1 if signed else None]], axis=1)
         digits: Mask = np.greater(halves, 9).any(axis=1)
         wrong_sign: Mask = ~np.isin(last, good) & signed
-        return _chosen(Why.RANGE, (Why.DIGIT, digits), (Why.SIGN, wrong_sign))
+        return _chosen(
+            FaultReason.RANGE, (FaultReason.DIGIT, digits), (FaultReason.SIGN, wrong_sign)
+        )
 
     return classify
 
 
-_SINGLE: Final[Mapping[Usage, Why]] = MappingProxyType(
-    dict.fromkeys((Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS), Why.CHARACTER)
+_SINGLE: Final[Mapping[Usage, FaultReason]] = MappingProxyType(
+    dict.fromkeys((Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS), FaultReason.CHARACTER)
     | dict.fromkeys(
-        (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE), Why.RANGE
+        (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE),
+        FaultReason.RANGE,
     )
 )
-_INNER: Final[Mapping[Usage, Callable[[Field, ValueOptions], Classify]]] = MappingProxyType(
+_INNER: Final[Mapping[Usage, Callable[[CopybookField, ValueOptions], Classify]]] = MappingProxyType(
     {
         Usage.ZONED: _of_zoned,
         Usage.PACKED: _of_packed,

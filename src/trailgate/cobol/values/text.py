@@ -15,19 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import Endian, Field, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, Endian, Usage
 from trailgate.cobol.values.codec import (
-    Decoded,
+    DecodedColumn,
     Decoder,
     Encoder,
     Explain,
-    RawForm,
-    Reason,
-    Trim,
+    FaultExplanation,
+    RawRepresentation,
+    TrimSide,
     ValueOptions,
     encode_error,
-    no_nulls,
     page_of,
+    refuse_nulls,
 )
 from trailgate.columnar.code_pages import (
     NATIONAL,
@@ -46,9 +46,9 @@ from trailgate.errors import OptionError
 # For each side, the functions that trim ASCII blanks and that trim a given character.
 _TRIMS: Final = MappingProxyType(
     {
-        Trim.LEFT: (pc.ascii_ltrim, pc.utf8_ltrim),
-        Trim.RIGHT: (pc.ascii_rtrim, pc.utf8_rtrim),
-        Trim.BOTH: (pc.ascii_trim, pc.utf8_trim),
+        TrimSide.LEFT: (pc.ascii_ltrim, pc.utf8_ltrim),
+        TrimSide.RIGHT: (pc.ascii_rtrim, pc.utf8_rtrim),
+        TrimSide.BOTH: (pc.ascii_trim, pc.utf8_trim),
     }
 )
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
@@ -61,7 +61,7 @@ _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
 )
 
 
-def text_page(field: Field, options: ValueOptions) -> CodePage:
+def text_page(field: CopybookField, options: ValueOptions) -> CodePage:
     """Return the code page of a text field. Raises OptionError if it does not fit the field's usage."""
     unicode = _UNICODE.get(field.usage)
     if unicode is not None:
@@ -71,7 +71,7 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
     return double_byte_page(page) if field.usage is Usage.DBCS else page
 
 
-def shown_page(field: Field, options: ValueOptions) -> CodePage:
+def page_for_errors(field: CopybookField, options: ValueOptions) -> CodePage:
     """Return the code page in which error messages show the bytes of any field."""
     if field.usage in (Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED, Usage.NATIONAL_FLOAT):
         return NATIONAL_LITTLE if options.national is Endian.LITTLE else NATIONAL
@@ -79,7 +79,7 @@ def shown_page(field: Field, options: ValueOptions) -> CodePage:
     return text_page(field, options) if field.usage in strings else page_of(field, options)
 
 
-def has_own_code_pages(field: Field, name: str) -> bool:
+def has_own_code_pages(field: CopybookField, name: str) -> bool:
     """Return True if the named code page must not apply to a field.
 
     Unicode text has its own code pages, and UTF-16 has no DISPLAY numbers.
@@ -103,29 +103,32 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
     return pages[asked]
 
 
-def decode_text(field: Field, options: ValueOptions) -> Decoder:
+def decode_text(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of text. Blanks are trimmed on the right, or on the left for JUST RIGHT."""
     page, side = text_page(field, options), _trimmed_side(field, options)
     if isinstance(page, SingleBytePage):
-        left, right = side in (Trim.LEFT, Trim.BOTH), side in (Trim.RIGHT, Trim.BOTH)
-        return lambda matrix: Decoded(*page.decode(matrix, left=left, right=right))
+        left, right = (
+            side in (TrimSide.LEFT, TrimSide.BOTH),
+            side in (TrimSide.RIGHT, TrimSide.BOTH),
+        )
+        return lambda matrix: DecodedColumn(*page.decode(matrix, left=left, right=right))
     trim = _trimmer(field, side)
 
-    def decode(matrix: Octets) -> Decoded:
+    def decode(matrix: Octets) -> DecodedColumn:
         decoded = page.decode(matrix)
-        return Decoded(trim(decoded.values), decoded.bad)
+        return DecodedColumn(trim(decoded.values), decoded.bad)
 
     return decode
 
 
-def _trimmed_side(field: Field, options: ValueOptions) -> Trim | None:
+def _trimmed_side(field: CopybookField, options: ValueOptions) -> TrimSide | None:
     """Return the side to trim, or None."""
-    if not options.trim or isinstance(options.trim, Trim):
+    if not options.trim or isinstance(options.trim, TrimSide):
         return options.trim or None
-    return Trim.LEFT if field.justified else Trim.RIGHT
+    return TrimSide.LEFT if field.justified else TrimSide.RIGHT
 
 
-def _trimmer(field: Field, side: Trim | None) -> Callable[[pa.Array], pa.Array]:
+def _trimmer(field: CopybookField, side: TrimSide | None) -> Callable[[pa.Array], pa.Array]:
     """Return a function that trims a column of strings; double-byte text has wide blanks."""
     if side is None:
         return lambda values: values
@@ -135,13 +138,13 @@ def _trimmer(field: Field, side: Trim | None) -> Callable[[pa.Array], pa.Array]:
     return lambda values: plain(values, " ")
 
 
-def encode_text(field: Field, options: ValueOptions) -> Encoder:
+def encode_text(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of text, padded with blanks. It raises EncodeError if a text is too long."""
     page, size = text_page(field, options), field.size
     padding = np.resize(np.frombuffer(page.blank, np.uint8), size)
 
     def encode(values: pa.Array) -> Octets:
-        no_nulls(values)
+        refuse_nulls(values)
         encoded = page.encode(values.cast(pa.string()))
         offsets, data = byte_view(encoded)
         lengths = np.diff(offsets)
@@ -161,27 +164,27 @@ def encode_text(field: Field, options: ValueOptions) -> Encoder:
     return encode
 
 
-def explain_text(field: Field, options: ValueOptions) -> Explain:
+def explain_text(field: CopybookField, options: ValueOptions) -> Explain:
     """Return a function that explains why bytes are not text."""
     problem = f"bytes that are not characters of {text_page(field, options).name}"
-    reason = Reason(problem, "Is the code page a different one?")
+    reason = FaultExplanation(problem, "Is the code page a different one?")
     return lambda _: reason
 
 
-def decode_raw(field: Field, options: ValueOptions) -> Decoder:
+def decode_raw(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of raw fields: bytes, or their hex digits."""
     del field
-    if options.raw is RawForm.BINARY:
-        return lambda matrix: Decoded(fixed_rows(matrix))
-    return lambda matrix: Decoded(to_hex(fixed_rows(matrix), LOWER))
+    if options.raw is RawRepresentation.BINARY:
+        return lambda matrix: DecodedColumn(fixed_rows(matrix))
+    return lambda matrix: DecodedColumn(to_hex(fixed_rows(matrix), LOWER))
 
 
-def encode_raw(field: Field, options: ValueOptions) -> Encoder:
+def encode_raw(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of raw fields: from bytes or hex digits, exactly of the field's size."""
-    hexed = options.raw is RawForm.HEX
+    hexed = options.raw is RawRepresentation.HEX
 
     def encode(values: pa.Array) -> Octets:
-        no_nulls(values)
+        refuse_nulls(values)
         if hexed or pa.types.is_string(values.type):
             raws = [_unhex(row, text) for row, text in enumerate(values.to_pylist())]
             values = pa.array(raws, pa.binary())
@@ -202,7 +205,7 @@ def _unhex(row: int, text: str) -> bytes:
         raise encode_error("not hex digits", row, text) from None
 
 
-def explain_bytes(field: Field, _: ValueOptions) -> Explain:
+def explain_bytes(field: CopybookField, _: ValueOptions) -> Explain:
     """Return an explanation for usages in which every bit pattern is a value. It is not expected to run."""
     kind = "" if field.usage is Usage.RAW else ", not a floating point number"
-    return lambda raw: Reason(f"{len(raw)} bytes{kind}")
+    return lambda raw: FaultExplanation(f"{len(raw)} bytes{kind}")

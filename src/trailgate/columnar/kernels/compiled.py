@@ -143,7 +143,7 @@ def _calling_compiled(function: Callable[..., Any]) -> FunctionType:
     return bound
 
 
-class Kernel:
+class CheckedKernel:
     """A function whose arguments are checked at each call.
 
     It is compiled once its arguments had more than ``INTERPRETED`` bytes in total.
@@ -227,11 +227,11 @@ class Kernel:
         compiled: Callable[..., Any] = dispatcher
         return compiled
 
-    def cached(self) -> Cached:
+    def cached(self) -> KernelCacheEntry:
         """Return where the compiled function is cached, after compiling it if necessary."""
         stats = getattr(self.compiled, "stats", None)  # None: NUMBA_DISABLE_JIT
         hit = stats is None or bool(stats.cache_hits)
-        return Cached(hit, None if stats is None else stats.cache_path)
+        return KernelCacheEntry(hit, None if stats is None else stats.cache_path)
 
 
 def _as_number(value: Any) -> Any:
@@ -239,7 +239,7 @@ def _as_number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class Cached(NamedTuple):
+class KernelCacheEntry(NamedTuple):
     """Whether a compiled function was in the cache, and the folder of the cache if there is one."""
 
     hit: bool
@@ -298,10 +298,10 @@ class _Notice:
 _NOTICE: Final = _Notice()
 
 
-def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], CheckedKernel]:
     """Return a decorator that makes a kernel. ``writes`` names the arrays that it fills."""
 
-    def decorate(function: Callable[..., Any]) -> Kernel:
-        return Kernel(function, writes)
+    def decorate(function: Callable[..., Any]) -> CheckedKernel:
+        return CheckedKernel(function, writes)
 
     return decorate

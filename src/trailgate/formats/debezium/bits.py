@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from trailgate.arrays import Octets
 from trailgate.columnar.digits import to_hex
-from trailgate.columnar.rows import over_nulls, row_error, strings_of, text_view
-from trailgate.formats.json.images import Values, from_base64
+from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
+from trailgate.formats.json.images import JsonValues, from_base64
 from trailgate.formats.json.scan_kernels import STRING
 
 _WORD: Final = 8  # bytes of a 64-bit number
@@ -24,13 +24,13 @@ _WORD: Final = 8  # bytes of a 64-bit number
 MOST_BITS: Final = 65535
 
 
-def bit_bytes(values: Values) -> pa.Array:
+def bit_bytes(values: JsonValues) -> pa.Array:
     """Return the bytes in their order, as hex digits."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
 
-def bit_numbers(values: Values) -> pa.Array:
+def bit_numbers(values: JsonValues) -> pa.Array:
     """Return the bits as decimal numbers."""
     values.refuse_others(STRING)
 
@@ -43,18 +43,18 @@ def bit_numbers(values: Values) -> pa.Array:
         numbers = [str(int.from_bytes(row.tobytes(), "little")) for row in raw]
         return pa.array(numbers, pa.string())
 
-    return over_nulls(convert, from_base64(values.strings))
+    return convert_valid_rows(convert, from_base64(values.strings))
 
 
-def bit_strings(length: int) -> Callable[[Values], pa.Array]:
+def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
     """Create a decoder to text of `length` digits 0 and 1, the most significant bit first.
 
     If the length is 0 or longer than a column can be, a value has all bits of its bytes.
     """
 
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         values.refuse_others(STRING)
-        return over_nulls(convert, from_base64(values.strings))
+        return convert_valid_rows(convert, from_base64(values.strings))
 
     def convert(dense: pa.Array) -> pa.Array:
         raw = _matrix(dense)
@@ -70,7 +70,7 @@ def bit_strings(length: int) -> Callable[[Values], pa.Array]:
             raise row_error(problem, dense, int(np.argmax(beyond)))
         padded = np.zeros((len(digits), length), np.uint8)
         padded[:, : min(length, digits.shape[1])] = digits[:, :length]
-        return strings_of(padded[:, ::-1] + ord("0"))
+        return matrix_to_strings(padded[:, ::-1] + ord("0"))
 
     return decode
 

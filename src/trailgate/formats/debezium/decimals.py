@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.numbers import format_integers, parse_integers
-from trailgate.columnar.rows import over_nulls, row_error
-from trailgate.formats.json.images import Values, from_base64
+from trailgate.columnar.rows import convert_valid_rows, row_error
+from trailgate.formats.json.images import JsonValues, from_base64
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
 
@@ -38,7 +38,7 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
             raise row_error(problem, dense, sizes.index(max(sizes)))
         return pa.array([_text(raw, scale) for raw in raws], pa.string())
 
-    return over_nulls(convert, values)
+    return convert_valid_rows(convert, values)
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
@@ -74,7 +74,7 @@ def _text(raw: bytes, scale: int) -> str:
     return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
 
 
-def variable_decimals(values: Values) -> pa.Array:
+def variable_decimals(values: JsonValues) -> pa.Array:
     """Format numbers that carry their own scale, such as `{"scale": 2, "value": "BAA="}`.
 
     Other values are unchanged.

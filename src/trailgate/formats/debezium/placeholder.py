@@ -29,9 +29,9 @@ from trailgate.arrays import Mask
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import text_view
 from trailgate.formats.json.documents import CONTAINERS
-from trailgate.formats.json.images import Values, to_base64
+from trailgate.formats.json.images import JsonValues, to_base64
 from trailgate.formats.json.scan_kernels import OBJECT, STRING
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 # An encoded placeholder shorter than this may be a normal value of a text column: "0" is "30" in hex.
 _UNMISTAKABLE: Final = 12
@@ -63,7 +63,7 @@ def _encodings(raw: bytes) -> dict[str, list[str]]:
     }
 
 
-class Placeholder:
+class PlaceholderFinder:
     """Finds the values of one column that were not logged.
 
     `raw` is the placeholder's bytes, `family` the column's type family. `schema_type` is the
@@ -71,7 +71,7 @@ class Placeholder:
     `binary.handling.mode` if it is known. Both limit the forms in which bytes may be written.
     """
 
-    def __init__(self, raw: bytes, family: Family, schema_type: str, binary: str) -> None:
+    def __init__(self, raw: bytes, family: TypeFamily, schema_type: str, binary: str) -> None:
         plain = raw.decode(errors="replace")
         encodings = _encodings(raw)
         every = list(dict.fromkeys(form for forms in encodings.values() for form in forms))
@@ -79,7 +79,7 @@ class Placeholder:
             encoded = encodings["bytes"]
         elif binary:
             encoded = encodings[binary]
-        elif family is Family.BYTES or len(raw) >= _UNMISTAKABLE:
+        elif family is TypeFamily.BYTES or len(raw) >= _UNMISTAKABLE:
             encoded = every
         else:
             encoded = []
@@ -87,7 +87,7 @@ class Placeholder:
         self._lengths = np.unique(pc.binary_length(self._strings))  # ascending
         self._nested = pa.array(_nested_forms(raw, [plain, *every]), pa.string())
 
-    def find(self, values: Values) -> Mask | None:
+    def find(self, values: JsonValues) -> Mask | None:
         """Return the mask of values that are the placeholder, or None if there are none."""
         strings = self._find_strings(values)
         nested = self._find_nested(values) if values.nested else None
@@ -95,7 +95,7 @@ class Placeholder:
             return nested if strings is None else strings
         return strings | nested
 
-    def _find_strings(self, values: Values) -> Mask | None:
+    def _find_strings(self, values: JsonValues) -> Mask | None:
         # Most columns have no value as long as a placeholder: then only lengths are compared.
         sizes = np.diff(text_view(values.strings)[0])
         if sizes.max(initial=0) < self._lengths[0] or not np.isin(sizes, self._lengths).any():
@@ -106,7 +106,7 @@ class Placeholder:
         mask: Mask = np.asarray(matches) & (values.kinds == STRING)
         return mask if mask.any() else None
 
-    def _find_nested(self, values: Values) -> Mask | None:
+    def _find_nested(self, values: JsonValues) -> Mask | None:
         kinds = values.kinds
         nested = np.isin(kinds, CONTAINERS)
         if not nested.any():

@@ -5,7 +5,7 @@ An event is an object, either alone or as the payload beside its schema:
     {"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": {...}}
 
 Rows that the transformation ExtractNewRecordState made of events are read too: their columns are
-members of the message, and metadata are members such as `__op`. `InferredTables` infers tables from
+members of the message, and metadata are members such as `__op`. `DebeziumTableInference` infers tables from
 the schemas of events before anything is captured. Tombstones, BEGIN and END events, and messages of
 logical decoding are skipped with a note.
 """
@@ -23,20 +23,20 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.columnar.digits import format_positions
 from trailgate.columnar.numbers import parse_integers
-from trailgate.definitions.defgen import complete
+from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.options import ALTERNATIVES, DebeziumOptions
 from trailgate.formats.debezium.values import (
     Schema,
-    column_of,
     converter_for,
-    read_schema,
+    inferred_column,
+    parse_schema,
 )
-from trailgate.formats.json.documents import JsonRecords, Scanner, document_records
+from trailgate.formats.json.documents import JsonRecords, JsonScanner, document_records
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
-from trailgate.messages.inference import read_of, unite
+from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
@@ -280,7 +280,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
 
     def __init__(self, options: DebeziumOptions) -> None:
         self.options = options
-        self._scanner = Scanner(_LEVELS, _SCHEMA)
+        self._scanner = JsonScanner(_LEVELS, _SCHEMA)
         self._schemas: dict[bytes, Schema | None] = {_NO_SCHEMA: None}
         self._converters: dict[tuple[str, bytes], tuple[ConvertValues, ...]] = {}
 
@@ -378,14 +378,14 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
             if len(self._schemas) > _KEPT:
                 self._schemas, self._converters = {_NO_SCHEMA: None}, {}
             if raw not in self._schemas:
-                self._schemas[raw] = read_schema(raw, rows=self.options.rows)
+                self._schemas[raw] = parse_schema(raw, rows=self.options.rows)
             schema, options = self._schemas[raw], self.options
             converters = tuple(converter_for(column, schema, options) for column in table.columns)
             self._converters[table.name, raw] = converters
         return converters
 
 
-class InferredTables:
+class DebeziumTableInference:
     """Infers tables from events' schemas.
 
     Schemas do not contain keys, so no column is marked as key.
@@ -401,7 +401,7 @@ class InferredTables:
 
         Raises DefinitionError if a column is described in two ways.
         """
-        found = read_of(messages, self._name)
+        found = read_good_messages(messages, self._name)
         if found is None:
             return
         records, (codes, names) = found
@@ -417,8 +417,8 @@ class InferredTables:
         for row in rows[firsts].tolist():
             columns = self._columns_of(records.nodes.raw(int(records.schema[row])))
             if columns:
-                table = complete(Table(names[int(codes[row])], columns))
-                self._tables[table.name] = unite(self._tables, table)
+                table = complete_table(Table(names[int(codes[row])], columns))
+                self._tables[table.name] = merge_descriptions(self._tables, table)
 
     def definitions(self) -> Definitions:
         """Return the tables, sorted by name."""
@@ -433,11 +433,11 @@ class InferredTables:
         """Return the columns of a schema, or () if it cannot be read."""
         if schema not in self._columns:
             try:
-                types = tuple(read_schema(schema, rows=self._options.rows).values())
+                types = tuple(parse_schema(schema, rows=self._options.rows).values())
             except DecodeError:
                 types = ()
             if self._options.rows:
                 others = self._format.others([kind.column for kind in types])
                 types = tuple(kind for kind in types if kind.column not in others)
-            self._columns[schema] = tuple(map(column_of, types))
+            self._columns[schema] = tuple(map(inferred_column, types))
         return self._columns[schema]

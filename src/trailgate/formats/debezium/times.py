@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import over_nulls, row_error, text_view
+from trailgate.columnar.rows import convert_valid_rows, row_error, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_timestamps
 from trailgate.errors import DecodeError
-from trailgate.formats.json.images import Values
+from trailgate.formats.json.images import JsonValues
 from trailgate.formats.json.scan_kernels import NUMBER, STRING
 from trailgate.model.changes import YEAR_1, YEAR_10000
 
-Decode = Callable[[Values], pa.Array]
+Decode = Callable[[JsonValues], pa.Array]
 DAY: Final = 86_400_000_000  # microseconds
 
 
@@ -41,7 +41,7 @@ _MOST_OFFSET: Final = 18 * 3600  # seconds: the largest offset in Java
 _SECOND: Final = 1_000_000
 
 
-def dates(values: Values) -> pa.Array:
+def dates(values: JsonValues) -> pa.Array:
     """Convert days since 1970 to ISO dates."""
     values.refuse_others(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
@@ -53,7 +53,7 @@ def timestamps(units: int) -> Decode:
     `units` is the number of units per millisecond: 1, 1000 or 1,000,000.
     """
 
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         values.refuse_others(NUMBER)
         if units <= 1000:
             return _times(values, lambda numbers: numbers * (1000 // units), 26)
@@ -62,7 +62,7 @@ def timestamps(units: int) -> Decode:
     return decode
 
 
-def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
+def _times(values: JsonValues, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
         # The product may overflow 64 bits; `numbers` itself is checked against the range too.
@@ -76,15 +76,15 @@ def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -
         text = pc.cast(pa.array(microseconds).view(pa.timestamp("us")), pa.string())
         return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
 
-    return over_nulls(convert, values.strings)
+    return convert_valid_rows(convert, values.strings)
 
 
-def _nanoseconds(values: Values) -> pa.Array:
+def _nanoseconds(values: JsonValues) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True)
         return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
 
-    return over_nulls(convert, values.strings)
+    return convert_valid_rows(convert, values.strings)
 
 
 def times_of_day(units: int) -> Decode:
@@ -95,9 +95,9 @@ def times_of_day(units: int) -> Decode:
     MySQL's times may be negative or longer than a day: `-01:30:00.000000`, `25:00:00.000000`.
     """
 
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         values.refuse_others(NUMBER)
-        return over_nulls(convert, values.strings)
+        return convert_valid_rows(convert, values.strings)
 
     def convert(dense: pa.Array) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
@@ -126,7 +126,7 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
     return pc.cast(pa.array(scaled).view(kind), pa.string())
 
 
-def iso_strings(values: Values) -> pa.Array:
+def iso_strings(values: JsonValues) -> pa.Array:
     """Convert ISO times to UTC, without the final Z. Times with another offset are converted."""
     values.refuse_others(STRING)
 
@@ -142,7 +142,7 @@ def iso_strings(values: Values) -> pa.Array:
         converted = _in_utc(bare, rows)
         return pc.replace_with_mask(bare, pa.array(zoned), converted)
 
-    return over_nulls(convert, values.strings)
+    return convert_valid_rows(convert, values.strings)
 
 
 def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
@@ -177,7 +177,7 @@ def _or_zero(values: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.equal(values, ""), "0", values)
 
 
-def zoned_strings(values: Values) -> pa.Array:
+def zoned_strings(values: JsonValues) -> pa.Array:
     """Format ISO times with blanks before time and zone: `2020-01-02 03:04:05.5 -11:00`."""
     values.refuse_others(STRING)
     spaced = pc.replace_substring_regex(values.strings, r"^(.{10})T", r"\1 ")

@@ -25,7 +25,7 @@ from trailgate.errors import DecodeError
 from trailgate.formats.debezium.bits import MOST_BITS, bit_bytes, bit_numbers, bit_strings
 from trailgate.formats.debezium.decimals import MOST_SCALE, decimal_strings, variable_decimals
 from trailgate.formats.debezium.options import DebeziumOptions
-from trailgate.formats.debezium.placeholder import Placeholder
+from trailgate.formats.debezium.placeholder import PlaceholderFinder
 from trailgate.formats.debezium.times import (
     dates,
     iso_strings,
@@ -33,10 +33,10 @@ from trailgate.formats.debezium.times import (
     timestamps,
     zoned_strings,
 )
-from trailgate.formats.json.images import Converted, ConvertValues, Values, from_base64
+from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues, from_base64
 from trailgate.formats.json.scan_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for
 
 Members = Mapping[str, Any]
@@ -53,7 +53,9 @@ _TIME_OF_DAY: Final = 18
 _LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
 _DAY_WIDTH: Final = 10  # of a date
 _SECONDS: Final = 19  # of a date time without a fraction
-_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
+_NUMBERS: Final = frozenset(
+    {TypeFamily.INTEGER, TypeFamily.UNSIGNED, TypeFamily.NUMBER_TEXT, TypeFamily.FLOAT}
+)
 _SCHEMA_HINT: Final = (
     "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
 )
@@ -64,7 +66,7 @@ _SCALE_HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class FieldType:
+class ConnectFieldType:
     """A column's type in the schema: Connect's type and the semantic name, if any.
 
     `column` is the column's name.
@@ -76,10 +78,10 @@ class FieldType:
     column: str = ""
 
 
-Schema = Mapping[str, FieldType]
+Schema = Mapping[str, ConnectFieldType]
 
 
-def read_schema(text: bytes, *, rows: bool = False) -> Schema:
+def parse_schema(text: bytes, *, rows: bool = False) -> Schema:
     """Parse a schema. Return the column types by lower-case name, in the order of the columns.
 
     The schema is that of an event, or with `rows` of a flattened row. Raises DecodeError if it has
@@ -104,19 +106,19 @@ def _fields(node: Any) -> list[Members]:
     return [row for row in fields if isinstance(row, dict)] if isinstance(fields, list) else []
 
 
-def _type(column: Members) -> FieldType:
+def _type(column: Members) -> ConnectFieldType:
     given = column.get("parameters")
     parameters = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
     name, own = str(column.get("name") or ""), str(column.get("field"))
-    return FieldType(str(column.get("type")), name, parameters, own)
+    return ConnectFieldType(str(column.get("type")), name, parameters, own)
 
 
-Decode = Callable[[Values], pa.Array]
-Encoding = Callable[[FieldType, Column], Decode]
-MakeColumn = Callable[[FieldType], Column]
+Decode = Callable[[JsonValues], pa.Array]
+Encoding = Callable[[ConnectFieldType, Column], Decode]
+MakeColumn = Callable[[ConnectFieldType], Column]
 
 
-def as_text(values: Values) -> pa.Array:
+def as_text(values: JsonValues) -> pa.Array:
     """Return the values as they are: strings, digits of numbers, true and false."""
     return values.strings
 
@@ -127,7 +129,7 @@ def _strings(*kinds: int) -> Encoding:
     Without types, it accepts all except objects and arrays.
     """
 
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         if kinds:
             values.refuse_others(*kinds)
         else:
@@ -137,13 +139,13 @@ def _strings(*kinds: int) -> Encoding:
     return _always(decode)
 
 
-def base64_bytes(values: Values) -> pa.Array:
+def base64_bytes(values: JsonValues) -> pa.Array:
     """Convert base64 to hex digits."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
 
-def url_safe_bytes(values: Values) -> pa.Array:
+def url_safe_bytes(values: JsonValues) -> pa.Array:
     """Convert URL-safe base64 to hex digits."""
     values.refuse_others(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.strings, "-", "+"), "_", "/")
@@ -156,17 +158,19 @@ def precise_decimals(scale: int) -> Decode:
     Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
     """
 
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         values.refuse_others(STRING, NUMBER)
-        return by_kind(values, values.strings, {STRING: unscale})
+        return decode_by_json_type(values, values.strings, {STRING: unscale})
 
-    def unscale(values: Values) -> pa.Array:
+    def unscale(values: JsonValues) -> pa.Array:
         return decimal_strings(from_base64(values.strings), scale)
 
     return decode
 
 
-def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) -> pa.Array:
+def decode_by_json_type(
+    values: JsonValues, others: pa.Array, decoders: Mapping[int, Decode]
+) -> pa.Array:
     """Decode the values of each JSON type by its decoder.
 
     Values of other types are taken from `others`.
@@ -179,12 +183,12 @@ def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) ->
         strings = values.strings
         if not of_kind.all():
             strings = pc.if_else(pa.array(of_kind), strings, pa.scalar(None, pa.string()))
-        made = decode(Values(values.nodes, strings, values.cells, values.nested))
+        made = decode(JsonValues(values.nodes, strings, values.cells, values.nested))
         result = made if of_kind.all() else pc.if_else(pa.array(of_kind), made, result)
     return result
 
 
-def _decimals(kind: FieldType, _: Column) -> Decode:
+def _decimals(kind: ConnectFieldType, _: Column) -> Decode:
     """Create a decoder of decimals with the scale in their schema.
 
     Raises DecodeError if it has no valid scale.
@@ -198,7 +202,7 @@ def _decimals(kind: FieldType, _: Column) -> Decode:
     return precise_decimals(scale)
 
 
-def _variable(values: Values) -> pa.Array:
+def _variable(values: JsonValues) -> pa.Array:
     values.refuse_others(OBJECT, NUMBER)
     return variable_decimals(values)
 
@@ -207,28 +211,28 @@ def _always(decode: Decode) -> Encoding:
     return lambda *_: decode
 
 
-def _bits(kind: FieldType, column: Column) -> Decode:
+def _bits(kind: ConnectFieldType, column: Column) -> Decode:
     """Choose a decoder of bits: to numbers, to bytes, or to digits 0 and 1, by the column's type."""
     if column.family in _NUMBERS:
         return bit_numbers
-    if column.family is Family.BYTES:
+    if column.family is TypeFamily.BYTES:
         return bit_bytes
     return bit_strings(_length(kind))
 
 
-def _length(kind: FieldType) -> int:
+def _length(kind: ConnectFieldType) -> int:
     """Return the number of bits, or 0 if a text column is too short for them (bit varying without a length)."""
     text = kind.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
     return length if length <= MOST_BITS else 0
 
 
-def _structures(kind: FieldType, column: Column) -> Decode:
+def _structures(kind: ConnectFieldType, column: Column) -> Decode:
     """Return a decoder of objects and arrays to JSON text.
 
     Only text columns can have such values.
     """
-    if column.family is Family.TEXT:
+    if column.family is TypeFamily.TEXT:
         return _take_structures
     return _refusing(
         f"a value of the type {kind.name or kind.type} is an object or an array, which only a text column can store",
@@ -236,12 +240,12 @@ def _structures(kind: FieldType, column: Column) -> Decode:
     )
 
 
-def _take_structures(values: Values) -> pa.Array:
+def _take_structures(values: JsonValues) -> pa.Array:
     values.refuse_others(OBJECT, ARRAY)
     return values.strings
 
 
-def _iso(_: FieldType, column: Column) -> Decode:
+def _iso(_: ConnectFieldType, column: Column) -> Decode:
     """Choose a decoder of times: to UTC, or with the zone if the column has room for it."""
     return zoned_strings if column.zoned else iso_strings
 
@@ -257,7 +261,7 @@ def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
     return lambda _: column
 
 
-def _decimal_column(kind: FieldType) -> Column:
+def _decimal_column(kind: ConnectFieldType) -> Column:
     """Return an integer column with a scale if 64 bits are enough, otherwise a number as text."""
     scale = _parameter(kind, "scale")
     precision = _parameter(kind, "connect.decimal.precision")
@@ -267,17 +271,17 @@ def _decimal_column(kind: FieldType) -> Column:
     return Column("", _TEXT, length, scale=max(scale, 0), sub_type=_NUMBER_TEXT)
 
 
-def _bits_column(kind: FieldType) -> Column:
+def _bits_column(kind: ConnectFieldType) -> Column:
     return Column("", _TEXT, _length(kind) or _MOST)
 
 
-def _parameter(kind: FieldType, name: str, default: int = 0) -> int:
+def _parameter(kind: ConnectFieldType, name: str, default: int = 0) -> int:
     """Return a numeric parameter of a type."""
     text = kind.parameters.get(name, "")
     return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
 
 
-class TypeRow(NamedTuple):
+class DebeziumTypeRow(NamedTuple):
     """One type: how its values become text, and the column that can store all of them.
 
     If `column` is None, the column is that of the Connect type.
@@ -288,39 +292,43 @@ class TypeRow(NamedTuple):
 
 
 _TEXT_COLUMN: Final = _column(_TEXT, _MOST)
-_PLAIN: Final = TypeRow(_strings())
+_PLAIN: Final = DebeziumTypeRow(_strings())
 _NUMBER: Final = _strings(NUMBER, STRING)  # "NaN" is a string
-_DAYS: Final = TypeRow(_always(dates), _column(_DATETIME, _DATE))
-_UTC: Final = TypeRow(_iso, _column(_DATETIME, _NANOS))
-_STRUCTURE: Final = TypeRow(_structures)
+_DAYS: Final = DebeziumTypeRow(_always(dates), _column(_DATETIME, _DATE))
+_UTC: Final = DebeziumTypeRow(_iso, _column(_DATETIME, _NANOS))
+_STRUCTURE: Final = DebeziumTypeRow(_structures)
 _OF_DAY: Final = _column(_TEXT, _TIME_OF_DAY)
-_IN_MILLIS: Final = TypeRow(_always(timestamps(1)), _column(_DATETIME, _MILLIS))
+_IN_MILLIS: Final = DebeziumTypeRow(_always(timestamps(1)), _column(_DATETIME, _MILLIS))
 # By semantic name, or by Connect's type if there is none.
-TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
+TYPES: Final[Mapping[str, DebeziumTypeRow]] = MappingProxyType(
     {
-        **dict.fromkeys(("int8", "int16"), TypeRow(_NUMBER, _column(_BIN16, 2))),
-        "int32": TypeRow(_NUMBER, _column(_BIN32, 4)),
-        "int64": TypeRow(_NUMBER, _column(_BIN64, 8)),
-        **dict.fromkeys(("float", "float32"), TypeRow(_NUMBER, _column(_REAL, 4))),
-        **dict.fromkeys(("double", "float64"), TypeRow(_NUMBER, _column(_DOUBLE, 8))),
-        "boolean": TypeRow(_strings(TRUE, FALSE), _column(_BIN16, 1)),
-        "string": TypeRow(_strings(STRING)),
-        "bytes": TypeRow(_always(base64_bytes), _column(_TEXT, _MOST - 1, _BINARY_TEXT)),
-        CONNECT + "Decimal": TypeRow(_decimals, _decimal_column),
+        **dict.fromkeys(("int8", "int16"), DebeziumTypeRow(_NUMBER, _column(_BIN16, 2))),
+        "int32": DebeziumTypeRow(_NUMBER, _column(_BIN32, 4)),
+        "int64": DebeziumTypeRow(_NUMBER, _column(_BIN64, 8)),
+        **dict.fromkeys(("float", "float32"), DebeziumTypeRow(_NUMBER, _column(_REAL, 4))),
+        **dict.fromkeys(("double", "float64"), DebeziumTypeRow(_NUMBER, _column(_DOUBLE, 8))),
+        "boolean": DebeziumTypeRow(_strings(TRUE, FALSE), _column(_BIN16, 1)),
+        "string": DebeziumTypeRow(_strings(STRING)),
+        "bytes": DebeziumTypeRow(_always(base64_bytes), _column(_TEXT, _MOST - 1, _BINARY_TEXT)),
+        CONNECT + "Decimal": DebeziumTypeRow(_decimals, _decimal_column),
         CONNECT + "Date": _DAYS,
-        CONNECT + "Time": TypeRow(_always(times_of_day(1)), _OF_DAY),
+        CONNECT + "Time": DebeziumTypeRow(_always(times_of_day(1)), _OF_DAY),
         CONNECT + "Timestamp": _IN_MILLIS,
         TIME + "Date": _DAYS,
-        TIME + "Time": TypeRow(_always(times_of_day(1)), _OF_DAY),
-        TIME + "MicroTime": TypeRow(_always(times_of_day(1000)), _OF_DAY),
-        TIME + "NanoTime": TypeRow(
+        TIME + "Time": DebeziumTypeRow(_always(times_of_day(1)), _OF_DAY),
+        TIME + "MicroTime": DebeziumTypeRow(_always(times_of_day(1000)), _OF_DAY),
+        TIME + "NanoTime": DebeziumTypeRow(
             _always(times_of_day(1_000_000)), _column(_TEXT, _LONG_TIME_OF_DAY)
         ),
         TIME + "Timestamp": _IN_MILLIS,
-        TIME + "MicroTimestamp": TypeRow(_always(timestamps(1000)), _column(_DATETIME, _MICROS)),
-        TIME + "NanoTimestamp": TypeRow(_always(timestamps(1_000_000)), _column(_DATETIME, _NANOS)),
+        TIME + "MicroTimestamp": DebeziumTypeRow(
+            _always(timestamps(1000)), _column(_DATETIME, _MICROS)
+        ),
+        TIME + "NanoTimestamp": DebeziumTypeRow(
+            _always(timestamps(1_000_000)), _column(_DATETIME, _NANOS)
+        ),
         TIME + "ZonedTimestamp": _UTC,
-        TIME + "IsoDate": TypeRow(_always(iso_strings), _column(_DATETIME, _DATE)),
+        TIME + "IsoDate": DebeziumTypeRow(_always(iso_strings), _column(_DATETIME, _DATE)),
         TIME + "IsoTimestamp": _UTC,
         **dict.fromkeys(
             (
@@ -330,10 +338,10 @@ TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
             ),
             _PLAIN,
         ),
-        DATA + "VariableScaleDecimal": TypeRow(
+        DATA + "VariableScaleDecimal": DebeziumTypeRow(
             _always(_variable), _column(_TEXT, _DIGITS, _NUMBER_TEXT)
         ),
-        DATA + "Bits": TypeRow(_bits, _bits_column),
+        DATA + "Bits": DebeziumTypeRow(_bits, _bits_column),
         **dict.fromkeys(
             (
                 DATA + name
@@ -356,7 +364,7 @@ TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
 )
 
 
-def column_of(kind: FieldType) -> Column:
+def inferred_column(kind: ConnectFieldType) -> Column:
     """Return the column that can store all values of a type. Unknown types get a text column."""
     type_row = TYPES.get(kind.name)
     make = None if type_row is None else type_row.column
@@ -370,20 +378,20 @@ def converter_for(column: Column, schema: Schema | None, options: DebeziumOption
     kind = None if schema is None else schema.get(column.name.casefold())
     parse, decode = parser_for(column), _decoder(column, schema, kind, options)
     written = "" if kind is None else kind.type
-    placeholder = Placeholder(options.placeholder, column.family, written, options.binary)
+    placeholder = PlaceholderFinder(options.placeholder, column.family, written, options.binary)
 
-    def convert(values: Values) -> Converted:
+    def convert(values: JsonValues) -> ConvertedJson:
         missing = placeholder.find(values)
         if missing is not None:
             kept = pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), values.strings)
-            values = Values(values.nodes, kept, values.cells, values.nested)
-        return Converted(parse(decode(values)), missing)
+            values = JsonValues(values.nodes, kept, values.cells, values.nested)
+        return ConvertedJson(parse(decode(values)), missing)
 
     return convert
 
 
 def _decoder(
-    column: Column, schema: Schema | None, kind: FieldType | None, options: DebeziumOptions
+    column: Column, schema: Schema | None, kind: ConnectFieldType | None, options: DebeziumOptions
 ) -> Decode:
     if schema is None:
         bare = BARE.get(column.family)
@@ -397,13 +405,13 @@ def _decoder(
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
-def _unknown(column: Column, kind: FieldType) -> Decode:
+def _unknown(column: Column, kind: ConnectFieldType) -> Decode:
     """Return a decoder for a type that neither Debezium nor Connect defines, as a custom converter may write it.
 
     A text column gets its text, or the JSON text of its structure. For other columns its meaning is
     unknown.
     """
-    if column.family is Family.TEXT and kind.type in ("string", "struct", "array", "map"):
+    if column.family is TypeFamily.TEXT and kind.type in ("string", "struct", "array", "map"):
         return TYPES[kind.type].encoding(kind, column)
     named = kind.name or kind.type
     return _refusing(
@@ -413,7 +421,7 @@ def _unknown(column: Column, kind: FieldType) -> Decode:
 
 
 def _refusing(problem: str, hint: str) -> Decode:
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         if values.strings.null_count == len(values.strings):
             return values.strings
         row = int(values.strings.is_valid().index(True).as_py())
@@ -426,10 +434,10 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
     """Create a decoder of times without a schema: strings are ISO times, numbers follow `time.precision.mode`."""
     numbers = _bare_numbers(column, options.times)
 
-    def decode(values: Values) -> pa.Array:
+    def decode(values: JsonValues) -> pa.Array:
         values.refuse_nested()
         iso = zoned_strings if column.zoned else iso_strings
-        return by_kind(values, values.strings, {NUMBER: numbers, STRING: iso})
+        return decode_by_json_type(values, values.strings, {NUMBER: numbers, STRING: iso})
 
     return decode
 
@@ -455,15 +463,21 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
     # Unscaled bytes mean nothing without a scale.
-    if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
+    if (
+        options.decimals == "precise"
+        and not column.scale
+        and column.family is TypeFamily.NUMBER_TEXT
+    ):
         strings = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
     elif options.decimals == "precise":
         strings = precise_decimals(column.scale)
     elif options.decimals:
         strings = as_text
 
-    def decode(values: Values) -> pa.Array:
-        return by_kind(values, values.strings, {STRING: strings, OBJECT: variable_decimals})
+    def decode(values: JsonValues) -> pa.Array:
+        return decode_by_json_type(
+            values, values.strings, {STRING: strings, OBJECT: variable_decimals}
+        )
 
     return _with_truth(decode)
 
@@ -471,7 +485,7 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
 def _with_truth(decode: Decode) -> Decode:
     """Wrap a decoder so that true and false become 1 and 0."""
 
-    def numeric(values: Values) -> pa.Array:
+    def numeric(values: JsonValues) -> pa.Array:
         decoded, kinds = decode(values), values.kinds
         for kind, digit in ((TRUE, "1"), (FALSE, "0")):
             if (kinds == kind).any():
@@ -481,7 +495,7 @@ def _with_truth(decode: Decode) -> Decode:
     return numeric
 
 
-def _hex(values: Values) -> pa.Array:
+def _hex(values: JsonValues) -> pa.Array:
     values.refuse_others(STRING)
     return values.strings
 
@@ -498,10 +512,10 @@ def _bare_bytes(_: Column, options: DebeziumOptions) -> Decode:
 
 
 # Decoders of values without a schema, by the type family of the column.
-BARE: Final[Mapping[Family, Callable[[Column, DebeziumOptions], Decode]]] = MappingProxyType(
+BARE: Final[Mapping[TypeFamily, Callable[[Column, DebeziumOptions], Decode]]] = MappingProxyType(
     {
-        Family.DATETIME: _bare_time,
-        Family.BYTES: _bare_bytes,
+        TypeFamily.DATETIME: _bare_time,
+        TypeFamily.BYTES: _bare_bytes,
         **dict.fromkeys(_NUMBERS, _bare_decimal),
     }
 )

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
-from trailgate.columnar.temporal import ISO_T, with_marks
+from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
 from trailgate.formats.json.images import to_base64
 from trailgate.formats.json.objects import (
@@ -30,19 +30,19 @@ from trailgate.formats.json.objects import (
     NUMBER,
     PLAIN,
     STRING,
-    Member,
-    WrittenColumn,
-    joined_members,
-    literal,
-    measure,
-    measured_alike,
+    JsonColumnFormat,
+    JsonMember,
+    check_no_image,
+    join_members,
+    json_literal,
+    measure_by_type,
+    measure_members,
     operation_error,
-    refuse_image,
     table_numbers,
-    written,
+    write_bodies,
     written_column,
 )
-from trailgate.messages.publishing import NO_MESSAGES, Messages
+from trailgate.messages.publishing import NO_MESSAGES, WrittenMessages
 from trailgate.model.changes import (
     DELETE,
     INSERT,
@@ -54,10 +54,10 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.table_patterns import name_parts, unquote
+from trailgate.model.table_patterns import split_table_name, unquote
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.transactions import begins_of, ends_of
-from trailgate.model.types import Family
+from trailgate.model.transactions import mask_begins, mask_ends
+from trailgate.model.types import TypeFamily
 
 _MILLI: Final = 1000  # microseconds
 
@@ -80,7 +80,7 @@ class OpenTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TransactionOrdinals:
     """The transactions of a batch's operations.
 
     `begins` and `ends` mark the operations that begin and end a transaction. `total` and `of_table`
@@ -97,13 +97,13 @@ class Bounds:
     counts: tuple[Longs, Longs, pa.Array]  # of ended ones: transaction, number of operations, table
 
 
-def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
+def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> TransactionOrdinals:
     """Find the transactions of a batch.
 
     Afterwards `open_one` is the transaction still open at its end.
     """
     marks = batch.tx_indicators()
-    begins, ends = begins_of(marks), ends_of(marks)
+    begins, ends = mask_begins(marks), mask_ends(marks)
     number = np.cumsum(begins, dtype=np.int64)  # 0 is the transaction that was open before
     rows = np.arange(batch.rows)
     # The row of the last begin up to each row; 0 for the transaction that was open before.
@@ -124,7 +124,9 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
     counts = numbers, np.ascontiguousarray(every[2]), tables
-    return Bounds(begins, ends, total, of_table, batch.in_order("tx_id"), times, counts)
+    return TransactionOrdinals(
+        begins, ends, total, of_table, batch.in_order("tx_id"), times, counts
+    )
 
 
 def _count_tables(
@@ -162,39 +164,39 @@ def _count_tables(
     return names, of_table, every[:, np.lexsort((every[1], every[0]))]
 
 
-def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
+def begin_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:
     """Return the rows of operations that a BEGIN event precedes, and these events."""
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
-        Member(b',"event_count":null,"data_collections":null}'),
+        JsonMember(b',"event_count":null,"data_collections":null}'),
     ]
-    return rows, measure(pieces, len(rows))
+    return rows, measure_members(pieces, len(rows))
 
 
-def end_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
+def end_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:
     """Return the rows of operations that an END event follows, and these events."""
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
     entries = [
-        Member(b',{"data_collection":', names, STRING),
-        Member(b',"event_count":', _digits(counts), BARE),
-        Member(b"}"),
+        JsonMember(b',{"data_collection":', names, STRING),
+        JsonMember(b',"event_count":', _digits(counts), BARE),
+        JsonMember(b"}"),
     ]
     offsets = np.searchsorted(numbers, np.arange(len(ends) + 1)).astype(np.int64)
-    listed = joined_members(entries, offsets)
+    listed = join_members(entries, offsets)
     known = np.flatnonzero(_has_ids(bounds)[ends])
     rows = ends[known]
     pieces = [
         *_head(bounds, rows, b"END"),
-        Member(b',"event_count":', _digits(bounds.total[rows]), BARE),
-        Member(b',"data_collections":[', listed.take(pa.array(known)), BARE),
-        Member(b"]}"),
+        JsonMember(b',"event_count":', _digits(bounds.total[rows]), BARE),
+        JsonMember(b',"data_collections":[', listed.take(pa.array(known)), BARE),
+        JsonMember(b"]}"),
     ]
-    return rows, measure(pieces, len(rows))
+    return rows, measure_members(pieces, len(rows))
 
 
-def _has_ids(bounds: Bounds) -> Mask:
+def _has_ids(bounds: TransactionOrdinals) -> Mask:
     """Return the mask of operations that have a transaction id."""
     if not bounds.tx_id.null_count:
         return np.ones(len(bounds.begins), bool)
@@ -202,11 +204,11 @@ def _has_ids(bounds: Bounds) -> Mask:
     return valid
 
 
-def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Member]:
+def _head(bounds: TransactionOrdinals, rows: Longs, status: bytes) -> list[JsonMember]:
     times = bounds.times[rows] // _MILLI
     return [
-        Member(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
-        Member(b',"ts_ms":', _digits(times), BARE),
+        JsonMember(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
+        JsonMember(b',"ts_ms":', _digits(times), BARE),
     ]
 
 
@@ -217,7 +219,7 @@ def _digits(numbers: Longs) -> pa.Array:
 class EventColumn(NamedTuple):
     """A column of events: how its values are written, and its field in the schema."""
 
-    written: WrittenColumn
+    written: JsonColumnFormat
     field: dict[str, Any]
 
 
@@ -230,16 +232,16 @@ def event_columns(table: Table) -> tuple[EventColumn, ...]:
 def _column(column: Column) -> EventColumn:
     plain = written_column(column)
     family = column.family
-    if family in (Family.INTEGER, Family.UNSIGNED):
-        sizes = _SIGNED if family is Family.INTEGER else _UNSIGNED
+    if family in (TypeFamily.INTEGER, TypeFamily.UNSIGNED):
+        sizes = _SIGNED if family is TypeFamily.INTEGER else _UNSIGNED
         kind = "string" if column.scale else sizes.get(column.type_row.width or 8, "string")
         return _convert_type(plain._replace(kind=PLAIN if kind == "string" else BARE), column, kind)
-    if family is Family.FLOAT:
+    if family is TypeFamily.FLOAT:
         kind = "float" if column.type_row.width == 4 else "double"
         return _convert_type(plain._replace(kind=NUMBER), column, kind)
-    if family is Family.BYTES:
+    if family is TypeFamily.BYTES:
         return _convert_type(plain._replace(format=_base64, kind=PLAIN), column, "bytes")
-    if family is Family.DATETIME and not column.zoned and column.external_length >= _DATE:
+    if family is TypeFamily.DATETIME and not column.zoned and column.external_length >= _DATE:
         name = "IsoDate" if column.external_length < _DATE + 3 else "IsoTimestamp"
         return _convert_type(
             plain._replace(format=_iso, kind=PLAIN), column, "string", _TIME + name
@@ -247,7 +249,9 @@ def _column(column: Column) -> EventColumn:
     return _convert_type(plain._replace(kind=STRING), column, "string")
 
 
-def _convert_type(written: WrittenColumn, column: Column, kind: str, name: str = "") -> EventColumn:
+def _convert_type(
+    written: JsonColumnFormat, column: Column, kind: str, name: str = ""
+) -> EventColumn:
     field: dict[str, Any] = {"type": kind, "optional": True, "field": column.name}
     return EventColumn(written, field | ({"name": name, "version": 1} if name else {}))
 
@@ -258,7 +262,7 @@ def _base64(values: pa.Array) -> pa.Array:
 
 def _iso(values: pa.Array) -> pa.Array:
     """Format ISO times in UTC (assumed: that is how Debezium writes IsoDate and IsoTimestamp)."""
-    return pc.binary_join_element_wise(with_marks(values, ISO_T[:1]), "Z", "")
+    return pc.binary_join_element_wise(replace_time_marks(values, ISO_T[:1]), "Z", "")
 
 
 @lru_cache(TABLES)
@@ -294,7 +298,7 @@ def event_schema(table: Table, prefix: str) -> bytes:
     envelope = {
         "type": "struct", "fields": fields, "optional": False, "name": f"{name}.Envelope", "version": 1,
     }  # fmt: skip
-    return literal(envelope)
+    return json_literal(envelope)
 
 
 def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRows | None:
@@ -305,17 +309,17 @@ def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRow
     numbers = block.table.marked_keys
     if not numbers or block.op_type[0] == TRUNCATE:
         return None
-    pieces = [Member(b"{"), *(_member(block, number) for number in numbers), Member(b"}")]
+    pieces = [JsonMember(b"{"), *(_member(block, number) for number in numbers), JsonMember(b"}")]
     if schemas:
         schema = key_schema(block.table, prefix)
-        pieces = [Member(b'{"schema":' + schema + b',"payload":'), *pieces, Member(b"}")]
-    return measure(pieces, len(block))
+        pieces = [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]
+    return measure_members(pieces, len(block))
 
 
-def transaction_keys(bounds: Bounds, rows: Longs) -> MeasuredRows:
+def transaction_keys(bounds: TransactionOrdinals, rows: Longs) -> MeasuredRows:
     """Return the message keys of the BEGIN or END events at these operations."""
     ids = bounds.tx_id.take(pa.array(rows))
-    return measure([Member(b'{"id":', ids, STRING), Member(b"}")], len(rows))
+    return measure_members([JsonMember(b'{"id":', ids, STRING), JsonMember(b"}")], len(rows))
 
 
 @lru_cache(TABLES)
@@ -324,10 +328,10 @@ def key_schema(table: Table, prefix: str) -> bytes:
     columns = event_columns(table)
     fields = [columns[key].field | {"optional": False} for key in table.marked_keys]
     name = f"{prefix}.{table.name}.Key"
-    return literal({"type": "struct", "fields": fields, "optional": False, "name": name})
+    return json_literal({"type": "struct", "fields": fields, "optional": False, "name": name})
 
 
-def _member(block: ChangeBlock, number: int) -> Member:
+def _member(block: ChangeBlock, number: int) -> JsonMember:
     """Return a key column as a member.
 
     A value missing in the after image did not change: the before value is used.
@@ -346,7 +350,7 @@ def _member(block: ChangeBlock, number: int) -> Member:
             other.values if values is None else pc.if_else(pa.array(missing), other.values, values)
         )
     written = event_columns(block.table)[number].written
-    return Member(written.literal, written.format(values), written.kind)
+    return JsonMember(written.literal, written.format(values), written.kind)
 
 
 class DebeziumWriter:
@@ -356,14 +360,14 @@ class DebeziumWriter:
         self.options = options
         self._open = OpenTransaction()
 
-    def write(self, batch: ChangeBatch) -> Messages:
+    def write(self, batch: ChangeBatch) -> WrittenMessages:
         """Return the events of all operations.
 
         Raises EncodeError for values that events cannot express.
         """
         if not batch.rows:
             return NO_MESSAGES
-        bounds = bounds_of(batch, self._open) if self.options.transactions else None
+        bounds = number_operations(batch, self._open) if self.options.transactions else None
         rows = np.arange(batch.rows)
         begins = ends = rows[:0]
         measured: list[tuple[Longs, MeasuredRows]] = []
@@ -376,7 +380,7 @@ class DebeziumWriter:
         # the slots BEGIN 0, event 1, END 2, BEGIN 3, event 4, END 5.
         slot_of = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
         most = self.options.max_message_bytes
-        for part, objects in measured_alike(batch, partial(self._measure, bounds=bounds), most):
+        for part, objects in measure_by_type(batch, partial(self._measure, bounds=bounds), most):
             measured.append((slot_of[part.order], objects))
             own_keys = event_keys(part, self.options.prefix, schemas=self.options.schemas)
             if own_keys is not None:
@@ -389,9 +393,11 @@ class DebeziumWriter:
         order = np.empty(count, np.int64)
         order[slot_of], order[slot_of[begins] - 1], order[slot_of[ends] + 1] = rows, begins, ends
         topics = self._topics(batch, slot_of, count)
-        return Messages(written(measured, count), order, {"topic": topics}, written(keys, count))
+        return WrittenMessages(
+            write_bodies(measured, count), order, {"topic": topics}, write_bodies(keys, count)
+        )
 
-    def finish(self) -> Messages:
+    def finish(self) -> WrittenMessages:
         """Return no messages, because none are held back."""
         return NO_MESSAGES
 
@@ -403,7 +409,7 @@ class DebeziumWriter:
         codes[own] = table_numbers(batch) + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
-    def _measure(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredRows:
+    def _measure(self, block: ChangeBlock, bounds: TransactionOrdinals | None) -> MeasuredRows:
         """Measure the events of operations of one table and type."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
@@ -411,27 +417,31 @@ class DebeziumWriter:
             hint = "Give the option key_updates=update to write an update with both keys"
             raise operation_error(block, 0, problem, hint)
         pieces = [
-            Member(b"{"),
+            JsonMember(b"{"),
             *self._image(block, block.before, b"before", kind not in (INSERT, TRUNCATE)),
             *self._image(block, block.after, b"after", kind not in (DELETE, TRUNCATE)),
             *self._metadata(block, bounds),
-            Member(b"}"),
+            JsonMember(b"}"),
         ]
         if self.options.schemas:
             schema = event_schema(block.table, self.options.prefix)
-            pieces = [Member(b'{"schema":' + schema + b',"payload":'), *pieces, Member(b"}")]
-        return measure(pieces, len(block))
+            pieces = [
+                JsonMember(b'{"schema":' + schema + b',"payload":'),
+                *pieces,
+                JsonMember(b"}"),
+            ]
+        return measure_members(pieces, len(block))
 
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
-    ) -> Iterator[Member]:
+    ) -> Iterator[JsonMember]:
         """Yield the members of an image.
 
         An update without any before value has `null` as its before image.
         """
         rows = len(block)
         if not wanted:
-            refuse_image(block, image, name.decode())
+            check_no_image(block, image, name.decode())
         missing = [state.is_missing(rows) for state in image]
         # Rows whose image is written as null: all rows if the type has no such image, or updates in
         # which every before value is missing.
@@ -441,7 +451,7 @@ class DebeziumWriter:
             if name == b"after" or block.op_type[0] == DELETE:
                 nothing = np.zeros(rows, bool)
         if not nothing.all():
-            yield Member(b',"' + name + b'":{', missing=nothing)
+            yield JsonMember(b',"' + name + b'":{', missing=nothing)
             columns = event_columns(block.table)
             for at, (state, column) in enumerate(zip(image, columns, strict=True)):
                 own = missing[at] & ~nothing
@@ -449,14 +459,14 @@ class DebeziumWriter:
                     state = self._without_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
                 if state.values is not None:
                     yield self._member(column, state, nothing)
-            yield Member(b"}", missing=nothing)
-        yield Member(b',"' + name + b'":null', missing=~nothing)
+            yield JsonMember(b"}", missing=nothing)
+        yield JsonMember(b',"' + name + b'":null', missing=~nothing)
 
     @staticmethod
-    def _member(column: EventColumn, state: StateColumn, nothing: Mask) -> Member:
+    def _member(column: EventColumn, state: StateColumn, nothing: Mask) -> JsonMember:
         written = column.written
         absent = nothing if state.missing is None else nothing | state.missing
-        return Member(written.literal, written.format(state.values), written.kind, absent)
+        return JsonMember(written.literal, written.format(state.values), written.kind, absent)
 
     def _without_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
@@ -476,7 +486,7 @@ class DebeziumWriter:
             raise error.with_place(field=column.name)
         if self.options.missing != PLACEHOLDER:
             return state
-        if column.family is not Family.TEXT:
+        if column.family is not TypeFamily.TEXT:
             problem = (
                 f"column {column.name} is missing, and only text columns can have a placeholder"
             )
@@ -485,31 +495,34 @@ class DebeziumWriter:
         values = pa.nulls(len(block), pa.string()) if state.values is None else state.values
         return StateColumn(pc.if_else(pa.array(missing), self.options.placeholder, values))
 
-    def _metadata(self, block: ChangeBlock, bounds: Bounds | None) -> Iterator[Member]:
+    def _metadata(
+        self, block: ChangeBlock, bounds: TransactionOrdinals | None
+    ) -> Iterator[JsonMember]:
         options, micros = self.options, block.op_ts
-        yield Member(
-            b',"source":{"version":"1","connector":"trailgate","name":' + literal(options.prefix)
+        yield JsonMember(
+            b',"source":{"version":"1","connector":"trailgate","name":'
+            + json_literal(options.prefix)
         )
         times = _times(micros)
         yield from times
         database, schema, name = _names(block)
         fixed = (b',"snapshot":"false","db":', b',"schema":', b',"table":')
         strings = zip(fixed, (database, schema, name), strict=True)
-        yield Member(b"".join(before + literal(text) for before, text in strings))
-        yield Member(b',"txId":', block.tx_id, STRING)
-        yield Member(b',"scn":', block.csn, STRING)
-        yield Member(b'},"op":' + literal(LETTERS[int(block.op_type[0])]))
+        yield JsonMember(b"".join(before + json_literal(text) for before, text in strings))
+        yield JsonMember(b',"txId":', block.tx_id, STRING)
+        yield JsonMember(b',"scn":', block.csn, STRING)
+        yield JsonMember(b'},"op":' + json_literal(LETTERS[int(block.op_type[0])]))
         yield from _times(np.full(len(block), options.now, np.int64)) if options.now else times
         if bounds is None:
             return
         ids = block.tx_id
         without = np.asarray(ids.is_null()) if ids.null_count else np.zeros(len(block), bool)
-        yield Member(b',"transaction":{"id":', ids, STRING, without)
-        yield Member(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)
+        yield JsonMember(b',"transaction":{"id":', ids, STRING, without)
+        yield JsonMember(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)
         order = _digits(bounds.of_table[block.order])
-        yield Member(b',"data_collection_order":', order, BARE, without)
-        yield Member(b"}", missing=without)
-        yield Member(b',"transaction":null', missing=~without)
+        yield JsonMember(b',"data_collection_order":', order, BARE, without)
+        yield JsonMember(b"}", missing=without)
+        yield JsonMember(b',"transaction":null', missing=~without)
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
@@ -517,21 +530,21 @@ def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
 
     Raises EncodeError if the table has no schema.
     """
-    parts = list(map(unquote, name_parts(block.table.name)))
+    parts = list(map(unquote, split_table_name(block.table.name)))
     if not 2 <= len(parts) <= 3:
         problem = f"the table {block.table.name} has no schema, but an event must name one"
         raise operation_error(block, 0, problem)
     return (parts[0] if len(parts) == 3 else None), parts[-2], parts[-1]
 
 
-def _times(micros: Longs) -> list[Member]:
+def _times(micros: Longs) -> list[JsonMember]:
     """Return the members of a time in milliseconds, microseconds and nanoseconds."""
     digits = _digits(micros)
     # Nanoseconds are microseconds with "000" after them: after the year 2262 they exceed 64 bits.
     nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None
     return [
-        Member(b',"ts_ms":', _digits(micros // _MILLI), BARE),
-        Member(b',"ts_us":', digits, BARE),
-        Member(b',"ts_ns":', digits, BARE),
-        Member(b"000") if nanos is None else Member(b"", nanos, BARE),
+        JsonMember(b',"ts_ms":', _digits(micros // _MILLI), BARE),
+        JsonMember(b',"ts_us":', digits, BARE),
+        JsonMember(b',"ts_ns":', digits, BARE),
+        JsonMember(b"000") if nanos is None else JsonMember(b"", nanos, BARE),
     ]

@@ -14,10 +14,10 @@ from trailgate.messages.properties import (
     MetadataOptions,
     Properties,
     PropertyReader,
+    bytes_for_error,
     configured_format,
-    metadata,
     parse_names,
-    shown,
+    read_metadata,
 )
 from trailgate.model.tables import Definitions, Table
 
@@ -55,7 +55,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
     names = read.given("header", parse_names)
     # From here on, metadata properties may name the header's fields.
     read = replace(read, header=HeaderFields(names, "delim.header"))
-    rest: dict[str, Any] = {**metadata(read), **_tokens(read), **_switches(read)}
+    rest: dict[str, Any] = {**read_metadata(read), **_tokens(read), **_switches(read)}
     table = read.source("table")
     of_tables, of_columns = _date_formats(properties)
     options = DelimitedOptions(
@@ -120,7 +120,7 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
         if value is None:
             continue
         if value in named:
-            problem = f"delim.{name} and delim.{named[value]} are both {shown(value)}"
+            problem = f"delim.{name} and delim.{named[value]} are both {bytes_for_error(value)}"
             entry = properties.get(f"delim.{name}") or properties.get(f"delim.{named[value]}")
             raise properties.error(problem, entry)
         named[value] = name

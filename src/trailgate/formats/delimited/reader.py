@@ -24,11 +24,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.delimited import BrokenQuotesError, Dialect, Fields, find_all, index_fields
-from trailgate.columnar.gather import NO_NULLS, check_text, column
+from trailgate.columnar.delimited import (
+    DelimitedDialect,
+    DelimitedFields,
+    UnbalancedQuotesError,
+    find_token_offsets,
+    index_fields,
+)
+from trailgate.columnar.gather import NO_NULLS, build_binary_column, check_text
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import FEW, distinct, octets
+from trailgate.columnar.rows import FEW, encode_distinct, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.delimited.options import DelimitedOptions
@@ -38,8 +44,8 @@ from trailgate.messages.records import (
     RETURNS,
     BadMessagesError,
     MessageErrors,
-    RecordGroup,
-    Records,
+    MessageRecordGroup,
+    MessageRecords,
     check_utf8,
     errors_by_row,
 )
@@ -54,7 +60,7 @@ DELETE: Final = ord("D")
 class FieldValues:
     """Copies field values out of a batch's bytes, a column at a time."""
 
-    def __init__(self, data: Octets, fields: Fields, options: DelimitedOptions) -> None:
+    def __init__(self, data: Octets, fields: DelimitedFields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
         self.checked = False
         self._replacements = [
@@ -63,7 +69,7 @@ class FieldValues:
                 (options.fielddelim_escaped, options.fielddelim),
                 (options.linedelim_escaped, options.linedelim),
             )
-            if escaped and len(find_all(data, escaped))
+            if escaped and len(find_token_offsets(data, escaped))
         ]
 
     def check_text(self, messages: MessageBatch) -> None:
@@ -91,7 +97,7 @@ class FieldValues:
         """Return a field as codes: for each record an index into the list of distinct strings."""
         codes, known = self.spans(first, place, 1)
         if known is None:
-            return distinct(self.text(first, place))
+            return encode_distinct(self.text(first, place))
         strings = self.text(first[known], place).to_pylist()
         numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
         # `numbers` maps each text to its code; map the codes of byte strings through it.
@@ -146,7 +152,7 @@ class FieldValues:
         columns = []
         for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
             mask = nulls[number] if count else NO_NULLS
-            values = column(offsets[number], out[base : base + size], mask, text=True)
+            values = build_binary_column(offsets[number], out[base : base + size], mask, text=True)
             if not self.checked:
                 values = self._text(values, places[number])
             columns.append(self._plain(values, first, places[number], int(seen[number])))
@@ -232,10 +238,10 @@ class ColumnPairing:
 
 
 @dataclass(frozen=True, slots=True)
-class DelimitedRecords(Records):
+class DelimitedRecords(MessageRecords):
     """Records made of fields. The first fields are the header."""
 
-    fields: Fields
+    fields: DelimitedFields
     values: FieldValues
 
     def text(self, name: str) -> pa.Array:
@@ -274,7 +280,7 @@ class DelimitedRecords(Records):
         return DecodeError(error.problem, where=where, hint=error.hint)
 
 
-class ImageReader:
+class DelimitedImageReader:
     """Reads the images of delimited records. Converters are created once per table.
 
     A record may end after any column. With `whole` it must have all columns of its table.
@@ -375,7 +381,7 @@ class ImageReader:
         )
 
 
-class _DelimitedGroup(RecordGroup[DelimitedRecords]):
+class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
     """Records that all have the same number of fields."""
 
     pairing: ColumnPairing
@@ -418,7 +424,7 @@ def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
         return
     for i in range(pairing.columns):
         column = group.table.columns[i]
-        codes, names = distinct(group.records.values.text(group.first, pairing.name(i)))
+        codes, names = encode_distinct(group.records.values.text(group.first, pairing.name(i)))
         wrong = [name.casefold() != column.name.casefold() for name in names]
         if any(wrong):
             _refuse_names(group, i, codes, names, np.array(wrong))
@@ -439,7 +445,7 @@ def _refuse_names(
     group.add(group.rows[bad], error)
 
 
-MakeValues = Callable[[Octets, Fields, DelimitedOptions], FieldValues]
+MakeValues = Callable[[Octets, DelimitedFields, DelimitedOptions], FieldValues]
 
 
 class DelimitedFormat(MessageFormat[DelimitedRecords]):
@@ -453,13 +459,13 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         self,
         options: DelimitedOptions,
         values: MakeValues = FieldValues,
-        images: ImageReader | None = None,
+        images: DelimitedImageReader | None = None,
     ) -> None:
         self.options, self._values = options, values
         # With a quote property, escapes count only inside quotes, where delimiters are data anyway
         # (decision 0026). So the scan looks for escaped delimiters only without one.
         escapes = () if options.quote else (options.fielddelim_escaped, options.linedelim_escaped)
-        self.dialect = Dialect(
+        self.dialect = DelimitedDialect(
             options.fielddelim,
             options.linedelim,
             options.quote,
@@ -467,7 +473,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
             tuple(escape for escape in escapes if escape),
             returns=options.linedelim == b"\n",
         )
-        self._images = images or ImageReader(options)
+        self._images = images or DelimitedImageReader(options)
 
     @property
     def has_befores(self) -> bool:
@@ -479,7 +485,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         data, starts = octets(messages.data), messages.without_marks().starts
         try:
             fields = index_fields(data, starts, messages.ends, self.dialect)
-        except BrokenQuotesError as quotes:
+        except UnbalancedQuotesError as quotes:
             raise BadMessagesError(quotes.bodies) from None
         owner = fields.body
         values = self._values(data, fields, self.options)

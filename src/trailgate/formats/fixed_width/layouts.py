@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.cobol.copybook.items import FlatColumn, flat_columns
-from trailgate.cobol.copybook.layouts import Dialect, Field, Layout, Usage
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout, Usage
 from trailgate.columnar.code_pages import code_page
-from trailgate.definitions.defgen import complete, layout_fault
+from trailgate.definitions.defgen import complete_table, find_layout_fault
 from trailgate.definitions.gendef import column_of
 from trailgate.errors import DefinitionError, Where, did_you_mean
 from trailgate.messages.properties import DefinitionFiles, PropertyReader
-from trailgate.model.tables import Column, Database, Table
-from trailgate.model.types import Family
+from trailgate.model.tables import Column, DatabaseLines, Table
+from trailgate.model.types import TypeFamily
 
 _PLACES: Final = (
     "A column starts at its fetch offset (attribute 4) and has its external length (attribute 3); "
@@ -37,15 +37,15 @@ _SCHEMA_TYPE: Final = "schematype"
 _WIDEST: Final = (
     3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
 )
-_NO_DATABASE: Final = Database()
+_NO_DATABASE: Final = DatabaseLines()
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ColumnSlot:
     """A column and the field with its value. The field starts at `offset` in the record."""
 
     column: Column
-    field: Field
+    field: CopybookField
     offset: int
 
     @property
@@ -53,7 +53,7 @@ class Slot:
         """The offset after the field."""
         return self.offset + self.field.size
 
-    def move(self, by: int) -> Slot:
+    def move(self, by: int) -> ColumnSlot:
         """Return the slot moved by a number of units (bytes or characters)."""
         return replace(self, offset=self.offset + by)
 
@@ -63,23 +63,25 @@ class RecordLayout:
     """The columns of a record and its size. `defined` is its table in the definitions file."""
 
     name: str
-    slots: tuple[Slot, ...]
+    slots: tuple[ColumnSlot, ...]
     size: int
     defined: Table | None = None
 
-    def slot(self, name: str) -> Slot:
+    def slot(self, name: str) -> ColumnSlot:
         """Return the slot of a column. The name must be spelled as in the layout."""
         return next(slot for slot in self.slots if slot.column.name == name)
 
-    def table(self, carried: Iterable[Slot] = ()) -> Table:
+    def table(self, carried: Iterable[ColumnSlot] = ()) -> Table:
         """Return the record's table. The carried columns of the header come first."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
-        return complete(Table(self.name, (*leading, *(slot.column for slot in self.slots))))
+        return complete_table(Table(self.name, (*leading, *(slot.column for slot in self.slots))))
 
 
-def from_copybook(layout: Layout, name: str, *, redefines: bool, text_bytes: int) -> RecordLayout:
+def copybook_layout(
+    layout: CopybookLayout, name: str, *, redefines: bool, text_bytes: int
+) -> RecordLayout:
     """Create the layout of a copybook's record.
 
     Redefining fields are columns only with `redefines`.
@@ -89,24 +91,30 @@ def from_copybook(layout: Layout, name: str, *, redefines: bool, text_bytes: int
     # Removing a field does not move others: offsets are already computed.
     root = layout.root if redefines else _without_redefinitions(layout.root)
     flat = flat_columns(replace(layout, root=root))
-    slots = tuple(Slot(_column(column, text_bytes), column.field, column.offset) for column in flat)
+    slots = tuple(
+        ColumnSlot(_column(column, text_bytes), column.field, column.offset) for column in flat
+    )
     return RecordLayout(name, slots, layout.size)
 
 
 def _column(flat: FlatColumn, text_bytes: int) -> Column:
     column = column_of(flat)
-    if flat.field.usage is not Usage.TEXT or column.family is not Family.TEXT or text_bytes == 1:
+    if (
+        flat.field.usage is not Usage.TEXT
+        or column.family is not TypeFamily.TEXT
+        or text_bytes == 1
+    ):
         return column
     # Characters stay `external_length`, but need more bytes in the trail.
     return replace(column, internal_length=text_bytes * column.external_length)
 
 
-def _without_redefinitions(field: Field) -> Field:
+def _without_redefinitions(field: CopybookField) -> CopybookField:
     kept = tuple(_without_redefinitions(c) for c in field.children if c.redefines is None)
     return replace(field, children=kept)
 
 
-def from_table(table: Table) -> RecordLayout:
+def table_layout(table: Table) -> RecordLayout:
     """Create a table's layout with the offsets of its definition.
 
     Raises DefinitionError if a column overlaps another one or extends past the record.
@@ -126,7 +134,7 @@ def from_table(table: Table) -> RecordLayout:
 
 def placement_note(layout: RecordLayout) -> str | None:
     """Return a warning if a definitions file places columns differently than Defgen would, or None."""
-    fault = None if layout.defined is None else layout_fault(layout.defined)
+    fault = None if layout.defined is None else find_layout_fault(layout.defined)
     if layout.defined is None or fault is None:
         return None
     what = "the record length"
@@ -138,20 +146,20 @@ def placement_note(layout: RecordLayout) -> str | None:
     )
 
 
-def in_a_row(table: Table) -> RecordLayout:
+def contiguous_layout(table: Table) -> RecordLayout:
     """Create the layout of a table whose columns follow each other without gaps."""
     ends = list(accumulate((c.external_length for c in table.columns), initial=0))
     slots = tuple(_slot(c, at) for c, at in zip(table.columns, ends, strict=False))
     return RecordLayout(table.name, slots, ends[-1], table)
 
 
-def _slot(column: Column, offset: int) -> Slot:
-    field = Field(column.name, Usage.TEXT, offset, column.external_length)
-    return Slot(column, field, offset)
+def _slot(column: Column, offset: int) -> ColumnSlot:
+    field = CopybookField(column.name, Usage.TEXT, offset, column.external_length)
+    return ColumnSlot(column, field, offset)
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class FixedWidthSchema:
     """The layouts of a capture: the header that every record begins with, and the possible records.
 
     With `binds`, a header field with the name of a metadata item is that item.
@@ -159,11 +167,13 @@ class Schema:
 
     header: RecordLayout
     records: tuple[RecordLayout, ...]
-    database: Database = _NO_DATABASE
+    database: DatabaseLines = _NO_DATABASE
     binds: bool = False
 
 
-def read_schema(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) -> Schema:
+def read_layouts(
+    read: PropertyReader, files: DefinitionFiles, dialect: CobolDialect
+) -> FixedWidthSchema:
     """Read the layouts of header and records. Raises OptionError or DefinitionError."""
     return _SCHEMAS[_kind(read)](read, files, dialect)
 
@@ -181,7 +191,9 @@ def _kind(read: PropertyReader) -> str:
     raise read.missing_error(_SCHEMA_TYPE)
 
 
-def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) -> Schema:
+def _of_copybook(
+    read: PropertyReader, files: DefinitionFiles, dialect: CobolDialect
+) -> FixedWidthSchema:
     entry = read.entry("copybook")
     if entry is None:
         raise read.missing_error("copybook")
@@ -190,7 +202,7 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     name = _header(read, [*layouts, *userdefs])
     width = _text_bytes(read, dialect.code_page)
     if name in userdefs:
-        header = in_a_row(userdefs[name])
+        header = contiguous_layout(userdefs[name])
     else:
         header = _from_copybook(read, layouts.pop(name), name, width)
     if not layouts:
@@ -199,11 +211,11 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     # Tables are named SCHEMA.RECORD, the header only by its record.
     prefix = f"{schema}." if schema else ""
     records = (_from_copybook(read, layouts[name], prefix + name, width) for name in layouts)
-    return Schema(header, tuple(records), binds=name in userdefs)
+    return FixedWidthSchema(header, tuple(records), binds=name in userdefs)
 
 
-def _by_name(layouts: Iterable[Layout], source: str) -> dict[str, Layout]:
-    by_name: dict[str, Layout] = {}
+def _by_name(layouts: Iterable[CopybookLayout], source: str) -> dict[str, CopybookLayout]:
+    by_name: dict[str, CopybookLayout] = {}
     for layout in layouts:
         if by_name.setdefault(layout.name, layout) is not layout:
             where = Where(source=source)
@@ -212,12 +224,12 @@ def _by_name(layouts: Iterable[Layout], source: str) -> dict[str, Layout]:
 
 
 def _from_copybook(
-    read: PropertyReader, layout: Layout, name: str, text_bytes: int
+    read: PropertyReader, layout: CopybookLayout, name: str, text_bytes: int
 ) -> RecordLayout:
     if read.text("depending").casefold() == "last":
         _check_depending(layout)
     redefines = read.text("redefines").casefold() == "include"
-    return from_copybook(layout, name, redefines=redefines, text_bytes=text_bytes)
+    return copybook_layout(layout, name, redefines=redefines, text_bytes=text_bytes)
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
@@ -237,7 +249,7 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
     return widest or _WIDEST
 
 
-def _check_depending(layout: Layout) -> None:
+def _check_depending(layout: CopybookLayout) -> None:
     """Refuse fields after a field of varying length, because compilers disagree on whether they move."""
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
@@ -248,14 +260,16 @@ def _check_depending(layout: Layout) -> None:
             raise DefinitionError(problem, where=where, hint=hint)
 
 
-def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> Schema:
+def _of_sourcedefs(
+    read: PropertyReader, files: DefinitionFiles, _: CobolDialect
+) -> FixedWidthSchema:
     userdefs = read.userdefs()
     entry = read.entry("sourcedefs")
     if entry is None and not userdefs:
         raise read.missing_error("sourcedefs")
     definitions = read.definitions(files)
     name = _header(read, [table.name for table in definitions])
-    header = in_a_row(definitions.table(name))
+    header = contiguous_layout(definitions.table(name))
     rest = [table for table in definitions if table.name != name]
     if not rest:
         raise read.error("no table is defined besides the header", "header")
@@ -263,12 +277,14 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
         records = tuple(_records(rest, userdefs))
     except DefinitionError as error:
         raise error.with_place(source=files.chosen("" if entry is None else entry.value)) from None
-    return Schema(header, records, definitions.database, binds=True)
+    return FixedWidthSchema(header, records, definitions.database, binds=True)
 
 
 def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[RecordLayout]:
     names = {table.name for table in userdefs}
-    return (in_a_row(table) if table.name in names else from_table(table) for table in tables)
+    return (
+        contiguous_layout(table) if table.name in names else table_layout(table) for table in tables
+    )
 
 
 def _header(read: PropertyReader, names: list[str]) -> str:
@@ -281,6 +297,6 @@ def _header(read: PropertyReader, names: list[str]) -> str:
     raise read.error(f"no record or table {wanted} is defined", "header", hint)
 
 
-_SCHEMAS: Final[Mapping[str, Callable[[PropertyReader, DefinitionFiles, Dialect], Schema]]] = (
-    MappingProxyType({"copybook": _of_copybook, "sourcedefs": _of_sourcedefs})
-)
+_SCHEMAS: Final[
+    Mapping[str, Callable[[PropertyReader, DefinitionFiles, CobolDialect], FixedWidthSchema]]
+] = MappingProxyType({"copybook": _of_copybook, "sourcedefs": _of_sourcedefs})

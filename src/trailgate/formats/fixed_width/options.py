@@ -16,23 +16,23 @@ import numpy as np
 from trailgate.cobol.copybook.conditional_text import read_constants
 from trailgate.cobol.copybook.layouts import (
     BinarySizes,
-    Dialect,
+    CobolDialect,
     Endian,
     FloatFormat,
-    Signs,
+    SignRules,
     SourceFormat,
 )
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.cobol.values.codec import Blank, RawForm, ValueOptions
+from trailgate.cobol.values.codec import BlankPolicy, RawRepresentation, ValueOptions
 from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.formats.fixed_width.layouts import (
+    ColumnSlot,
+    FixedWidthSchema,
     RecordLayout,
-    Schema,
-    Slot,
     placement_note,
-    read_schema,
+    read_layouts,
 )
 from trailgate.formats.fixed_width.values import field_reader
 from trailgate.messages.properties import (
@@ -42,9 +42,9 @@ from trailgate.messages.properties import (
     Properties,
     PropertyReader,
     ValueSource,
-    metadata,
     parse_names,
     parse_source,
+    read_metadata,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
@@ -62,7 +62,7 @@ class FixedWidthOptions(MetadataOptions):
     """
 
     header: RecordLayout
-    carried: tuple[Slot, ...]
+    carried: tuple[ColumnSlot, ...]
     records: tuple[RecordLayout, ...]
     framing: Framing | None
     values: ValueOptions
@@ -79,7 +79,7 @@ def fixed_width_setup(
     """Read the options with their layouts, and the tables that the records become."""
     read = PropertyReader(properties, "fixed")
     values = _values(read)
-    schema = read_schema(read, files, values.dialect)
+    schema = read_layouts(read, files, values.dialect)
     # Fail for an unreadable field before the first message, not at it.
     for layout in (schema.header, *schema.records):
         _check_readable(layout, values)
@@ -88,13 +88,15 @@ def fixed_width_setup(
     return options, Definitions(tuple(tables), schema.database)
 
 
-def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> FixedWidthOptions:
+def _options(
+    read: PropertyReader, schema: FixedWidthSchema, values: ValueOptions
+) -> FixedWidthOptions:
     header = schema.header
     names = tuple(slot.column.name for slot in header.slots)
     fields = HeaderFields(names, f"the header {header.name}")
     # Metadata properties name fields of the header, or bind to them by name.
     read = replace(read, header=fields, binding=schema.binds)
-    options = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
+    options = read_metadata(read, lambda name: _code(read, name, values.dialect.code_page))
     options |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
     options["timestamp_format"] = _timestamp_format(options, header)
     return FixedWidthOptions(
@@ -125,17 +127,19 @@ def _values(read: PropertyReader) -> ValueOptions:
         code_page(page)
     except OptionError as error:
         raise read.error(error.problem, "codepage", error.hint) from None
-    dialect = Dialect(
+    dialect = CobolDialect(
         source_format=_choice(read, "copybook.format", SourceFormat),
         code_page=page,
         binary=_choice(read, "binary", Endian),
         native=_choice(read, "native", Endian),
         binary_sizes=_choice(read, "binarysizes", BinarySizes),
         floats=_choice(read, "floats", FloatFormat),
-        signs=_choice(read, "signs", Signs),
+        signs=_choice(read, "signs", SignRules),
         constants=_constants(read),
     )
-    return ValueOptions(dialect, blank=_choice(read, "blank", Blank), raw=RawForm.HEX)
+    return ValueOptions(
+        dialect, blank=_choice(read, "blank", BlankPolicy), raw=RawRepresentation.HEX
+    )
 
 
 def _constants(read: PropertyReader) -> tuple[tuple[str, str], ...]:
@@ -230,18 +234,18 @@ def _map(values: Iterable[object]) -> set[str]:
     return names
 
 
-def _carry(header: RecordLayout, mapped: set[str]) -> tuple[Slot, ...]:
+def _carry(header: RecordLayout, mapped: set[str]) -> tuple[ColumnSlot, ...]:
     return tuple(slot for slot in header.slots if slot.column.name not in mapped)
 
 
-def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> Table:
+def _table_of(record: RecordLayout, carried: tuple[ColumnSlot, ...], header: str) -> Table:
     """Return a record's table.
 
     A carried header field with the name of a record field gets the header's name as prefix.
     """
     own = {slot.column.name.casefold() for slot in record.slots}
 
-    def qualify(slot: Slot) -> Slot:
+    def qualify(slot: ColumnSlot) -> ColumnSlot:
         if slot.column.name.casefold() not in own:
             return slot
         return replace(slot, column=replace(slot.column, name=f"{header}_{slot.column.name}"))

@@ -22,18 +22,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.code_pages import code_page, page_text
+from trailgate.columnar.code_pages import code_page, decode_with_page
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.formats.fixed_width.layouts import RecordLayout, Slot
+from trailgate.formats.fixed_width.layouts import ColumnSlot, RecordLayout
 from trailgate.formats.fixed_width.options import FixedWidthOptions
 from trailgate.formats.fixed_width.values import (
     BINARY,
     FieldReader,
     MessageUnits,
-    as_it_is,
     field_reader,
+    keep_text,
+    split_into_units,
     text_reader,
-    units_of,
 )
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
@@ -41,8 +41,8 @@ from trailgate.messages.records import (
     RETURNS,
     BadMessagesError,
     MessageErrors,
-    RecordGroup,
-    Records,
+    MessageRecordGroup,
+    MessageRecords,
     errors_by_row,
 )
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
@@ -60,7 +60,7 @@ _SHORT = "Is the header the right one, or is the record cut off?"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FixedWidthRecords(Records):
+class FixedWidthRecords(MessageRecords):
     """Records measured in bytes or characters. Each has its complete header."""
 
     units: MessageUnits
@@ -133,7 +133,7 @@ class FixedWidthRecords(Records):
         begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
         raw = self.units.data[begin:end].tobytes()
         offset = begin - int(self.messages.starts[self.message[row]])
-        return Where(offset=offset, raw=raw, text=page_text(raw, reader.page))
+        return Where(offset=offset, raw=raw, text=decode_with_page(raw, reader.page))
 
     def _at_field(self, row: int, reader: FieldReader, problem: str, hint: str) -> DecodeError:
         field = reader.slot.column.name
@@ -181,7 +181,7 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
 
 
 def check_ends(
-    group: RecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
+    group: MessageRecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
 ) -> None:
     """Add errors to records whose end does not fit: `count` columns are complete."""
     if count == len(plan.readers):
@@ -195,7 +195,7 @@ def check_ends(
         group.refuse(f"key column {key} is missing", _KEY, key)
 
 
-def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
+def _refuse_parts(group: MessageRecordGroup[FixedWidthRecords], slot: ColumnSlot) -> None:
     """Add an error to records that end within a column."""
     records, table, name = group.records, group.table.name, slot.column.name
     problem = f"the record ends within {name}, which has a length of {slot.field.size}"
@@ -206,7 +206,7 @@ def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
     group.add(group.rows[records.lengths[group.rows] > slot.offset], error)
 
 
-def _refuse_trailing(group: RecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
+def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
     """Add an error to records with more than blanks after their end."""
     records, table = group.records, group.table.name
     long = group.rows[records.lengths[group.rows] > size]
@@ -238,7 +238,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         self.options = options
         values, header = options.values, options.header
         self._header = {
-            slot.column.name: text_reader(slot, values, as_it_is) for slot in header.slots
+            slot.column.name: text_reader(slot, values, keep_text) for slot in header.slots
         }
         self._layouts = {record.name.casefold(): record for record in options.records}
         self._plans: dict[str, RecordPlan] = {}
@@ -259,7 +259,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         """Find the records of the messages. Each has its complete header."""
         if self._is_text:
             messages = messages.without_marks()
-        units = units_of(messages, characters=self._characters)
+        units = split_into_units(messages, characters=self._characters)
         message, starts, ends = units.records(self.options.framing)
         records = FixedWidthRecords(
             messages=units.messages,
@@ -301,7 +301,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         if kind == TRUNCATE:
             return absent, absent
         plan = self._plan(table)
-        group = RecordGroup(records, table, rows, errors)
+        group = MessageRecordGroup(records, table, rows, errors)
         # All records of the group have the same number of complete columns: `layouts` grouped them
         # by it.
         count = int(plan.complete(records.lengths[rows[:1]])[0])
@@ -317,7 +317,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         return self._plans[name]
 
 
-def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
+def _column(group: MessageRecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
     name = group.table.name
 
     def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:

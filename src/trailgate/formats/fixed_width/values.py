@@ -18,20 +18,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
-from trailgate.cobol.copybook.layouts import Field, Sign, Usage
-from trailgate.cobol.records.framing import FrameKind, Framing, RunFrames, frames_in
-from trailgate.cobol.values.codec import Blank, Decoded, Explain, ValueOptions
+from trailgate.cobol.copybook.layouts import CopybookField, SignPosition, Usage
+from trailgate.cobol.records.framing import FrameKind, Framing, RunFrames, find_frames_in_runs
+from trailgate.cobol.values.codec import BlankPolicy, DecodedColumn, Explain, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
-from trailgate.cobol.values.text import shown_page
+from trailgate.cobol.values.text import page_for_errors
 from trailgate.columnar.code_pages import CodePage, strings
 from trailgate.columnar.numbers import format_integers
-from trailgate.columnar.rows import failing_row, octets, row_error, rows_at
+from trailgate.columnar.rows import find_failing_row, octets, row_error, rows_at
 from trailgate.columnar.temporal import DateFormat, compile_format
-from trailgate.formats.fixed_width.layouts import Slot
+from trailgate.formats.fixed_width.layouts import ColumnSlot
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import check_utf8
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, parser_for
 
 UnitMatrix: TypeAlias = npt.NDArray[Any]  # a row a value: bytes, or code points
@@ -91,16 +91,16 @@ class MessageUnits:
         starts, ends = self.messages.starts[full], self.messages.ends[full]
         # Delimiters are searched in bytes, but lengths count units.
         if framing is not None and framing.kind is FrameKind.LINE:
-            run, starts, ends = frames_in(self.data, starts, ends, framing)
+            run, starts, ends = find_frames_in_runs(self.data, starts, ends, framing)
             return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
         starts, ends = self.of_bytes(starts), self.of_bytes(ends)
         if framing is None:
             return RunFrames(full, starts, ends)
-        run, starts, ends = frames_in(self.data, starts, ends, framing)
+        run, starts, ends = find_frames_in_runs(self.data, starts, ends, framing)
         return RunFrames(full[run], starts, ends)
 
 
-def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
+def split_into_units(messages: MessageBatch, *, characters: bool) -> MessageUnits:
     """Convert the messages to units: characters of UTF-8 text with `characters`, otherwise bytes.
 
     Raises BadMessagesError if a body is not UTF-8.
@@ -119,7 +119,7 @@ def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
     return MessageUnits(messages, data, units, np.append(begins, len(data)))
 
 
-Decode = Callable[[UnitMatrix], Decoded]
+Decode = Callable[[UnitMatrix], DecodedColumn]
 
 
 class FieldReader(NamedTuple):
@@ -129,37 +129,37 @@ class FieldReader(NamedTuple):
     `convert` turns values into those of the column.
     """
 
-    slot: Slot
+    slot: ColumnSlot
     decode: Decode
     explain: Explain
     convert: Convert
     page: CodePage  # for showing its bytes in errors
 
 
-def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
+def field_reader(slot: ColumnSlot, options: ValueOptions) -> FieldReader:
     """Create the reader of a column.
 
     Raises DefinitionError or OptionError if the field cannot be read.
     """
     field, column = slot.field, slot.column
-    if column.family is Family.DATETIME:
+    if column.family is TypeFamily.DATETIME:
         form = compile_format(field.date_format) if field.date_format else None
         return text_reader(slot, options, _or_blank(column, options, form))
-    if field.usage is Usage.TEXT and column.family is not Family.TEXT:
+    if field.usage is Usage.TEXT and column.family is not TypeFamily.TEXT:
         return text_reader(slot, options, _or_blank(column, options))
     if field.usage in _TEXTUAL:
         return text_reader(slot, options, parser_for(column))
     decode, explain = _decode(field, options), explainer(field, options)
-    return FieldReader(slot, decode, explain, _fit(slot), shown_page(field, options))
+    return FieldReader(slot, decode, explain, _fit(slot), page_for_errors(field, options))
 
 
-def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldReader:
+def text_reader(slot: ColumnSlot, options: ValueOptions, convert: Convert) -> FieldReader:
     """Create a reader that decodes a field as text, and converts the text."""
     field = slot.field
     if _is_printed(field):
         field = replace(field, usage=Usage.TEXT, number=None)
     decode, explain = _decode(field, options), explainer(field, options)
-    page = shown_page(field, options)
+    page = page_for_errors(field, options)
     if field.usage in _TEXTUAL:
         return FieldReader(slot, decode, explain, convert, page)
     return FieldReader(
@@ -167,25 +167,25 @@ def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldRea
     )
 
 
-def as_it_is(values: pa.Array) -> pa.Array:
+def keep_text(values: pa.Array) -> pa.Array:
     """Return the values unchanged."""
     return values
 
 
-def _is_printed(field: Field) -> bool:
-    sign = Sign.NONE if field.number is None else field.number.sign
-    return field.usage in _PRINTED and sign in (Sign.NONE, Sign.LEADING_SEPARATE)
+def _is_printed(field: CopybookField) -> bool:
+    sign = SignPosition.NONE if field.number is None else field.number.sign
+    return field.usage in _PRINTED and sign in (SignPosition.NONE, SignPosition.LEADING_SEPARATE)
 
 
-def _decode(field: Field, options: ValueOptions) -> Decode:
+def _decode(field: CopybookField, options: ValueOptions) -> Decode:
     """Return a decoder of bytes that also accepts characters."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
-    def decode(units: UnitMatrix) -> Decoded:
+    def decode(units: UnitMatrix) -> DecodedColumn:
         if units.dtype == np.uint8:
             return of_bytes(units)
         if text:
-            return Decoded(
+            return DecodedColumn(
                 _characters(units, trim=pc.ascii_ltrim if field.justified else pc.ascii_rtrim)
             )
         return of_bytes(np.where(units < 0x80, units, _SUBSTITUTE).astype(np.uint8))
@@ -205,7 +205,7 @@ def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
     """Return the column's parser. With fixed.blank=null, blank values are NULL."""
     parse = parser_for(column, form)
-    if options.blank is not Blank.NULL:
+    if options.blank is not BlankPolicy.NULL:
         return parse
 
     def convert(values: pa.Array) -> pa.Array:
@@ -215,11 +215,11 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
     return convert
 
 
-def _fit(slot: Slot) -> Convert:
+def _fit(slot: ColumnSlot) -> Convert:
     """Return the conversion of decoded numbers (or bytes in hex) to the column's type."""
     field, column = slot.field, slot.column
     wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
-    if column.family is Family.INTEGER and not wide:
+    if column.family is TypeFamily.INTEGER and not wide:
         return _cast_to(column.arrow_type)
     parse = parser_for(column)
     if field.usage is Usage.RAW:
@@ -236,7 +236,7 @@ def _cast_to(kind: pa.DataType) -> Convert:
             return convert(values)
         except pa.ArrowInvalid:
             # Arrow's error does not name the row: find it.
-            row = failing_row(convert, values)
+            row = find_failing_row(convert, values)
         raise row_error(f"the number does not fit {kind}", _as_text(values), row)
 
     return with_place
@@ -250,7 +250,7 @@ def _as_text(values: pa.Array) -> pa.Array:
     )
 
 
-def _number_text(values: pa.Array, field: Field) -> pa.Array:
+def _number_text(values: pa.Array, field: CopybookField) -> pa.Array:
     """Format numbers as text.
 
     Whole numbers get leading zeros up to the digits of their field, as DISPLAY prints them.

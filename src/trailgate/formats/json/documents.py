@@ -1,6 +1,6 @@
 """Scan a batch of JSON messages into nodes, and nodes into records.
 
-`Scanner` runs the kernel of `scan_kernels.py` over all messages at once. The result is `Nodes`:
+`JsonScanner` runs the kernel of `scan_kernels.py` over all messages at once. The result is `JsonNodes`:
 parallel arrays with one element per value, in the order of the text. For
 `{"op":"U","after":{"ID":7}}`:
 
@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.gather import column, gather_measured, unfit
+from trailgate.columnar.gather import build_binary_column, gather_measured, measure_error
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where, caret_below
@@ -68,10 +68,10 @@ from trailgate.formats.json.scan_kernels import (
     TWICE,
     USED,
     fill_table,
-    scan,
+    scan_json,
 )
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import BadMessagesError, Records, check_utf8, registry_hint
+from trailgate.messages.records import BadMessagesError, MessageRecords, check_utf8, registry_hint
 
 CONTAINERS: Final = (OBJECT, ARRAY)
 
@@ -107,7 +107,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class JsonNodes:
     """The values of a batch of messages, as parallel arrays; the module docstring has an example.
 
     `text` has the messages, followed by the decoded strings that had escapes. Node i has the name
@@ -163,7 +163,7 @@ class Nodes:
             nodes, self.kind, self.start, self.length, begins, offsets, nulls
         )
         if nested < 0:
-            raise unfit(nested, len(self.text))
+            raise measure_error(nested, len(self.text))
         values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
         return values, nested
 
@@ -174,7 +174,7 @@ class Nodes:
         """
         ends = np.cumsum(np.maximum(sizes, 0), dtype=np.int64)
         if len(ends) and ends[-1] > MAX_INT32:
-            raise unfit(TOO_MANY, len(self.text))
+            raise measure_error(TOO_MANY, len(self.text))
         offsets = np.concatenate([[0], ends]).astype(np.int32)
         nulls = sizes < 0
         values = gather_measured(self.text, begins, offsets, nulls, text=True, checked=True)
@@ -182,7 +182,8 @@ class Nodes:
         parts = (slice(at * size, (at + 1) * size) for at in range(count))
         # Each column gets its own slice of the offsets, because kernels expect columns without an offset.
         return [
-            column(offsets[own.start : own.stop + 1], data, nulls[own], text=True) for own in parts
+            build_binary_column(offsets[own.start : own.stop + 1], data, nulls[own], text=True)
+            for own in parts
         ]
 
     def raw(self, node: int) -> bytes:
@@ -191,7 +192,7 @@ class Nodes:
         return self.text[begin : begin + int(self.length[node])].tobytes()
 
 
-class Scanner:
+class JsonScanner:
     """Scans batches of messages. The names seen in one batch are known in the next.
 
     Members of objects become nodes down to `levels` below a record, except in record members named
@@ -212,13 +213,13 @@ class Scanner:
 
     def _number(self, name: str) -> int:
         """Return the number of a name, by scanning a document that contains it."""
-        # The same layout as in `scan`: text, SPARE zeros, room for decoded strings.
+        # The same layout as in `scan_json`: text, SPARE zeros, room for decoded strings.
         text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
         document = f'{{"{name}":0}}'.encode()
         text[: len(document)] = octets(document)
         one = np.array([len(document)])
         nodes = _Room(4, 4)
-        _, code = scan(
+        _, code = scan_json(
             text, len(document), one * 0, one, 0, 1, -1, *self._tables(), *nodes.arrays,
             np.zeros(1, np.uint8), one * 0,
         )  # fmt: skip
@@ -235,7 +236,7 @@ class Scanner:
     def _tables(self) -> tuple[np.ndarray, ...]:
         return self.table, self.info, self.pool, self.seen, self.stack, self.used
 
-    def scan(self, messages: MessageBatch) -> Nodes:
+    def scan(self, messages: MessageBatch) -> JsonNodes:
         """Scan the messages.
 
         Raises BadMessagesError for messages that are not JSON or not UTF-8.
@@ -261,7 +262,7 @@ class Scanner:
         begin, code = 0, MORE_NODES
         # The kernel stops at the message for which it needs more room, and continues there.
         while True:
-            begin, code = scan(
+            begin, code = scan_json(
                 text, size, starts, ends, begin, self.levels, self.opaque_name, *self._tables(),
                 *room.arrays, problem, place,
             )  # fmt: skip
@@ -275,7 +276,7 @@ class Scanner:
         if problem.any():
             raise BadMessagesError(_errors(text, starts, ends, problem, place))
         nodes, records = int(self.used[NODES]), int(self.used[RECORDS])
-        return Nodes(
+        return JsonNodes(
             text[: int(self.used[DECODED]) + SPARE],
             self._known_names(),
             *(array[:nodes] for array in room.arrays[:5]),
@@ -306,7 +307,7 @@ class _Room:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays in the order of the fields of `Nodes`."""
+        """The arrays in the order of the fields of `JsonNodes`."""
         return (
             self.name, self.kind, self.start, self.length, self.last, self.root, self.message,
         )  # fmt: skip
@@ -345,13 +346,13 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonRecords(Records):
+class JsonRecords(MessageRecords):
     """The documents of messages. A header field is a member, or a path of names such as `tokens.6`.
 
     `holder` is the object whose members are the header fields.
     """
 
-    nodes: Nodes
+    nodes: JsonNodes
     document: Longs
     holder: Longs
     known: dict[str, pa.Array] = field(default_factory=dict)
@@ -413,7 +414,7 @@ class JsonRecords(Records):
             self.refuse(bad, error)
 
 
-def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
+def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
     """Return the messages' documents as records. Their header fields are their own members."""
     starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
     offset = nodes.start[nodes.root] - starts[nodes.message]

@@ -1,6 +1,6 @@
 """Build before and after images from JSON objects whose members are a table's columns.
 
-`place_cells` finds the node of every (column, row) pair of an image in one pass. Each column is
+`place_members` finds the node of every (column, row) pair of an image in one pass. Each column is
 then converted from text by the functions of `converter_for`. Members that are not columns, and
 columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is decoded here too.
 """
@@ -17,18 +17,18 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
-from trailgate.columnar.gather import NO_NULLS, column
+from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets, over_nulls, row_error, text_view
+from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
-from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonRecords, Nodes
-from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_cells
+from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
+from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_members
 from trailgate.formats.json.scan_kernels import NULL, OBJECT
-from trailgate.messages.records import RecordGroup, find_errors
+from trailgate.messages.records import MessageRecordGroup, find_errors
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -58,12 +58,12 @@ def from_base64(values: pa.StringArray) -> pa.BinaryArray:
         offsets, data = text_view(dense)
         ends = np.empty(len(dense) + 1, np.int32)
         out = np.empty(3 * (int(offsets[-1] - offsets[0]) // 4) + SPARE, np.uint8)
-        row = kernels.decode(data, offsets, _DIGITS, ends, out)
+        row = kernels.decode_base64(data, offsets, _DIGITS, ends, out)
         if row >= 0:
             raise row_error("not base64 text", dense, row)
-        return column(ends, out, NO_NULLS, text=False)
+        return build_binary_column(ends, out, NO_NULLS, text=False)
 
-    return over_nulls(convert, values)
+    return convert_valid_rows(convert, values)
 
 
 def to_base64(values: pa.BinaryArray) -> pa.StringArray:
@@ -75,20 +75,20 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
         ends = np.zeros(len(dense) + 1, np.int32)
         np.cumsum((lengths + 2) // 3 * 4, out=ends[1:])
         out = np.empty(int(ends[-1]), np.uint8)
-        kernels.encode(data, offsets, octets(_ALPHABET), ends, out)
-        return column(ends, out, NO_NULLS, text=True)
+        kernels.encode_base64(data, offsets, octets(_ALPHABET), ends, out)
+        return build_binary_column(ends, out, NO_NULLS, text=True)
 
-    return over_nulls(convert, values)
+    return convert_valid_rows(convert, values)
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class JsonValues:
     """The values of one column in some rows, as strings and as nodes.
 
     A string is null if the value is null or missing.
     """
 
-    nodes: Nodes
+    nodes: JsonNodes
     strings: pa.Array
     cells: Offsets
     nested: bool  # some values may be objects or arrays; their strings are JSON text
@@ -101,15 +101,15 @@ class Values:
     def __len__(self) -> int:
         return len(self.cells)
 
-    def slice(self, at: int, count: int) -> Values:
+    def slice(self, at: int, count: int) -> JsonValues:
         """Return the values of consecutive rows."""
         strings = self.strings.slice(at, count)
-        return Values(self.nodes, strings, self.cells[at : at + count], self.nested)
+        return JsonValues(self.nodes, strings, self.cells[at : at + count], self.nested)
 
-    def take(self, rows: pa.Array) -> Values:
+    def take(self, rows: pa.Array) -> JsonValues:
         """Return the values of the given rows."""
         cells = self.cells[rows.to_numpy()]
-        return Values(self.nodes, self.strings.take(rows), cells, self.nested)
+        return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
         """Raise DecodeError, with the row as its record, if a value is an object or array."""
@@ -129,7 +129,7 @@ class Values:
             raise row_error(f"{type_name} is not a value of this column", self.strings, row, hint)
 
 
-class Converted(NamedTuple):
+class ConvertedJson(NamedTuple):
     """Converted values.
 
     `missing` marks values that mean "not present", such as Debezium's placeholder.
@@ -139,10 +139,10 @@ class Converted(NamedTuple):
     missing: Mask | None = None
 
 
-ConvertValues = Callable[[Values], Converted]
+ConvertValues = Callable[[JsonValues], ConvertedJson]
 
 
-class JsonImages(RecordGroup[JsonRecords]):
+class JsonImages(MessageRecordGroup[JsonRecords]):
     """Builds the images of records of one table and operation type."""
 
     def image(
@@ -167,7 +167,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
         numbers = self._columns_of(nodes.names, passed_over, prefix)
         # One pass over all objects finds every column's value. A size of NO_NODE (-1) stays null.
-        bad, nested = place_cells(
+        bad, nested = place_members(
             np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
             numbers, len(columns), cells, begins, sizes, unknown, again,
         )  # fmt: skip
@@ -178,7 +178,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         strings = nodes.text_columns(begins, sizes, len(columns))
         parts = np.split(cells, len(columns)) if len(columns) else []
         return tuple(
-            self._column(i, Values(nodes, values, own, nested > 0), converters[i])
+            self._column(i, JsonValues(nodes, values, own, nested > 0), converters[i])
             for i, (values, own) in enumerate(zip(strings, parts, strict=True))
         )
 
@@ -214,7 +214,7 @@ class JsonImages(RecordGroup[JsonRecords]):
     def _columns_of(
         self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
     ) -> Longs:
-        """Return the meaning of each name for `place_cells`: a column, UNKNOWN or PASSED_OVER.
+        """Return the meaning of each name for `place_members`: a column, UNKNOWN or PASSED_OVER.
 
         With n columns, n + i means "column i is missing if this member is true" (`ID_isMissing`).
         """
@@ -245,7 +245,7 @@ class JsonImages(RecordGroup[JsonRecords]):
             name = nodes.names[nodes.name[again[at]]]
             self._refuse(np.array([at]), f"column {name} is found twice", name)
 
-    def _column(self, i: int, values: Values, convert: ConvertValues) -> StateColumn:
+    def _column(self, i: int, values: JsonValues, convert: ConvertValues) -> StateColumn:
         # A member that is not there is missing; one that is null is NULL.
         missing: Mask = values.cells == NO_NODE
         if missing.all():
@@ -292,15 +292,15 @@ def converter_for(column: Column, binary: str) -> ConvertValues:
     accept objects and arrays.
     """
     parse = parser_for(column)
-    is_text, is_bytes = column.family is Family.TEXT, column.family is Family.BYTES
+    is_text, is_bytes = column.family is TypeFamily.TEXT, column.family is TypeFamily.BYTES
 
-    def convert(values: Values) -> Converted:
+    def convert(values: JsonValues) -> ConvertedJson:
         if values.nested and not is_text:
             values.refuse_nested()
         strings = values.strings
         if is_bytes and strings.null_count < len(strings):
             strings = _bytes(strings, binary)
-        return Converted(parse(strings))
+        return ConvertedJson(parse(strings))
 
     return convert
 

@@ -46,7 +46,7 @@ def pick_members(
 
 
 @kernel(writes=("cells", "begins", "sizes", "unknown", "again"))
-def place_cells(
+def place_members(
     parents: Longs,
     name: Offsets,
     kind: Octets,
@@ -162,7 +162,9 @@ def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
 
 
 @kernel(writes=("ends", "out"))
-def decode(data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: Octets) -> int:
+def decode_base64(
+    data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: Octets
+) -> int:
     """Decode base64 strings into `out`, with Arrow's offsets in `ends`.
 
     Return the first row that is not base64, or -1.
@@ -203,7 +205,9 @@ def decode(data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: O
 
 
 @kernel(writes=("out",))
-def encode(data: Octets, offsets: Offsets, letters: Octets, ends: Offsets, out: Octets) -> None:
+def encode_base64(
+    data: Octets, offsets: Offsets, letters: Octets, ends: Offsets, out: Octets
+) -> None:
     """Encode each row's bytes as base64, at the offsets given in `ends`."""
     for row in range(len(offsets) - 1):
         at, end, to = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(ends[row])

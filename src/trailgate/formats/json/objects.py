@@ -1,6 +1,6 @@
 """Write JSON messages column by column, one message per operation.
 
-A message is a sequence of `Member`s: a literal such as `,"ID":` and a column of values after it. In
+A message is a sequence of `JsonMember`s: a literal such as `,"ID":` and a column of values after it. In
 each row a member has a value, is `null`, or is missing. Members become the pieces of a template
 (`columnar/templates.py`), which writes all rows at once. Messages are measured by table and
 operation type, and written in the order of the batch.
@@ -17,37 +17,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import group, text_view
-from trailgate.columnar.templates import Escapes, Form, MeasuredRows, Piece
-from trailgate.columnar.templates import measure as measure_pieces
+from trailgate.columnar.rows import group_rows, text_view
+from trailgate.columnar.templates import EscapeTable, MeasuredRows, PieceForm, RowPiece
+from trailgate.columnar.templates import measure_templates as measure_pieces
 from trailgate.errors import EncodeError
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.messages.publishing import bodies_of
 from trailgate.model.changes import ChangeBatch, ChangeBlock, Image
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import formatter_for
 
 # How a member's value is written: no value; as it is; in quotes unless it is a number; in quotes;
 # in quotes and escaped.
 NOTHING, BARE, NUMBER, PLAIN, STRING = range(5)
 SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
-ESCAPES: Final = Escapes.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **SHORT})
+ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **SHORT})
 COMMA, OPENING = b",", b"{"
 
 
 # How values of each type family are written. Integers are JSON numbers as they are. Other numbers
 # may have a notation that JSON lacks, and are in quotes then. All others need escapes.
 KINDS: Final = {
-    Family.INTEGER: BARE,
-    Family.UNSIGNED: BARE,
-    Family.NUMBER_TEXT: NUMBER,
-    Family.FLOAT: NUMBER,
-    Family.BYTES: PLAIN,
+    TypeFamily.INTEGER: BARE,
+    TypeFamily.UNSIGNED: BARE,
+    TypeFamily.NUMBER_TEXT: NUMBER,
+    TypeFamily.FLOAT: NUMBER,
+    TypeFamily.BYTES: PLAIN,
 }
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """A literal, followed in each row by a value.
 
     A null is written as `null`; `missing` rows have neither.
@@ -59,18 +59,18 @@ class Member(NamedTuple):
     missing: Mask | None = None
 
 
-def literal(value: object) -> bytes:
+def json_literal(value: object) -> bytes:
     """Return compact JSON text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
+def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
     """Measure rows made of these members.
 
     The first member after an opening brace must not begin with a comma. Which member that is
     differs by row, because members may be missing.
     """
-    pieces: list[Piece] = []
+    pieces: list[RowPiece] = []
     fresh = np.zeros(rows, bool)  # rows in which nothing follows the opening brace yet
     some = False
     for member in members:
@@ -86,7 +86,7 @@ def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
     return measure_pieces(pieces, rows, ESCAPES)
 
 
-def _piece(member: Member, fresh: Mask | None, rows: int) -> Piece:
+def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
     """Return the template piece of a member. It has no comma in `fresh` rows."""
     text, values, kind = member.literal, member.values, member.kind
     forms = _forms(text, kind)
@@ -115,15 +115,20 @@ def _piece(member: Member, fresh: Mask | None, rows: int) -> Piece:
             # form without it.
             states = states + np.where(fresh, len(forms), 0).astype(np.uint8)
             forms += bare
-    return Piece(values, forms, states, plain=kind != STRING)
+    return RowPiece(values, forms, states, plain=kind != STRING)
 
 
-def _forms(text: bytes, kind: int) -> tuple[Form, ...]:
+def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
     """Return the four forms of a member, by state: its value, null, its value in quotes, and nothing."""
     if kind == NOTHING:
-        return Form(text), Form(text), Form(text), Form()
+        return PieceForm(text), PieceForm(text), PieceForm(text), PieceForm()
     quote = b'"' if kind in (PLAIN, STRING) else b""
-    return Form(text + quote, quote), Form(text + b"null"), Form(text + b'"', b'"'), Form()
+    return (
+        PieceForm(text + quote, quote),
+        PieceForm(text + b"null"),
+        PieceForm(text + b'"', b'"'),
+        PieceForm(),
+    )
 
 
 def map_members(maps: pa.MapArray) -> pa.Array:
@@ -135,10 +140,10 @@ def map_members(maps: pa.MapArray) -> pa.Array:
     offsets = dense.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(dense) else (0, 0)
     entries = [
-        Member(b",", dense.keys.slice(first, last - first), STRING),
-        Member(b":", dense.items.slice(first, last - first), STRING),
+        JsonMember(b",", dense.keys.slice(first, last - first), STRING),
+        JsonMember(b":", dense.items.slice(first, last - first), STRING),
     ]
-    members = joined_members(entries, offsets - first)
+    members = join_members(entries, offsets - first)
     if not maps.null_count:
         return members
     # Null maps were dropped: the index of each remaining map among the members.
@@ -146,7 +151,7 @@ def map_members(maps: pa.MapArray) -> pa.Array:
     return members.take(pa.array(places, mask=np.asarray(maps.is_null())))
 
 
-def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
+def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
     """For each i, join the entries `offsets[i]:offsets[i + 1]` to one string.
 
     The first has no comma before it.
@@ -166,7 +171,7 @@ def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
     )
 
 
-class WrittenColumn(NamedTuple):
+class JsonColumnFormat(NamedTuple):
     """A column as a member: the literal before its value, the function that formats values, and how they are quoted."""
 
     literal: bytes
@@ -174,27 +179,31 @@ class WrittenColumn(NamedTuple):
     kind: int
 
 
-def written_column(column: Column, *, strings: bool = False) -> WrittenColumn:
+def written_column(column: Column, *, strings: bool = False) -> JsonColumnFormat:
     """Return how a column's values are written. With `strings` numbers are in quotes."""
     kind = KINDS.get(column.family, STRING)
     if strings and kind in (BARE, NUMBER):
         kind = PLAIN
-    return WrittenColumn(b"," + literal(column.name) + b":", formatter_for(column), kind)
+    return JsonColumnFormat(b"," + json_literal(column.name) + b":", formatter_for(column), kind)
 
 
-def members(image: Image, columns: tuple[WrittenColumn, ...], rows: int) -> Iterator[Member]:
+def image_members(
+    image: Image, columns: tuple[JsonColumnFormat, ...], rows: int
+) -> Iterator[JsonMember]:
     """Yield the members of an image's columns. Columns missing in every row are skipped."""
     for state, column in zip(image, columns, strict=True):
         if state.values is not None and rows:
-            yield Member(column.literal, column.format(state.values), column.kind, state.missing)
+            yield JsonMember(
+                column.literal, column.format(state.values), column.kind, state.missing
+            )
 
 
-def is_there(image: Image) -> bool:
+def has_any_column(image: Image) -> bool:
     """Return whether an image has at least one column."""
     return any(state.values is not None for state in image)
 
 
-def refuse_image(block: ChangeBlock, image: Image, name: str) -> None:
+def check_no_image(block: ChangeBlock, image: Image, name: str) -> None:
     """Raise EncodeError if an image has a value although the operation type has no such image."""
     for state, column in zip(image, block.table.columns, strict=True):
         present: Mask = ~state.is_missing(len(block))
@@ -221,7 +230,7 @@ def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
         raise operation_error(block, row, problem, "Set max-message-bytes")
 
 
-def measured_alike(
+def measure_by_type(
     batch: ChangeBatch, measured: Callable[[ChangeBlock], MeasuredRows], most: int
 ) -> Iterator[tuple[ChangeBlock, MeasuredRows]]:
     """Yield the operations of each table and type with their measured messages.
@@ -229,14 +238,14 @@ def measured_alike(
     Raises EncodeError if a message has more than `most` bytes.
     """
     for block in batch.blocks:
-        for _, rows in group(block.op_type.astype(np.int64)):
+        for _, rows in group_rows(block.op_type.astype(np.int64)):
             part = block.take(rows)
             objects = measured(part)
             check_sizes(part, objects.sizes, most)
             yield part, objects
 
 
-def written(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.LargeBinaryArray:
+def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.LargeBinaryArray:
     """Write all parts into one array of `count` bodies, each part into its slots.
 
     Slots without a part are null.

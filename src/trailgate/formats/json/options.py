@@ -16,7 +16,7 @@ from trailgate.messages.properties import (
     MetadataOptions,
     Properties,
     PropertyReader,
-    metadata,
+    read_metadata,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import ROW, PublishOptions
@@ -92,7 +92,7 @@ def json_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
 def json_options(properties: Properties) -> JsonOptions:
     """Read the options of the JSON parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, PARSER, MemberPaths(place="the message's members"))
-    common = metadata(read)
+    common = read_metadata(read)
     table = read.needed_source("schemaandtable")
     sources = [table, *(common[name] for name in ("seqid", "timestamp", "txid", "optype"))]
     sources += [common[name] for name in ("txowner", "txname", "txind")]

@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.formats.json.documents import JsonRecords, Scanner, document_records, text_maps
+from trailgate.formats.json.documents import JsonRecords, JsonScanner, document_records, text_maps
 from trailgate.formats.json.images import ConvertValues, JsonImages, converter_for
 from trailgate.formats.json.options import FLAT_MODEL, ROW_MODEL, JsonOptions
 from trailgate.messages.messages import MessageBatch
@@ -55,7 +55,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
-        self._scanner = Scanner(options.levels, options.opaque)
+        self._scanner = JsonScanner(options.levels, options.opaque)
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> JsonOperations:

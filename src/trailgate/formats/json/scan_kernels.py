@@ -310,7 +310,7 @@ def write_point(text: Octets, to: int, point: int) -> int:
         "length", "last", "record_node", "record_message", "problem", "place",
     )
 )  # fmt: skip
-def scan(
+def scan_json(
     text: Octets,
     size: int,
     starts: Longs,
@@ -506,7 +506,7 @@ def scan(
                 begin = at
                 own = used[SCHEMA_SIZE]
                 hides = word == opaque and word != ROOT and depth - wrapped == 1
-                if hides and 0 < own <= end - at and is_same(text, used[SCHEMA], at, own):
+                if hides and 0 < own <= end - at and spans_equal(text, used[SCHEMA], at, own):
                     kind[node] = OBJECT if byte == 0x7B else ARRAY
                     start[node], length[node], last[node] = begin, own, nodes
                     at += own
@@ -546,7 +546,7 @@ def scan(
                     kind[node], start[node] = NUMBER, begin
                     length[node], last[node] = at - begin, nodes
             else:
-                begin, what = at, literal(text, at, end)
+                begin, what = at, literal_type(text, at, end)
                 if what == 0:
                     code = BAD_LITERAL if 97 <= byte <= 122 else NO_VALUE
                     break
@@ -609,7 +609,7 @@ def is_blank(byte: int) -> bool:
 
 
 @inner
-def is_same(text: Octets, one: int, other: int, size: int) -> bool:
+def spans_equal(text: Octets, one: int, other: int, size: int) -> bool:
     """Return whether two spans of the text have the same bytes."""
     done = 0
     while size - done >= 8:
@@ -653,7 +653,7 @@ def number_end(text: Octets, at: int, end: int) -> int:
 
 
 @inner
-def literal(text: Octets, at: int, end: int) -> int:
+def literal_type(text: Octets, at: int, end: int) -> int:
     """Return the type of the literal at an offset: TRUE, FALSE, NULL, or 0."""
     if at + 4 <= end:
         if (
@@ -707,11 +707,11 @@ def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, know
         if (
             code == 0
             or lengths[known[code]] != size
-            or not is_same(text, starts[known[code]], at, size)
+            or not spans_equal(text, starts[known[code]], at, size)
         ):
             code = 1
             while code < count and (
-                lengths[known[code]] != size or not is_same(text, starts[known[code]], at, size)
+                lengths[known[code]] != size or not spans_equal(text, starts[known[code]], at, size)
             ):
                 code += 1
             if code == count:

@@ -19,22 +19,22 @@ from trailgate.formats.json.objects import (
     BARE,
     PLAIN,
     STRING,
-    Member,
-    WrittenColumn,
-    is_there,
-    literal,
+    JsonColumnFormat,
+    JsonMember,
+    check_no_image,
+    has_any_column,
+    image_members,
+    json_literal,
     map_members,
-    measure,
-    measured_alike,
-    members,
+    measure_by_type,
+    measure_members,
     operation_error,
-    refuse_image,
     table_numbers,
-    written,
+    write_bodies,
     written_column,
 )
 from trailgate.formats.json.options import METADATA, JsonPublishOptions
-from trailgate.messages.publishing import NO_MESSAGES, Messages
+from trailgate.messages.publishing import NO_MESSAGES, WrittenMessages
 from trailgate.model.changes import (
     DELETE,
     INSERT,
@@ -44,9 +44,9 @@ from trailgate.model.changes import (
     ChangeBatch,
     ChangeBlock,
 )
-from trailgate.model.operations_table import letters
+from trailgate.model.operations_table import codes_to_letters
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 # A key update is an update whose images have different keys.
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
@@ -61,62 +61,62 @@ class JsonWriter:
     def __init__(self, options: JsonPublishOptions) -> None:
         self.options = options
 
-    def write(self, batch: ChangeBatch) -> Messages:
+    def write(self, batch: ChangeBatch) -> WrittenMessages:
         """Return the messages of all operations.
 
         Raises EncodeError for values that the format cannot express.
         """
         if not batch.rows:
             return NO_MESSAGES
-        alike = measured_alike(batch, self._measure, self.options.max_message_bytes)
-        bodies = written(((block.order, objects) for block, objects in alike), batch.rows)
+        alike = measure_by_type(batch, self._measure, self.options.max_message_bytes)
+        bodies = write_bodies(((block.order, objects) for block, objects in alike), batch.rows)
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
         # Messages are keyed by table name, so that a partitioned log keeps each table's operations
         # in order.
         keys = names.take(pa.array(table_numbers(batch)))
-        return Messages(bodies, np.arange(batch.rows), keys=keys)
+        return WrittenMessages(bodies, np.arange(batch.rows), keys=keys)
 
-    def finish(self) -> Messages:
+    def finish(self) -> WrittenMessages:
         """Return no messages, because none are held back."""
         return NO_MESSAGES
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
         """Measure the messages of operations of one table and type."""
-        pieces = [*self._metadata(block), *self._images(block), Member(b"}")]
-        return measure(pieces, len(block))
+        pieces = [*self._metadata(block), *self._images(block), JsonMember(b"}")]
+        return measure_members(pieces, len(block))
 
-    def _metadata(self, block: ChangeBlock) -> Iterator[Member]:
+    def _metadata(self, block: ChangeBlock) -> Iterator[JsonMember]:
         options, rows = self.options, len(block)
         kind, name = int(block.op_type[0]), block.table.name
-        head = b'{"table":' + literal(name) + b',"op_type":' + literal(LETTERS[kind])
-        yield Member(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
+        head = b'{"table":' + json_literal(name) + b',"op_type":' + json_literal(LETTERS[kind])
+        yield JsonMember(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
         now = np.full(rows, options.now, np.int64) if options.now else block.op_ts
-        yield Member(b',"current_ts":', format_times(now, ISO_T), PLAIN)
+        yield JsonMember(b',"current_ts":', format_times(now, ISO_T), PLAIN)
         if options.position:
-            yield Member(b',"pos":', block.position, STRING)
+            yield JsonMember(b',"pos":', block.position, STRING)
         if options.transactions:
-            yield Member(b',"xid":', block.tx_id, STRING)
-            yield Member(b',"csn":', block.csn, STRING)
-            yield Member(b',"tx_ind":', letters(block.tx_ind), PLAIN)
+            yield JsonMember(b',"xid":', block.tx_id, STRING)
+            yield JsonMember(b',"csn":', block.csn, STRING)
+            yield JsonMember(b',"tx_ind":', codes_to_letters(block.tx_ind), PLAIN)
         if options.primary_keys:
             keys = [block.table.columns[key].name for key in block.table.marked_keys]
-            yield Member(b',"primary_keys":' + literal(keys))
+            yield JsonMember(b',"primary_keys":' + json_literal(keys))
         if options.tokens and block.tokens is not None:
             missing = np.asarray(block.tokens.is_null())
-            yield Member(b',"tokens":{', map_members(block.tokens), BARE, missing)
-            yield Member(b"}", missing=missing)
+            yield JsonMember(b',"tokens":{', map_members(block.tokens), BARE, missing)
+            yield JsonMember(b"}", missing=missing)
 
-    def _images(self, block: ChangeBlock) -> Iterator[Member]:
+    def _images(self, block: ChangeBlock) -> Iterator[JsonMember]:
         columns, rows = _written(block.table, self.options), len(block)
         kind = int(block.op_type[0])
         unwanted = (block.before, "before") if kind == INSERT else (block.after, "after")
         if kind in (INSERT, DELETE, TRUNCATE):
-            refuse_image(block, *unwanted)
+            check_no_image(block, *unwanted)
         if kind == TRUNCATE:
-            refuse_image(block, block.before, "before")
+            check_no_image(block, block.before, "before")
         elif self.options.model == "row":
             self._check_row_model(block)
-            yield from members(block.before if kind == DELETE else block.after, columns, rows)
+            yield from image_members(block.before if kind == DELETE else block.after, columns, rows)
         else:
             images = [
                 (block.before, b',"before":{', kind == DELETE),
@@ -124,10 +124,10 @@ class JsonWriter:
             ]
             # An insert has only the second image, a delete only the first.
             for image, name, needed in images[kind == INSERT : 1 if kind == DELETE else 2]:
-                if needed or is_there(image):
-                    yield Member(name)
-                    yield from members(image, columns, rows)
-                    yield Member(b"}")
+                if needed or has_any_column(image):
+                    yield JsonMember(name)
+                    yield from image_members(image, columns, rows)
+                    yield JsonMember(b"}")
 
     def _check_row_model(self, block: ChangeBlock) -> None:
         kind = int(block.op_type[0])
@@ -143,13 +143,13 @@ class JsonWriter:
 
 
 @lru_cache(TABLES)
-def _written(table: Table, options: JsonPublishOptions) -> tuple[WrittenColumn, ...]:
+def _written(table: Table, options: JsonPublishOptions) -> tuple[JsonColumnFormat, ...]:
     return tuple(_column(table, column, options) for column in table.columns)
 
 
-def _column(table: Table, column: Column, options: JsonPublishOptions) -> WrittenColumn:
+def _column(table: Table, column: Column, options: JsonPublishOptions) -> JsonColumnFormat:
     written = written_column(column, strings=options.strings)
-    if column.family is not Family.BYTES or options.binary == "hex":
+    if column.family is not TypeFamily.BYTES or options.binary == "hex":
         return written
     if options.binary == "base64":
         return written._replace(format=lambda values: to_base64(from_hex(values)))

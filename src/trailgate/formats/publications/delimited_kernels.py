@@ -43,7 +43,7 @@ def first_unusual(
 
 
 @kernel(writes=("ends",))
-def before_ids(
+def trim_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
     """Write for each string the offset at which it ends without its suffix: a point and the row's id.
@@ -68,7 +68,7 @@ def before_ids(
 
 
 @kernel(writes=("marks",))
-def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
+def mark_boundaries(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
     """Mark the records on both sides of a message boundary inside a transaction, that is, if both have the same id."""
     for row in range(1, len(message)):
         if message[row] == message[row - 1]:

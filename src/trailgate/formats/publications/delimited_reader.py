@@ -1,6 +1,6 @@
 """Read delimited publications with the delimited engine, plus what is special about publications.
 
-- Values are in the code page of the messages (`PageValues`). Undecodable bytes affect only their
+- Values are in the code page of the messages (`CodePageValues`). Undecodable bytes affect only their
   own field.
 - The header is fixed, and its fields are checked (`_check`).
 - Numbers may have another decimal point; before values of large objects are always NULL and mean
@@ -21,16 +21,16 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page, decode_column
-from trailgate.columnar.delimited import Fields
-from trailgate.columnar.rows import octets, pair, row_error, text_view
+from trailgate.columnar.delimited import DelimitedFields
+from trailgate.columnar.rows import join_string_columns, octets, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import (
     ColumnPairing,
     DelimitedFormat,
+    DelimitedImageReader,
     DelimitedRecords,
     FieldValues,
-    ImageReader,
 )
 from trailgate.formats.publications import delimited_kernels
 from trailgate.formats.publications.options import (
@@ -39,15 +39,15 @@ from trailgate.formats.publications.options import (
     PROGRAM,
     TRANSACTION,
     EventPublishingOptions,
-    of_bytes,
+    is_byte_safe,
 )
-from trailgate.messages.bounds import AUTO, POINT, Borders
+from trailgate.messages.bounds import AUTO, POINT, MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.records import BadMessagesError, MessageErrors, RecordGroup, are_utf8
+from trailgate.messages.records import BadMessagesError, MessageErrors, MessageRecordGroup, are_utf8
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert
 
 ERROR: Final = "error"
@@ -63,7 +63,9 @@ TYPE: Final = "type"
 SEGMENT: Final = "segment_number"
 _TYPE_HINT: Final = "Are the delimiters those of the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NUMBERS: Final = frozenset(
+    {TypeFamily.NUMBER_TEXT, TypeFamily.INTEGER, TypeFamily.UNSIGNED, TypeFamily.FLOAT}
+)
 _NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
 _ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
 _SIDES: Final = {
@@ -81,7 +83,7 @@ _FLAGS: Final = (
 )
 
 
-class PageValues(FieldValues):
+class CodePageValues(FieldValues):
     """Copies field values and decodes them from a code page.
 
     `undecodable` has the mask of bad rows by field position, for the columns read last.
@@ -90,7 +92,7 @@ class PageValues(FieldValues):
     def __init__(
         self,
         data: Octets,
-        fields: Fields,
+        fields: DelimitedFields,
         options: DelimitedOptions,
         page: CodePage,
         policy: str = ERROR,
@@ -146,7 +148,7 @@ class PageValues(FieldValues):
         return text
 
 
-def convert_values(messages: MessageBatch, page: CodePage) -> MessageBatch:
+def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
     """Convert messages of a multi-byte code page to UTF-8.
 
     Raises BadMessagesError if some are not text.
@@ -177,7 +179,7 @@ def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicationRecords(DelimitedRecords):
+class DelimitedPublicationRecords(DelimitedRecords):
     """Records of delimited publications.
 
     `header` and `names` remember header fields that were read.
@@ -195,7 +197,9 @@ class PublicationRecords(DelimitedRecords):
         if name == AUTHORIZATION:
             return pa.nulls(len(self.message), pa.string())
         if name == TRANSACTION:
-            ids = pair(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            ids = join_string_columns(
+                self.text("commit_lsn"), self.text("transaction_identifier"), POINT
+            )
             return self._with_ids(ids)
         known = self.header
         if name not in known:
@@ -219,7 +223,7 @@ class PublicationRecords(DelimitedRecords):
             self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
         return ids
 
-    def boundaries(self, ids: pa.Array) -> Borders:
+    def boundaries(self, ids: pa.Array) -> MessageBoundaries:
         """Return the message numbers around each boundary inside a transaction.
 
         The first and the last record are included, because the transaction may continue in other
@@ -230,7 +234,7 @@ class PublicationRecords(DelimitedRecords):
         """
         count = len(self.message)
         marks = np.zeros(count, bool)
-        delimited_kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
+        delimited_kernels.mark_boundaries(*text_view(ids)[::-1], self.message, marks)
         marks[[0, -1] if count else []] = True
         rows = np.flatnonzero(marks)
         strings = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
@@ -245,11 +249,11 @@ class PublicationRecords(DelimitedRecords):
             alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
         ):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
-        return Borders(self.content, rows, numbers, digests)
+        return MessageBoundaries(self.content, rows, numbers, digests)
 
     def undecodable(self, row: int, place: int) -> DecodeError:
         """Create the error of a key with undecodable bytes."""
-        assert isinstance(self.values, PageValues)
+        assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
         raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
         error = self.values.not_characters(Where(raw=raw), _KEY_HINT)
@@ -294,29 +298,31 @@ class PublicationRecords(DelimitedRecords):
             yield name, (own_codes, list(numbers))
 
 
-class DelimitedPublications(MessageFormat[PublicationRecords]):
+class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
     """Reads delimited publications with one set of options."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
         page = code_page(options.codepage)
-        self._converted = None if of_bytes(page) else page
-        self._page = page if of_bytes(page) else code_page("utf-8")
+        self._converted = None if is_byte_safe(page) else page
+        self._page = page if is_byte_safe(page) else code_page("utf-8")
         zero, program = self._page.encode(pa.array(["0", PROGRAM.decode()])).to_pylist()
         quote = options.delimited.quote or b""
         self._usual = zero[0], octets(quote + program + quote)
         images = _PublicationImages(options.delimited, options.decimal_point)
         self._engine = DelimitedFormat(options.delimited, self._values, images)
 
-    def _values(self, data: Octets, fields: Fields, options: DelimitedOptions) -> PageValues:
-        return PageValues(data, fields, options, self._page, self.options.undecodable)
+    def _values(
+        self, data: Octets, fields: DelimitedFields, options: DelimitedOptions
+    ) -> CodePageValues:
+        return CodePageValues(data, fields, options, self._page, self.options.undecodable)
 
-    def records(self, messages: MessageBatch) -> PublicationRecords:
+    def records(self, messages: MessageBatch) -> DelimitedPublicationRecords:
         """Find the records of the messages. Each has all header fields. Raises BadMessagesError."""
         if self._converted is not None:
-            messages = convert_values(messages, self._converted)
+            messages = messages_to_utf8(messages, self._converted)
         delimited = self._engine.records(messages)
-        records = PublicationRecords(
+        records = DelimitedPublicationRecords(
             delimited.messages,
             delimited.message,
             delimited.offset,
@@ -340,14 +346,14 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         return records
 
     def layouts(
-        self, records: PublicationRecords, tables: Sequence[Table], table_of: Longs
+        self, records: DelimitedPublicationRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
         """Return the number of fields of each record."""
         return self._engine.layouts(records, tables, table_of)
 
     def images(
         self,
-        records: PublicationRecords,
+        records: DelimitedPublicationRecords,
         table: Table,
         kind: int,
         rows: Longs,
@@ -361,15 +367,17 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         that is, missing.
         """
         before, after = self._engine.images(records, table, kind, rows, errors)
-        _refuse_values(RecordGroup(records, table, rows, errors), kind)
+        _refuse_values(MessageRecordGroup(records, table, rows, errors), kind)
         before = _without_lobs(table, before)
         values = records.values
-        if isinstance(values, PageValues) and values.undecodable:
+        if isinstance(values, CodePageValues) and values.undecodable:
             # The fields of all columns: half of them are before values.
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None
-            _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
+            _refuse_keys(
+                MessageRecordGroup(records, table, rows, errors), pairing, values.undecodable
+            )
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
                 column
@@ -384,7 +392,7 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         return before, after
 
 
-class _PublicationImages(ImageReader):
+class _PublicationImages(DelimitedImageReader):
     """Reads images with all columns, and numbers with another decimal point.
 
     IBM: "All of the columns are published for all subscribed rows". With fewer fields it is unknown
@@ -434,7 +442,11 @@ _SEGMENTS: Final = (
 
 
 def _check(
-    records: PublicationRecords, name: str, is_right: Callable[[str], bool], problem: str, hint: str
+    records: DelimitedPublicationRecords,
+    name: str,
+    is_right: Callable[[str], bool],
+    problem: str,
+    hint: str,
 ) -> None:
     """Raise BadMessagesError for the records whose header field fails a check."""
     codes, strings = records.codes(name)
@@ -449,7 +461,7 @@ def _check(
         records.refuse(np.flatnonzero(wrong[codes]), error)
 
 
-def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
+def _refuse_values(group: MessageRecordGroup[DelimitedPublicationRecords], kind: int) -> None:
     """Add an error to each insert with a before value and each delete with an after value."""
     fields, columns = group.records.fields, len(group.table.columns)
     first = fields.first[group.rows]
@@ -473,7 +485,9 @@ def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
 
 
 def _refuse_keys(
-    group: RecordGroup[PublicationRecords], pairing: ColumnPairing, undecodable: Mapping[int, Mask]
+    group: MessageRecordGroup[DelimitedPublicationRecords],
+    pairing: ColumnPairing,
+    undecodable: Mapping[int, Mask],
 ) -> None:
     """Add an error to each record with an undecodable key. Without it the row cannot be found."""
     table = group.table

@@ -19,9 +19,15 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import strings_of, text_view
-from trailgate.columnar.templates import Escapes, Form, MeasuredRows, Piece, measure
-from trailgate.columnar.temporal import DB2, format_ordinals, format_times, with_marks
+from trailgate.columnar.rows import matrix_to_strings, text_view
+from trailgate.columnar.templates import (
+    EscapeTable,
+    MeasuredRows,
+    PieceForm,
+    RowPiece,
+    measure_templates,
+)
+from trailgate.columnar.temporal import DB2, format_ordinals, format_times, replace_time_marks
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.publications import delimited_kernels
 from trailgate.formats.publications.options import DEFAULTS, PROGRAM, Delimiters
@@ -29,9 +35,9 @@ from trailgate.messages.publishing import (
     EARLIER,
     NO_MESSAGES,
     ROW,
-    Cut,
-    Messages,
+    MessageCuts,
     PublishOptions,
+    WrittenMessages,
     bodies_of,
     cut_messages,
 )
@@ -46,14 +52,16 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.transactions import begins_of, ends_of
-from trailgate.model.types import Family
+from trailgate.model.transactions import mask_begins, mask_ends
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, formatter_for
 
 TYPE: Final = b"10"  # the value that Q Capture writes; its meaning is internal to IBM
 SEGMENT: Final = 7  # the index of the segment number's piece
 SEGMENT_DIGITS: Final = 4
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NUMBERS: Final = frozenset(
+    {TypeFamily.NUMBER_TEXT, TypeFamily.INTEGER, TypeFamily.UNSIGNED, TypeFamily.FLOAT}
+)
 _WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
 MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
 _NOTHING: Final = np.zeros(0, np.uint8)
@@ -99,13 +107,13 @@ class _WrittenColumn:
     quoted: bool
 
 
-class RecordPieces:
+class DelimitedRecordPieces:
     """Creates the template pieces of records with one set of options."""
 
     def __init__(self, options: DelimitedPublishOptions) -> None:
         self.options, self.delimiters = options, options.delimiters
 
-    def of(self, block: ChangeBlock) -> list[Piece]:
+    def of(self, block: ChangeBlock) -> list[RowPiece]:
         """Return the pieces of a block's records, without the record delimiter.
 
         Raises EncodeError, with the row as its record, for values that the format cannot express.
@@ -116,7 +124,7 @@ class RecordPieces:
         except EncodeError as error:
             raise error.with_place(table=block.table.name) from None
 
-    def _header(self, block: ChangeBlock) -> Iterator[Piece]:
+    def _header(self, block: ChangeBlock) -> Iterator[RowPiece]:
         marks = self.delimiters
         field, rows = marks.fielddelim, len(block)
         owner, _, name = block.table.name.rpartition(".")
@@ -133,10 +141,10 @@ class RecordPieces:
         yield self._quoted(field, _positions(block))
         yield self._quoted(field, format_times(block.op_ts, DB2, trimmed=True))
         yield self._quoted(field, block.tx_name)
-        segments = strings_of(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8))
-        yield Piece(segments, (Form(field, b""),), plain=True)
+        segments = matrix_to_strings(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8))
+        yield RowPiece(segments, (PieceForm(field, b""),), plain=True)
 
-    def _values(self, block: ChangeBlock) -> Iterator[Piece]:
+    def _values(self, block: ChangeBlock) -> Iterator[RowPiece]:
         columns = _written(block.table, self.delimiters.decimalpoint)
         inserts, deletes = block.op_type == INSERT, block.op_type == DELETE
         changes = ~(inserts | deletes)
@@ -157,14 +165,14 @@ class RecordPieces:
         without: Mask,
         *,
         lob: bool = False,
-    ) -> Piece:
+    ) -> RowPiece:
         """Return the piece of one column of an image. The rows `without` have no such image."""
         missing = values.is_missing(len(block)) & ~without
         if missing.any() and not lob and self.options.missing == "error":
             raise _missing(block, column.column.name, int(np.argmax(missing)))
         text = None if values.values is None else column.format(values.values)
         if text is None:
-            return Piece(None, (Form(self.delimiters.fielddelim),))
+            return RowPiece(None, (PieceForm(self.delimiters.fielddelim),))
         states = without | np.asarray(text.is_null()) if without.any() else None
         return self._quoted(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 
@@ -175,17 +183,17 @@ class RecordPieces:
         nothing: Mask | None = None,
         *,
         quoted: bool = True,
-    ) -> Piece:
+    ) -> RowPiece:
         """Return a piece: a literal and a value after it, in quotes if `quoted`.
 
         Nulls, and rows in `nothing`, have only the literal.
         """
         quote = self.delimiters.quote if quoted else b""
-        forms = (Form(literal + quote, quote), Form(literal))
+        forms = (PieceForm(literal + quote, quote), PieceForm(literal))
         if values is None:
-            return Piece(None, forms[1:])
+            return RowPiece(None, forms[1:])
         states = None if nothing is None else nothing.astype(np.uint8)
-        return Piece(values, forms, states, plain=not quoted)
+        return RowPiece(values, forms, states, plain=not quoted)
 
 
 @lru_cache(TABLES)
@@ -199,8 +207,8 @@ def _written(table: Table, point: bytes) -> tuple[_WrittenColumn, ...]:
 def _formatter(column: Column, point: bytes) -> Convert:
     """Return the function that formats a column: date times in Db2's ISO form, numbers with the decimal point."""
     plain = formatter_for(column)
-    if column.family is Family.DATETIME and not column.zoned:
-        return lambda values: with_marks(values, DB2)
+    if column.family is TypeFamily.DATETIME and not column.zoned:
+        return lambda values: replace_time_marks(values, DB2)
     if column.family in _NUMBERS and point != b".":
         return lambda values: pc.replace_substring(plain(values), ".", point.decode())
     return plain
@@ -225,7 +233,7 @@ def _words(op_type: Octets) -> pa.StringArray:
     table = np.zeros((256, len(_WORDS[INSERT])), np.uint8)
     for letter, word in _WORDS.items():
         table[letter] = np.frombuffer(word, np.uint8)
-    return strings_of(np.ascontiguousarray(table[op_type]))
+    return matrix_to_strings(np.ascontiguousarray(table[op_type]))
 
 
 def _positions(block: ChangeBlock) -> pa.Array | None:
@@ -243,7 +251,7 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
     offsets, data = text_view(csn)
     id_offsets, id_data = text_view(ids)
     ends = np.empty(len(csn), np.int64)
-    delimited_kernels.before_ids(data, offsets, id_data, id_offsets, ord("."), ends)
+    delimited_kernels.trim_ids(data, offsets, id_data, id_offsets, ord("."), ends)
     nulls = csn.is_null().to_numpy(zero_copy_only=False) if csn.null_count else None
     starts: Longs = offsets[:-1].astype(np.int64)
     return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
@@ -286,10 +294,10 @@ class DelimitedWriter:
 
     def __init__(self, options: DelimitedPublishOptions) -> None:
         self.options = options
-        self._pieces = RecordPieces(options)
+        self._pieces = DelimitedRecordPieces(options)
         self._held, self._number = _NOTHING, 0
 
-    def write(self, batch: ChangeBatch) -> Messages:
+    def write(self, batch: ChangeBatch) -> WrittenMessages:
         """Return the messages that this batch completes.
 
         Raises EncodeError for values that the format cannot express.
@@ -304,7 +312,7 @@ class DelimitedWriter:
         held = len(self._held)
         cut = cut_messages(
             sizes,
-            begins_of(marks),
+            mask_begins(marks),
             self.options,
             held=held or -1,
             number=self._number,
@@ -317,24 +325,26 @@ class DelimitedWriter:
         self._number_segments(cut, measured, batch.rows)
         for order, rows in measured:
             rows.write(starts[order], out)
-        ended = self.options.content == ROW or bool(ends_of(marks[-1:])[0])
+        ended = self.options.content == ROW or bool(mask_ends(marks[-1:])[0])
         return self._split_messages(out, cut, starts, ended=ended)
 
-    def finish(self) -> Messages:
+    def finish(self) -> WrittenMessages:
         """Return the message that was held back."""
         if not len(self._held):
             return NO_MESSAGES
         bodies = bodies_of(self._held, np.array([0, len(self._held)]))
         self._held = _NOTHING
-        return Messages(bodies, np.array([EARLIER]))
+        return WrittenMessages(bodies, np.array([EARLIER]))
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
         marks = self._pieces.delimiters
-        pieces = [*self._pieces.of(block), Piece(None, (Form(marks.recorddelim),))]
-        return measure(pieces, len(block), Escapes.of({marks.quote[0]: 2 * marks.quote}))
+        pieces = [*self._pieces.of(block), RowPiece(None, (PieceForm(marks.recorddelim),))]
+        return measure_templates(
+            pieces, len(block), EscapeTable.of({marks.quote[0]: 2 * marks.quote})
+        )
 
     def _number_segments(
-        self, cut: Cut, measured: list[tuple[Longs, MeasuredRows]], rows: int
+        self, cut: MessageCuts, measured: list[tuple[Longs, MeasuredRows]], rows: int
     ) -> None:
         """Write each record's message number, if a transaction has several messages."""
         first = np.append(cut.first, rows)
@@ -351,7 +361,9 @@ class DelimitedWriter:
         for order, of_block in measured:
             of_block.fixed(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
 
-    def _split_messages(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
+    def _split_messages(
+        self, out: Octets, cut: MessageCuts, starts: Longs, *, ended: bool
+    ) -> WrittenMessages:
         """Return the complete messages. The last one is held back if its transaction continues."""
         held = len(self._held) > 0
         begins = np.append(starts[cut.first], len(out))
@@ -365,4 +377,4 @@ class DelimitedWriter:
         else:
             self._held = out[begins[-2] :].copy()
             begins, order = begins[:-1], order[:-1]
-        return Messages(bodies_of(out, begins), order.astype(np.int64))
+        return WrittenMessages(bodies_of(out, begins), order.astype(np.int64))

@@ -80,7 +80,7 @@ def _broken(problem: str, body: bytes, at: int) -> DecodeError:
     return DecodeError(problem, where=where, hint="Is the message cut off?")
 
 
-def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
+def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
     """Return the messages without MQRFH2 headers, and their format: that of the first message.
 
     Raises BadMessagesError for messages in the other format or in neither.

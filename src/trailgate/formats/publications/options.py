@@ -88,7 +88,7 @@ class Delimiters:
         delimiters: dict[str, bytes] = {}
         for name in DEFAULTS:
             try:
-                value = delimiter(given.get(name, DEFAULTS[name]), page)
+                value = parse_delimiter(given.get(name, DEFAULTS[name]), page)
             except OptionError as error:
                 raise error.with_place(field=name) from None
             for other, known in delimiters.items():
@@ -98,7 +98,7 @@ class Delimiters:
         return Delimiters(**delimiters)
 
 
-def delimiter(text: str, page: CodePage) -> bytes:
+def parse_delimiter(text: str, page: CodePage) -> bytes:
     """Parse a delimiter: a character, or its byte in the code page. Raises OptionError."""
     byte = _HEX.fullmatch(text)
     if byte is not None:
@@ -117,10 +117,10 @@ def delimiter(text: str, page: CodePage) -> bytes:
         problem = f"{text} is the letter or digit {character}, which cannot be a delimiter"
         raise OptionError(problem)
     # Messages in multi-byte pages are converted to UTF-8 before they are split.
-    return raw if of_bytes(page) or character is None else character.encode()
+    return raw if is_byte_safe(page) or character is None else character.encode()
 
 
-def of_bytes(page: CodePage) -> bool:
+def is_byte_safe(page: CodePage) -> bool:
     """Return whether a delimiter's byte cannot be part of another character: in single-byte pages and UTF-8."""
     return page.name == "utf-8" or isinstance(page, SingleBytePage)
 
@@ -256,7 +256,7 @@ def event_publishing_options(
 
 def _point(read: PropertyReader, raw: bytes, page: CodePage) -> str:
     """Return the decimal point as it appears in decoded values. Raises OptionError."""
-    text = (page if of_bytes(page) else code_page(UTF_8)).decode(octets(raw).reshape(1, -1))
+    text = (page if is_byte_safe(page) else code_page(UTF_8)).decode(octets(raw).reshape(1, -1))
     point: str | None = text.values[0].as_py()
     if point is None:
         problem = f"{NAME}.decimalpoint is not a character of the code page {page.name}"

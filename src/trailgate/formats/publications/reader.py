@@ -1,6 +1,6 @@
 """Read event publications, delimited or XML: the first byte of a message shows which.
 
-`InferredTables` infers tables that nothing defines. Schema messages of XML publications describe
+`PublicationTableInference` infers tables that nothing defines. Schema messages of XML publications describe
 them. For delimited publications, a table has as many numbered text columns as its records have.
 """
 
@@ -15,22 +15,26 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.definitions.defgen import complete as complete_definitions
+from trailgate.definitions.defgen import complete_table as complete_definitions
 from trailgate.errors import DefinitionError, Where
 from trailgate.formats.publications.delimited_reader import (
+    DelimitedPublicationRecords,
     DelimitedPublications,
-    PublicationRecords,
 )
-from trailgate.formats.publications.kinds import DELIMITED, XML, kind_of, looks_delimited
+from trailgate.formats.publications.kinds import DELIMITED, XML, detect_format, looks_delimited
 from trailgate.formats.publications.options import HEADER, EventPublishingOptions
 from trailgate.formats.publications.xml_envelopes import as_utf8
-from trailgate.formats.publications.xml_large_objects import complete, continues, transactions_of
+from trailgate.formats.publications.xml_large_objects import (
+    count_complete,
+    keeps_waiting,
+    transaction_of_bad,
+)
 from trailgate.formats.publications.xml_reader import XmlPublications, page_of
 from trailgate.formats.publications.xml_schemas import described_tables
-from trailgate.messages.inference import read_of, unite
-from trailgate.messages.messages import Complete, MessageBatch
+from trailgate.messages.inference import merge_descriptions, read_good_messages
+from trailgate.messages.messages import CompleteMessages, MessageBatch
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.records import BadMessagesError, MessageErrors, Records
+from trailgate.messages.records import BadMessagesError, MessageErrors, MessageRecords
 from trailgate.model.changes import Image
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -45,7 +49,7 @@ MOST: Final = 4000  # the length of an inferred column
 _HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
 
 
-class EventPublishingFormat(MessageFormat[Records]):
+class EventPublishingFormat(MessageFormat[MessageRecords]):
     """Reads publications with one set of options. All messages of a run have the same format."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
@@ -53,7 +57,7 @@ class EventPublishingFormat(MessageFormat[Records]):
         self._readers: dict[str, MessageFormat[Any]] = {}
         self._reader = self._of(DELIMITED)
 
-    def records(self, messages: MessageBatch) -> Records:
+    def records(self, messages: MessageBatch) -> MessageRecords:
         """Read the records of the messages. Raises BadMessagesError.
 
         A batch that looks delimited is given to the delimited reader first. Only if that finds bad
@@ -62,12 +66,12 @@ class EventPublishingFormat(MessageFormat[Records]):
         if looks_delimited(messages):
             self._reader = self._of(DELIMITED)
             with suppress(BadMessagesError):
-                good: Records = self._reader.records(messages)
+                good: MessageRecords = self._reader.records(messages)
                 return good
-        data, kind = kind_of(messages)
+        data, kind = detect_format(messages)
         self._reader = self._of(kind)
         # XML documents keep their MQ headers, which name the code page.
-        read_records: Records = self._reader.records(messages if kind == XML else data)
+        read_records: MessageRecords = self._reader.records(messages if kind == XML else data)
         return read_records
 
     def _of(self, kind: str) -> MessageFormat[Any]:
@@ -75,7 +79,7 @@ class EventPublishingFormat(MessageFormat[Records]):
             self._readers[kind] = READERS[kind](self.options)
         return self._readers[kind]
 
-    def layouts(self, records: Records, tables: Sequence[Table], table_of: Longs) -> Longs:
+    def layouts(self, records: MessageRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
         """Return a layout number for each record.
 
         Records of one table with the same number have their columns at the same positions.
@@ -83,7 +87,7 @@ class EventPublishingFormat(MessageFormat[Records]):
         return self._reader.layouts(records, tables, table_of)
 
     def images(
-        self, records: Records, table: Table, kind: int, rows: Longs, errors: MessageErrors
+        self, records: MessageRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
         """Read the before and after images of records of one table, type and layout.
 
@@ -91,15 +95,15 @@ class EventPublishingFormat(MessageFormat[Records]):
         """
         return self._reader.images(records, table, kind, rows, errors)
 
-    def complete(self, messages: MessageBatch) -> Complete:
+    def complete(self, messages: MessageBatch) -> CompleteMessages:
         """Return how many of the messages need not wait for later ones."""
         documents = self._documents(messages)
-        return Complete(len(messages)) if documents is None else complete(documents)
+        return CompleteMessages(len(messages)) if documents is None else count_complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
         """Return whether these messages have only parts of earlier rows."""
         documents = self._documents(messages)
-        return documents is not None and continues(documents)
+        return documents is not None and keeps_waiting(documents)
 
     def reads_alone(self, messages: MessageBatch) -> bool:
         """Whether the messages are delimited. An XML message may be a part of the row before it."""
@@ -108,7 +112,7 @@ class EventPublishingFormat(MessageFormat[Records]):
     def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:
         """Return the transaction of one bad XML message, such as a row whose large object is missing."""
         documents = self._documents(message)
-        return None if documents is None else transactions_of(documents, 0)
+        return None if documents is None else transaction_of_bad(documents, 0)
 
     def _documents(self, messages: MessageBatch) -> MessageBatch | None:
         """Return XML messages in UTF-8, or None if they are not XML.
@@ -118,7 +122,7 @@ class EventPublishingFormat(MessageFormat[Records]):
         # Repeat without the bad messages until all remaining ones can be decoded.
         while not looks_delimited(messages):
             try:
-                _, kind = kind_of(messages)
+                _, kind = detect_format(messages)
                 return as_utf8(messages, page_of(self.options)) if kind == XML else None
             except BadMessagesError as bad:  # the parser reports these
                 ends = messages.ends.copy()
@@ -133,7 +137,7 @@ class EventPublishingFormat(MessageFormat[Records]):
         return notes
 
 
-class InferredTables:
+class PublicationTableInference:
     """Infers the tables of publications and their numbers of columns."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
@@ -150,13 +154,13 @@ class InferredTables:
         """
         if len(messages) and not looks_delimited(messages):
             for table in described_tables(messages, self._page):
-                self._described[table.name] = unite(self._described, table)
+                self._described[table.name] = merge_descriptions(self._described, table)
             return
-        records = read_of(messages, self._format.records)
-        if isinstance(records, PublicationRecords):
+        records = read_good_messages(messages, self._format.records)
+        if isinstance(records, DelimitedPublicationRecords):
             self._learn(records)
 
-    def _learn(self, records: PublicationRecords) -> None:
+    def _learn(self, records: DelimitedPublicationRecords) -> None:
         owners, owner_names = records.codes("table_owner")
         names, table_names = records.codes("table_name")
         counts = records.fields.count

@@ -5,7 +5,7 @@ The declared encoding is that of the program that wrote the message. Queues and 
 messages without changing the declaration. Therefore the code page is, in this order: the property,
 the MQRFH2 header's, or (for EBCDIC only) the declared one. The declaration is then removed.
 
-`envelopes_of` reads the element below the root, for example `<trans isLast="1" segmentNum="1"
+`read_envelopes` reads the element below the root, for example `<trans isLast="1" segmentNum="1"
 cmitLSN="...">`, and checks the attributes that its type requires.
 """
 
@@ -33,7 +33,7 @@ from trailgate.formats.publications.xml_vocabulary import (
     ROW,
     TRANSACTION,
 )
-from trailgate.formats.xml.findings import Findings, Found, Places, numbered_words
+from trailgate.formats.xml.findings import MatchRecords, RuleMatches, ValueSpans, code_words
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
 
@@ -160,7 +160,7 @@ class Envelopes:
     text: Octets
     message: Longs
     kind: Longs
-    values: Values
+    values: RecordValueSpans
     number: Longs
     last: Mask
     segment: Longs
@@ -176,14 +176,14 @@ class Envelopes:
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
-def envelopes_of(
-    messages: MessageBatch, findings: Findings, errors: dict[int, TrailgateError]
+def read_envelopes(
+    messages: MessageBatch, findings: RuleMatches, errors: dict[int, TrailgateError]
 ) -> Envelopes:
     """Return the envelopes of messages.
 
     Errors of messages that are not publications are added to `errors`.
     """
-    text, values = findings.text, Values(findings.outer)
+    text, values = findings.text, RecordValueSpans(findings.outer)
     message = findings.outer_message
     count = np.bincount(message, minlength=len(messages))
     codes, words = values.words(text, "kind")
@@ -222,20 +222,20 @@ def envelopes_of(
     return envelopes
 
 
-class Values(Mapping[str, Places]):
+class RecordValueSpans(Mapping[str, ValueSpans]):
     """The spans of records' values by name.
 
     A name that no record has gives spans of missing values.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: MatchRecords) -> None:
         self.found = found
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, ValueSpans] = {}
 
-    def __getitem__(self, name: str) -> Places:
+    def __getitem__(self, name: str) -> ValueSpans:
         if name not in self._places:
             count = len(self.found)
-            none = Places(np.zeros(count, np.int64), np.full(count, -1))
+            none = ValueSpans(np.zeros(count, np.int64), np.full(count, -1))
             self._places[name] = self.found.places(name) or none
         return self._places[name]
 
@@ -250,7 +250,7 @@ class Values(Mapping[str, Places]):
         field = self.found.fields.get(name)
         if field is None:
             return np.full(len(self.found), -1), []
-        return numbered_words(text, self.found, field)
+        return code_words(text, self.found, field)
 
 
 def add_errors(
@@ -268,7 +268,7 @@ def add_errors(
 
 def _booleans(
     text: Octets,
-    places: Places,
+    places: ValueSpans,
     message: Longs,
     name: str,
     errors: dict[int, TrailgateError],
@@ -287,14 +287,14 @@ def _booleans(
         lengths[bad] = -1
 
 
-def _shown(text: Octets, places: Places, row: int) -> str:
+def _shown(text: Octets, places: ValueSpans, row: int) -> str:
     start, size = int(places.starts[row]), int(places.lengths[row])
     return repr(text[start : start + min(size, 40)].tobytes().decode(errors="replace"))
 
 
 def whole_numbers(
     text: Octets,
-    places: Places,
+    places: ValueSpans,
     message: Longs,
     name: str,
     errors: dict[int, TrailgateError],

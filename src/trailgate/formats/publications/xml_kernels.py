@@ -267,7 +267,7 @@ def place_images(
 
 
 @kernel(writes=("placed_starts", "placed_lengths"))
-def scatter(
+def place_in_columns(
     rows: Longs,
     bounds: Longs,
     names: Longs,
@@ -308,7 +308,7 @@ def scatter(
 
 
 @kernel()
-def is_set(data: Octets, start: int, end: int, word: Octets) -> bool:
+def has_set_attribute(data: Octets, start: int, end: int, word: Octets) -> bool:
     """Return whether an attribute with this name has a value other than `0` and `false` anywhere in [start, end).
 
     Only bytes equal to `LETTER` are examined, 64 at a time; in the word it is at index `RARE`.
@@ -317,19 +317,19 @@ def is_set(data: Octets, start: int, end: int, word: Octets) -> bool:
     while at + WINDOW <= end:
         marks = marks64(data, at, LETTER)
         while marks:
-            if is_set_at(data, at + first_mark(marks) - RARE, start, end, word):
+            if is_attribute_set_at(data, at + first_mark(marks) - RARE, start, end, word):
                 return True
             marks &= marks - ONE
         at += WINDOW
     while at < end:
-        if data[at] == LETTER and is_set_at(data, at - RARE, start, end, word):
+        if data[at] == LETTER and is_attribute_set_at(data, at - RARE, start, end, word):
             return True
         at += 1
     return False
 
 
 @inner
-def is_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool:
+def is_attribute_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool:
     """Return whether such an attribute is at an offset.
 
     One that is cut off at the end counts as set.

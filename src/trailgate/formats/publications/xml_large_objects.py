@@ -5,7 +5,7 @@ belongs to the transaction whose messages came last before it. IBM's documentati
 the fields, so this order is inferred (event publishing §3). If a bad message was removed in
 between, the part may belong to a row in that message, and is refused.
 
-No message states that the last part of a row has come. `complete` therefore finds the first message
+No message states that the last part of a row has come. `count_complete` therefore finds the first message
 of a transaction with such rows (hasLOBCols): from there on, messages wait until one of another
 transaction arrives or the input ends. They are one unit, whether they waited or came together.
 """
@@ -23,8 +23,8 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError
 from trailgate.formats.publications.xml_envelopes import Envelopes, add_errors, whole_numbers
-from trailgate.formats.publications.xml_kernels import is_set
-from trailgate.formats.publications.xml_rows import Cells, Side
+from trailgate.formats.publications.xml_kernels import has_set_attribute
+from trailgate.formats.publications.xml_rows import ImageSpans, RowCells
 from trailgate.formats.publications.xml_vocabulary import (
     KINDS,
     LARGE_OBJECT,
@@ -35,8 +35,8 @@ from trailgate.formats.publications.xml_vocabulary import (
 )
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.kernels.names import SPARE
-from trailgate.messages.by_id import Later
-from trailgate.messages.messages import Complete, MessageBatch
+from trailgate.messages.by_id import Lookahead
+from trailgate.messages.messages import CompleteMessages, MessageBatch
 from trailgate.model.changes import DELETE
 
 _LARGE: Final = np.array([row.large for row in TYPES])
@@ -53,7 +53,7 @@ _ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LargeObjectRows:
     """The facts about rows that large objects need.
 
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
@@ -79,14 +79,14 @@ class _Object:
     ended: bool = False
 
 
-def with_large_objects(
+def add_large_objects(
     text: Octets,
     envelopes: Envelopes,
-    rows: Rows,
-    cells: Cells,
+    rows: LargeObjectRows,
+    cells: RowCells,
     errors: Errors,
     refuse: Callable[[int, str, str], None],
-) -> tuple[Octets, Cells]:
+) -> tuple[Octets, RowCells]:
     """Add cells for large objects. Return the text with the joined values, and the cells.
 
     `refuse` receives a row, a problem and a hint.
@@ -109,7 +109,9 @@ def with_large_objects(
 class _Gathered:
     """Assigns parts to the rows that they name."""
 
-    def __init__(self, text: Octets, envelopes: Envelopes, rows: Rows, errors: Errors) -> None:
+    def __init__(
+        self, text: Octets, envelopes: Envelopes, rows: LargeObjectRows, errors: Errors
+    ) -> None:
         self.text, self.envelopes, self.rows, self.errors = text, envelopes, rows, errors
         self.found: dict[tuple[int, str], _Object] = {}
 
@@ -232,7 +234,7 @@ def _check_whole(
         add_errors(errors, envelopes.message[own.parts], lambda _, detail=detail: (detail, ""))  # type: ignore[misc]
 
 
-def _find_awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
+def _find_awaited(rows: LargeObjectRows, cells: RowCells) -> dict[tuple[int, str], int]:
     """Return the empty cells with a large type, by (row, column), in rows with large objects."""
     # In the row, a value that follows in lob messages is an empty element.
     empty = (cells.after.lengths == 0) & (cells.types >= 0)
@@ -249,8 +251,8 @@ def _find_awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
 def _check_awaited(
     awaited: dict[tuple[int, str], int],
     found: dict[tuple[int, str], _Object],
-    rows: Rows,
-    cells: Cells,
+    rows: LargeObjectRows,
+    cells: RowCells,
     refuse: Callable[[int, str, str], None],
 ) -> None:
     """Refuse rows whose large objects did not come."""
@@ -302,7 +304,7 @@ class _Cells:
             return self.kept
         return np.concatenate([self.kept, np.frombuffer(bytes(self.made) + bytes(SPARE), np.uint8)])
 
-    def add_to(self, cells: Cells, dropped: Longs) -> Cells:
+    def add_to(self, cells: RowCells, dropped: Longs) -> RowCells:
         """Add the cells of large objects to `cells`. The empty cells `dropped` become missing."""
         if not self.found:
             return cells
@@ -314,16 +316,18 @@ class _Cells:
         operation = np.concatenate([cells.operation, rows])
         # The cells of large objects are appended, then sorted to the cells of their rows.
         order = np.argsort(operation, kind="stable")
-        none = Side.empty(len(rows))
+        none = ImageSpans.empty(len(rows))
         after = cells.after.starts, lengths
         mine = starts.astype(np.int32), sizes.astype(np.int32)
-        return Cells(
+        return RowCells(
             operation[order],
             np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
             [*cells.words, *names],
             np.concatenate([cells.types, types])[order],
-            Side(*(np.concatenate(both)[order] for both in zip(cells.before, none, strict=True))),
-            Side(*(np.concatenate(both)[order] for both in zip(after, mine, strict=True))),
+            ImageSpans(
+                *(np.concatenate(both)[order] for both in zip(cells.before, none, strict=True))
+            ),
+            ImageSpans(*(np.concatenate(both)[order] for both in zip(after, mine, strict=True))),
             cells.rows,
         )
 
@@ -336,12 +340,14 @@ _OF_ROWS: Final = _envelope(*OF_ROWS)
 _OF_OTHERS: Final = _envelope(*_OTHERS)
 
 
-def complete(messages: MessageBatch) -> Complete:
+def count_complete(messages: MessageBatch) -> CompleteMessages:
     """Return how many of the messages (in UTF-8) need not wait for later ones."""
     count, commit = len(messages), None
     data = octets(messages.data)
-    if not count or not is_set(data, int(messages.starts[0]), int(messages.ends[-1]), _FLAG):
-        return Complete(count)
+    if not count or not has_set_attribute(
+        data, int(messages.starts[0]), int(messages.ends[-1]), _FLAG
+    ):
+        return CompleteMessages(count)
     awaiting = _awaiting(messages)
     first_waiting = count
     # Go back through the last transaction, whose messages all have the same cmitLSN and none but
@@ -359,7 +365,7 @@ def complete(messages: MessageBatch) -> Complete:
         if awaiting[number]:
             first_waiting = number
     following = _commit(commit) if first_waiting < count and commit is not None else None
-    return Complete(first_waiting, Later(following, awaiting))
+    return CompleteMessages(first_waiting, Lookahead(following, awaiting))
 
 
 def _commit(written: bytes) -> str | None:
@@ -371,12 +377,12 @@ def _commit(written: bytes) -> str | None:
     return written.decode().strip() or None if known else None
 
 
-def continues(messages: MessageBatch) -> bool:
+def keeps_waiting(messages: MessageBatch) -> bool:
     """Return whether none of the messages (in UTF-8) has rows: then everything keeps waiting."""
     return not any(_envelope_of(messages, number) is not None for number in range(len(messages)))
 
 
-def transactions_of(messages: MessageBatch, number: int) -> tuple[str, ...] | None:
+def transaction_of_bad(messages: MessageBatch, number: int) -> tuple[str, ...] | None:
     """Return the commit LSN of a bad message in UTF-8: one, or none if it has no rows.
 
     None if it is unknown.
@@ -399,7 +405,8 @@ def _awaiting(messages: MessageBatch) -> Mask:
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for number, (start, end) in enumerate(bounds):
         awaiting[number] = (
-            is_set(data, start, end, _FLAG) and _envelope_of(messages, number) is not None
+            has_set_attribute(data, start, end, _FLAG)
+            and _envelope_of(messages, number) is not None
         )
     return awaiting
 

@@ -16,24 +16,24 @@ from trailgate.errors import DecodeError, TrailgateError, Where, did_you_mean
 from trailgate.formats.publications.options import UTF_8, EventPublishingOptions
 from trailgate.formats.publications.xml_envelopes import (
     Envelopes,
-    Values,
+    RecordValueSpans,
     as_utf8,
-    envelopes_of,
+    read_envelopes,
     whole_numbers,
 )
 from trailgate.formats.publications.xml_kernels import booleans
-from trailgate.formats.publications.xml_large_objects import Rows, with_large_objects
+from trailgate.formats.publications.xml_large_objects import LargeObjectRows, add_large_objects
 from trailgate.formats.publications.xml_rows import (
-    Cells,
-    PublicationGroup,
+    RowCells,
+    XmlPublicationGroup,
     XmlPublicationRecords,
-    cells_of,
-    converter,
+    cell_converter,
+    read_cells,
 )
-from trailgate.formats.publications.xml_schemas import Controls, warnings
+from trailgate.formats.publications.xml_schemas import ControlMessages, control_warnings
 from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
-from trailgate.formats.xml.documents import Limits
-from trailgate.formats.xml.findings import Findings
+from trailgate.formats.xml.documents import XmlLimits
+from trailgate.formats.xml.findings import RuleMatches
 from trailgate.formats.xml.images import SIDES, CellImages
 from trailgate.formats.xml.reader import RuleReader
 from trailgate.messages.messages import MessageBatch
@@ -50,7 +50,7 @@ class _Found:
     def __init__(
         self,
         messages: MessageBatch,
-        findings: Findings,
+        findings: RuleMatches,
         envelopes: Envelopes,
         errors: dict[int, TrailgateError],
     ) -> None:
@@ -62,7 +62,9 @@ class _Found:
         self.message, self.around = findings.message[rows], findings.around[rows]
         self.start, self.end = findings.start[rows], findings.end[rows]
         whole = len(rows) == len(findings.message)
-        self.values = Values(findings.operations if whole else findings.operations.take(rows))
+        self.values = RecordValueSpans(
+            findings.operations if whole else findings.operations.take(rows)
+        )
 
     def _rows(self) -> tuple[Longs, Octets]:
         """Find the elements that are rows.
@@ -73,7 +75,7 @@ class _Found:
         """
         findings = self.findings
         of_rows = self.envelopes.of(*OF_ROWS)
-        codes, words = Values(findings.operations).words(findings.text, "operation")
+        codes, words = RecordValueSpans(findings.operations).words(findings.text, "operation")
         # Unknown row elements get "?", but only count in messages of rows.
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
         op_types: Octets = letters[codes]
@@ -100,7 +102,7 @@ class _Found:
         for name, written in (("schema", "srcOwner"), ("table", "srcName")):
             for row in np.flatnonzero(self.values[name].lengths < 0).tolist():
                 self.refuse(row, f"the row has no attribute {written}")
-        text, cells = with_large_objects(
+        text, cells = add_large_objects(
             self.findings.text,
             self.envelopes,
             self._large_rows(),
@@ -138,7 +140,7 @@ class _Found:
         for message in envelopes.message[many].tolist():
             self._add(message, 0, f"a {OF_ROWS[1]} message has more than one row")
 
-    def _cells(self) -> Cells:
+    def _cells(self) -> RowCells:
         found, operation = self.findings.columns, self.findings.operation
         if len(self.message) < len(self.numbers):
             # Cells refer to elements: renumber them to rows, and drop those of other elements.
@@ -150,9 +152,9 @@ class _Found:
             for cell in cells.tolist():
                 self.refuse(int(operation[cell]), *problem(cell))
 
-        return cells_of(self.findings.text, found, operation, self.letters, refuse)
+        return read_cells(self.findings.text, found, operation, self.letters, refuse)
 
-    def _large_rows(self) -> Rows:
+    def _large_rows(self) -> LargeObjectRows:
         text, large = self.findings.text, np.zeros(len(self.message), bool)
         places = self.values["large"]
         starts, lengths = places.starts.copy(), places.lengths.copy()
@@ -167,7 +169,7 @@ class _Found:
             )
             tables, which = self._tables()
         left_out = self.messages.left_out
-        return Rows(
+        return LargeObjectRows(
             self.message, self.around, numbers, tables, which, large, self.letters, left_out
         )
 
@@ -188,14 +190,14 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
     """
 
     def __init__(self, options: EventPublishingOptions) -> None:
-        limits = Limits(settable=False)
+        limits = XmlLimits(settable=False)
         self._page = page_of(options)
         self._words = Lookup(
             tuple((letter, word.decode()) for word, letter in options.optype_values.items())
         )
         self._rules = RuleReader(RULES, limits)
-        self._controls = Controls(limits, options.definitions)
-        self._images = CellImages(converter)
+        self._controls = ControlMessages(limits, options.definitions)
+        self._images = CellImages(cell_converter)
 
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
         """Read the rows of the messages. Raises BadMessagesError."""
@@ -203,7 +205,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         # Two levels of matches: the element below the root, then its rows and their columns.
         findings, _ = self._rules.findings(messages)
         errors: dict[int, TrailgateError] = {}
-        envelopes = envelopes_of(messages, findings, errors)
+        envelopes = read_envelopes(messages, findings, errors)
         notes = self._controls.notes(messages, envelopes, errors)
         publication_records = _Found(messages, findings, envelopes, errors).records(
             self._words, notes
@@ -224,13 +226,13 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
 
         Errors are added to `errors`.
         """
-        group = PublicationGroup(records, table, rows, errors)
+        group = XmlPublicationGroup(records, table, rows, errors)
         placed = group.place_values(SIDES.get(kind, (0, 2)))
         return self._images.images(group, placed, records.buffer, kind)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Turn the notes of all records into the warnings that a run prints at its end."""
-        return warnings(notes)
+        return control_warnings(notes)
 
 
 def page_of(options: EventPublishingOptions) -> str | None:

@@ -1,6 +1,6 @@
 """The rows of XML publications as records, and their before and after images.
 
-A row's columns are *cells*: `Cells` has the row, the column name, the type, and the spans of the
+A row's columns are *cells*: `RowCells` has the row, the column name, the type, and the spans of the
 before and after value of each cell, one array each.
 """
 
@@ -31,8 +31,8 @@ from trailgate.formats.publications.options import (
     TIME,
     TRANSACTION,
 )
-from trailgate.formats.publications.xml_envelopes import Envelopes, Values
-from trailgate.formats.publications.xml_kernels import scatter
+from trailgate.formats.publications.xml_envelopes import Envelopes, RecordValueSpans
+from trailgate.formats.publications.xml_kernels import place_in_columns
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
     BEFORE,
@@ -41,13 +41,13 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     TYPES,
 )
-from trailgate.formats.xml.findings import Found, cell_bounds
-from trailgate.formats.xml.images import CellGroup, Placed, columns_by_name
+from trailgate.formats.xml.findings import MatchRecords, cell_bounds
+from trailgate.formats.xml.images import CellGroup, PlacedCells, columns_by_name
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.records import element_bytes
-from trailgate.messages.records import Records
+from trailgate.messages.records import MessageRecords
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, parser_for
 
 _TYPE_NAMES: Final = tuple(row.name for row in TYPES)
@@ -88,23 +88,23 @@ _OF_ENVELOPES: Final = MappingProxyType(
 )
 _BLANKS: Final = " \t\r\n"
 # Types whose parsers do not accept surrounding blanks, which XML schemas allow.
-_COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
+_COLLAPSED: Final = (TypeFamily.BYTES, TypeFamily.FLOAT)
 
 
-class Side(NamedTuple):
+class ImageSpans(NamedTuple):
     """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
 
     starts: Offsets
     lengths: Offsets
 
     @classmethod
-    def empty(cls, cells: int) -> Side:
+    def empty(cls, cells: int) -> ImageSpans:
         """Return spans of missing values."""
         return cls(np.zeros(cells, np.int32), np.full(cells, MISSING, np.int32))
 
 
 @dataclass(frozen=True)
-class Cells:
+class RowCells:
     """The columns of rows, one element per cell.
 
     `operation` is the row of each cell, ascending. `names` are indexes into `words`, and `types`
@@ -115,8 +115,8 @@ class Cells:
     names: Longs
     words: Sequence[str]
     types: Longs
-    before: Side
-    after: Side
+    before: ImageSpans
+    after: ImageSpans
     rows: int
 
     def name(self, cell: int) -> str:
@@ -129,20 +129,20 @@ class Cells:
         return cell_bounds(self.operation, self.rows)
 
 
-def cells_of(
-    text: Octets, found: Found, operation: Longs, letters: Octets, refuse: Refuse
-) -> Cells:
+def read_cells(
+    text: Octets, found: MatchRecords, operation: Longs, letters: Octets, refuse: Refuse
+) -> RowCells:
     """Return the cells of rows. `letters` is the operation type of each row.
 
     `refuse` receives cells, and a function from a cell to its problem and hint.
     """
     count = len(operation)
-    values = Values(found)
+    values = RecordValueSpans(found)
     # Names and types are coded: few distinct strings for many cells.
     names, words = values.words(text, "name")
     types, elements = values.words(text, "type")
     fields = np.array([found.fields.get(name, -1) for name in CELL_VALUES], np.int64)
-    before, after = Side.empty(count), Side.empty(count)
+    before, after = ImageSpans.empty(count), ImageSpans.empty(count)
     problems = np.zeros(count, np.uint8)
     bad = kernels.place_images(
         text, found.records, found.width, fields, operation, letters, _WORD, *before, *after,
@@ -151,7 +151,7 @@ def cells_of(
     numbers = [_TYPE_NAMES.index(word) if word in TYPE_OF else -1 for word in elements]
     type_numbers = np.array([*numbers, -1], np.int64)[types]
     stripped = [word.strip() for word in words]
-    cells = Cells(operation, names, stripped, type_numbers, before, after, len(letters))
+    cells = RowCells(operation, names, stripped, type_numbers, before, after, len(letters))
     if bad:
 
         def problem(cell: int) -> tuple[str, str]:
@@ -170,7 +170,7 @@ def cells_of(
     return cells
 
 
-def _word(text: Octets, found: Found, cell: int) -> str:
+def _word(text: Octets, found: MatchRecords, cell: int) -> str:
     """Return the name of a cell's element."""
     field = found.fields["element"]
     start, size = found.rows[cell, field : field + 2].tolist()
@@ -178,7 +178,7 @@ def _word(text: Octets, found: Found, cell: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class XmlPublicationRecords(Records):
+class XmlPublicationRecords(MessageRecords):
     """Rows as records. `buffer` has the text of all values.
 
     `letters` are the operation types, and `operations` their codes in the options. `rows` are the
@@ -191,8 +191,8 @@ class XmlPublicationRecords(Records):
     end: Longs
     letters: Octets
     operations: Mapping[str, str]
-    rows: Values
-    cells: Cells
+    rows: RecordValueSpans
+    cells: RowCells
     seen: frozenset[str] = frozenset()
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
@@ -226,7 +226,7 @@ class XmlPublicationRecords(Records):
                 codes, words = self.rows.words(self.buffer, _OF_ROWS[name])
                 self.words[name] = codes, [word.strip() for word in words]
             return self.words[name]
-        return Records.codes(self, name)
+        return MessageRecords.codes(self, name)
 
     def segments(self) -> Longs:
         """Return the segment number of each row's message, 0 for a rowOp message."""
@@ -243,30 +243,30 @@ class XmlPublicationRecords(Records):
         return element_bytes(self.messages, self.message[row], self.offset[row], self.end[row])
 
 
-class PublicationGroup(CellGroup[XmlPublicationRecords]):
+class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
     """Rows of one table and type."""
 
-    def place_values(self, sides: tuple[int, int]) -> Placed:
+    def place_values(self, sides: tuple[int, int]) -> PlacedCells:
         """Return the spans of an image's columns, column by column.
 
         Errors are added for unknown and repeated columns.
         """
         cells, size = self.records.cells, len(self.rows) * len(self.table.columns)
         total = (sides[1] - sides[0]) * size
-        spans = Placed(np.zeros(total, np.int32), np.full(total, MISSING, np.int32))
+        spans = PlacedCells(np.zeros(total, np.int32), np.full(total, MISSING, np.int32))
         known = columns_by_name(self.table)
         columns = np.array([known.get(word.casefold(), -1) for word in cells.words], np.int64)
         refused = 0
         # Each image fills its own part of the arrays, `size` elements long.
         for number, side in enumerate((cells.before, cells.after)[slice(*sides)]):
-            refused += scatter(
+            refused += place_in_columns(
                 self.rows, cells.bounds, cells.names, columns, *side, number * size, size, *spans
             )
         if refused:
             self._refuse(cells, columns)
         return spans
 
-    def _refuse(self, cells: Cells, columns: Longs) -> None:
+    def _refuse(self, cells: RowCells, columns: Longs) -> None:
         """Add an error for each cell whose column the table lacks or the row already has."""
         for at, row in enumerate(self.rows.tolist()):
             seen: set[int] = set()
@@ -283,7 +283,7 @@ class PublicationGroup(CellGroup[XmlPublicationRecords]):
                     seen.add(column)
 
 
-def converter(column: Column) -> Convert:
+def cell_converter(column: Column) -> Convert:
     """Return the function that converts a column's strings (event publishing §3: lexical forms)."""
     parse = parser_for(column)
     if column.family not in _COLLAPSED:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.definitions.defgen import complete
+from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.formats.publications.kinds import XML, kind_of
+from trailgate.formats.publications.kinds import XML, detect_format
 from trailgate.formats.publications.xml_envelopes import Envelopes, as_utf8
 from trailgate.formats.publications.xml_vocabulary import (
     ADDED_COLUMN,
@@ -27,11 +27,11 @@ from trailgate.formats.publications.xml_vocabulary import (
     LOADED,
     escape,
 )
-from trailgate.formats.xml.documents import Element, Limits, parse_document
+from trailgate.formats.xml.documents import XmlElement, XmlLimits, parse_document
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 
 INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
 _CHAR, _VARCHAR, _BIN16, _BIN32, _BIN64 = 0, 64, 130, 132, 134
@@ -59,7 +59,7 @@ _MEANINGS: Final = {
     ERROR: "Q Capture reports an error of {table}: {error}",
 }
 _WORDS: Final = tuple(word.encode() for word in DEFINING)
-_LIMITS: Final = Limits(settable=False)
+_LIMITS: Final = XmlLimits(settable=False)
 
 
 class _Schema(NamedTuple):
@@ -141,7 +141,7 @@ _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
 )
 
 
-def table_of(element: Element) -> Table:
+def parse_schema_table(element: XmlElement) -> Table:
     """Return the table that a subSchema describes, or a table with the one column of an addColumn.
 
     Raises DecodeError.
@@ -151,15 +151,15 @@ def table_of(element: Element) -> Table:
     columns = tuple(_column(child) for child in element.children if child.name == COLUMN)
     if not columns:
         raise DecodeError(f"{element.name} of {name} has no column")
-    return complete(Table(name, columns))
+    return complete_table(Table(name, columns))
 
 
-def attributes_of(element: Element) -> Mapping[str, str]:
+def attributes_of(element: XmlElement) -> Mapping[str, str]:
     """Return an element's attributes by name, without surrounding blanks."""
     return {each.name: each.value.strip() for each in element.attributes}
 
 
-def _column(element: Element) -> Column:
+def _column(element: XmlElement) -> Column:
     attributes = attributes_of(element)
     name = _need_text(attributes, "name", COLUMN)
     kind = _need_text(attributes, "type", COLUMN).casefold()
@@ -195,7 +195,7 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
     return int(text)
 
 
-def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
+def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     """Return a text for each column that is a key only in the schema message or only in the definition.
 
     Types are not compared, because definitions may use other types on purpose.
@@ -210,7 +210,7 @@ def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def type_of(column: Column) -> str:
+def publication_type(column: Column) -> str:
     """Return the name of the element for a column's type (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
 
@@ -237,28 +237,28 @@ def _of_datetime(column: Column) -> str:
     )
 
 
-_OF_FAMILIES: Final[Mapping[Family, Callable[[Column], str]]] = MappingProxyType(
+_OF_FAMILIES: Final[Mapping[TypeFamily, Callable[[Column], str]]] = MappingProxyType(
     {
-        Family.TEXT: _of_text,
-        Family.NUMBER_TEXT: _of_number,
-        Family.INTEGER: _of_integer,
-        Family.UNSIGNED: lambda _: "decimal",
-        Family.DATETIME: _of_datetime,
-        Family.BYTES: lambda column: "blob" if column.lob_type else "bitvarchar",
-        Family.FLOAT: lambda column: "real" if column.type_row.width == 4 else "double",
-        Family.NUMBERED: lambda _: "varchar",
-        Family.UNSUPPORTED: lambda _: "varchar",
+        TypeFamily.TEXT: _of_text,
+        TypeFamily.NUMBER_TEXT: _of_number,
+        TypeFamily.INTEGER: _of_integer,
+        TypeFamily.UNSIGNED: lambda _: "decimal",
+        TypeFamily.DATETIME: _of_datetime,
+        TypeFamily.BYTES: lambda column: "blob" if column.lob_type else "bitvarchar",
+        TypeFamily.FLOAT: lambda column: "real" if column.type_row.width == 4 else "double",
+        TypeFamily.NUMBERED: lambda _: "varchar",
+        TypeFamily.UNSUPPORTED: lambda _: "varchar",
     }
 )
 
 
-def schema_of(table: Table) -> bytes:
+def schema_columns(table: Table) -> bytes:
     """Return the `col` elements of a table's schema message."""
     return b"".join(map(_schema_column, table.columns))
 
 
 def _schema_column(column: Column) -> bytes:
-    kind = type_of(column)
+    kind = publication_type(column)
     given = {"name": column.name, "type": kind, "isKey": str(int(column.key))}
     if kind in ("decimal", "decfloat"):
         given["precision"] = str(column.external_length)
@@ -273,10 +273,10 @@ def _schema_column(column: Column) -> bytes:
     return f"<{COLUMN}{written}/>".encode()
 
 
-class Controls:
+class ControlMessages:
     """Reads the messages of a batch that have no rows. Schemas are compared with `definitions`."""
 
-    def __init__(self, limits: Limits, definitions: Definitions | None = None) -> None:
+    def __init__(self, limits: XmlLimits, definitions: Definitions | None = None) -> None:
         self.limits, self.definitions = limits, definitions
 
     def notes(
@@ -306,11 +306,11 @@ class Controls:
         errors: dict[int, TrailgateError] = {}
         for _, element in self._elements(messages, envelopes, errors):
             if element.name in DEFINING:
-                yield table_of(element), element.name == ADDED_COLUMN
+                yield parse_schema_table(element), element.name == ADDED_COLUMN
 
     def _elements(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
-    ) -> Iterator[tuple[int, Element]]:
+    ) -> Iterator[tuple[int, XmlElement]]:
         """Yield the number and the element below the root of each such message."""
         data = memoryview(messages.data)
         numbers = sorted(envelopes.message[envelopes.of(*CONTROLS, *DEFINING)].tolist())
@@ -321,9 +321,9 @@ class Controls:
             document = parse_document(body, self.limits)
             yield number, document.top.children[0].children[0]
 
-    def _note(self, element: Element, place: str) -> Iterator[str]:
+    def _note(self, element: XmlElement, place: str) -> Iterator[str]:
         if element.name in DEFINING:
-            yield from self._compare(table_of(element), element.name, place)
+            yield from self._compare(parse_schema_table(element), element.name, place)
             return
         given = attributes_of(element)
         table = ".".join(given.get(name, "?") for name in ("srcOwner", "srcName"))
@@ -348,7 +348,7 @@ class Controls:
                 "A trail has one definition of a table: define the columns, and begin a new trail"
             )
             raise DecodeError(problem, hint=hint)
-        for difference in differences(defined, described.columns):
+        for difference in key_differences(defined, described.columns):
             yield f"{kind} of {defined.name}: {difference}; the definition is used: {place}"
 
 
@@ -357,7 +357,7 @@ def _place(messages: MessageBatch, number: int) -> str:
     return f"{source}, byte {offset}"
 
 
-def warnings(notes: Iterable[str]) -> frozenset[str]:
+def control_warnings(notes: Iterable[str]) -> frozenset[str]:
     """Turn the notes of a run into warnings. Heartbeats are counted together."""
     texts, count, last = set(), 0, ""
     for note in notes:
@@ -382,7 +382,9 @@ def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table
         try:
             document = parse_document(body, _LIMITS)
             for root in document.top.children:
-                yield from (table_of(each) for each in root.children if each.name in DEFINING)
+                yield from (
+                    parse_schema_table(each) for each in root.children if each.name in DEFINING
+                )
         except DecodeError:
             continue
 
@@ -390,7 +392,7 @@ def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table
 def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
     """Yield the documents that contain the name of a schema message."""
     try:
-        _, kind = kind_of(messages)
+        _, kind = detect_format(messages)
         if kind != XML:
             return
         messages = as_utf8(messages, page)

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.formats.xml.rules import Accessor, Part, Path, Rule, RuleType, Value, parse_path
+from trailgate.formats.xml.rules import (
+    ElementPart,
+    PathAccessor,
+    RulePath,
+    RuleType,
+    Value,
+    XmlRule,
+    parse_path,
+)
 from trailgate.messages.properties import Lookup
 
 ROOT: Final = "msg"
@@ -32,7 +40,7 @@ OPERATIONS: Final[Mapping[str, str]] = MappingProxyType(
 LARGE_OBJECTS: Final = ("blob", "clob", "dbclob", "dblob")
 
 
-_ROW: Final[Mapping[str, str | Path]] = {
+_ROW: Final[Mapping[str, str | RulePath]] = {
     "operation": "name()",
     "schema": "@srcOwner",
     "table": "@srcName",
@@ -47,7 +55,7 @@ REFERENCES: Final = MappingProxyType(
 )
 
 
-class ValueType(NamedTuple):
+class PublicationValueType(NamedTuple):
     """A type element.
 
     A `binary` value is written in hex digits; a `large` one may have messages of its own.
@@ -60,53 +68,57 @@ class ValueType(NamedTuple):
 
 
 TYPES: Final = (
-    ValueType("smallint"),
-    ValueType("integer"),
-    ValueType("bigint"),
-    ValueType("float"),
-    ValueType("real"),
-    ValueType("double"),
-    ValueType("decimal"),
-    ValueType("decfloat"),
-    ValueType("date"),
-    ValueType("time"),
-    ValueType("timestamp"),
-    ValueType("char", text=True),
-    ValueType("varchar", text=True),
-    ValueType("longvarchar", text=True),
-    ValueType("bitchar", binary=True),
-    ValueType("bitvarchar", binary=True),
-    ValueType("bitlongvarchar", binary=True),
-    ValueType("graphic", text=True),
-    ValueType("vargraphic", text=True),
-    ValueType("longvargraphic", text=True),
-    ValueType("rowid", binary=True),
-    ValueType("blob", binary=True, large=True),
-    ValueType("clob", text=True, large=True),
-    ValueType("dbclob", text=True, large=True),
-    ValueType("dblob", text=True, large=True),
-    ValueType("xml", text=True),
+    PublicationValueType("smallint"),
+    PublicationValueType("integer"),
+    PublicationValueType("bigint"),
+    PublicationValueType("float"),
+    PublicationValueType("real"),
+    PublicationValueType("double"),
+    PublicationValueType("decimal"),
+    PublicationValueType("decfloat"),
+    PublicationValueType("date"),
+    PublicationValueType("time"),
+    PublicationValueType("timestamp"),
+    PublicationValueType("char", text=True),
+    PublicationValueType("varchar", text=True),
+    PublicationValueType("longvarchar", text=True),
+    PublicationValueType("bitchar", binary=True),
+    PublicationValueType("bitvarchar", binary=True),
+    PublicationValueType("bitlongvarchar", binary=True),
+    PublicationValueType("graphic", text=True),
+    PublicationValueType("vargraphic", text=True),
+    PublicationValueType("longvargraphic", text=True),
+    PublicationValueType("rowid", binary=True),
+    PublicationValueType("blob", binary=True, large=True),
+    PublicationValueType("clob", text=True, large=True),
+    PublicationValueType("dbclob", text=True, large=True),
+    PublicationValueType("dblob", text=True, large=True),
+    PublicationValueType("xml", text=True),
 )
-TYPE_OF: Final[Mapping[str, ValueType]] = MappingProxyType({row.name: row for row in TYPES})
+TYPE_OF: Final[Mapping[str, PublicationValueType]] = MappingProxyType(
+    {row.name: row for row in TYPES}
+)
 
 
-def _exact(path: str) -> Path:
+def _exact(path: str) -> RulePath:
     parsed = parse_path(path, value=True)
-    return Path(parsed.absolute, parsed.up, parsed.steps, Accessor(Part.EXACT_TEXT))
+    return RulePath(parsed.absolute, parsed.up, parsed.steps, PathAccessor(ElementPart.EXACT_TEXT))
 
 
-def _rule(number: int, name: str, kind: RuleType, *, match: str, below: tuple[Rule, ...]) -> Rule:
+def _rule(
+    number: int, name: str, kind: RuleType, *, match: str, below: tuple[XmlRule, ...]
+) -> XmlRule:
     paths = {RuleType.TRANSACTION: _MESSAGE, RuleType.OPERATION: _ROW, RuleType.COLUMN: _COLUMN}
     values: list[tuple[str, Value]] = [
-        (own, path if isinstance(path, Path) else parse_path(path, value=True))
+        (own, path if isinstance(path, RulePath) else parse_path(path, value=True))
         for own, path in paths[kind].items()
     ]
     pattern = parse_path(match, value=False)
-    return Rule(number, name, kind, pattern, Lookup(tuple(values)), below)
+    return XmlRule(number, name, kind, pattern, Lookup(tuple(values)), below)
 
 
 # The values that the rules read from each message, row and column, under names of our own.
-_MESSAGE: Final[Mapping[str, str | Path]] = {
+_MESSAGE: Final[Mapping[str, str | RulePath]] = {
     "kind": "name()",
     "last": "@isLast",
     "segment": "@segmentNum",
@@ -123,7 +135,7 @@ _MESSAGE: Final[Mapping[str, str | Path]] = {
     "size": "@dataLen",
     **{name: _exact(f"./{name}") for name in LARGE_OBJECTS},
 }
-_COLUMN: Final[Mapping[str, str | Path]] = {
+_COLUMN: Final[Mapping[str, str | RulePath]] = {
     "element": "name()",
     "name": "@name",
     "type": "./*/name()",

@@ -19,11 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import group
-from trailgate.columnar.templates import Escapes, Form, MeasuredRows, Piece, measure
-from trailgate.columnar.temporal import ISO_T, format_times, with_marks
+from trailgate.columnar.rows import group_rows
+from trailgate.columnar.templates import (
+    EscapeTable,
+    MeasuredRows,
+    PieceForm,
+    RowPiece,
+    measure_templates,
+)
+from trailgate.columnar.temporal import ISO_T, format_times, replace_time_marks
 from trailgate.errors import EncodeError, Where
-from trailgate.formats.publications.xml_schemas import schema_of, type_of
+from trailgate.formats.publications.xml_schemas import publication_type, schema_columns
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
     BEFORE,
@@ -40,9 +46,9 @@ from trailgate.formats.publications.xml_vocabulary import (
 from trailgate.messages.publishing import (
     EARLIER,
     NO_MESSAGES,
-    Cut,
-    Messages,
+    MessageCuts,
     PublishOptions,
+    WrittenMessages,
     cut_messages,
 )
 from trailgate.messages.publishing import ROW as ONE_ROW
@@ -56,14 +62,14 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.transactions import begin_rows, begins_of, ends_of
-from trailgate.model.types import Family
+from trailgate.model.transactions import find_begin_rows, mask_begins, mask_ends
+from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, formatter_for
 
 # How a row contains a column: with a value, as NULL, or not at all. OTHER is the before value of an
 # update that is missing: only the tags around both values are written.
 VALUE, NULL, NOTHING, OTHER = range(4)
-ESCAPES: Final = Escapes.of(
+ESCAPES: Final = EscapeTable.of(
     {byte: text.encode() for byte, text in REFERENCES.items()},
     [0xEF, *(byte for byte in range(32) if byte not in REFERENCES)],
     problem="the value has a control character, which XML does not allow",
@@ -117,12 +123,12 @@ class _Written:
 class RowPieces:
     """The template pieces of rows, and the large objects to write in messages of their own."""
 
-    pieces: list[Piece]
-    large: tuple[LargeColumn, ...] = ()
+    pieces: list[RowPiece]
+    large: tuple[LargeObjectColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class LargeColumn:
+class LargeObjectColumn:
     """A column whose values have messages of their own. `rows` is the mask of rows with a value."""
 
     name: str
@@ -140,29 +146,29 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     kind = int(block.op_type[0])
     if kind not in ROWS:
         problem = "a truncate cannot be published in this format"
-        raise refused(block, 0, problem, "Leave it out, or publish in the format json")
+        raise publication_error(block, 0, problem, "Leave it out, or publish in the format json")
     owner, _, name = block.table.name.rpartition(".")
     if not owner:
         problem = f"the table {block.table.name} has no schema, but a publication must name one"
-        raise refused(block, 0, problem)
+        raise publication_error(block, 0, problem)
     names = (escape(name), escape(owner), escape(name))
     begin = b'<%b subName="%b" srcOwner="%b" srcName="%b" rowNum="' % (ROWS[kind], *names)
     block, large = _without_large(block) if apart and kind != DELETE else (block, ())
     pieces = [_piece(numbers, begin)]
     if large:
         flagged = np.logical_or.reduce([own.rows for own in large])
-        forms = (Form(), Form(b' hasLOBCols="1"'))
-        pieces.append(Piece(None, forms, flagged.astype(np.uint8)))
+        forms = (PieceForm(), PieceForm(b' hasLOBCols="1"'))
+        pieces.append(RowPiece(None, forms, flagged.astype(np.uint8)))
     make = _of_update if kind in (UPDATE, KEY_UPDATE) else _of_one
     written = _written_pieces(block.table)
-    pieces.append(Piece(None, (Form(b">"),)))
+    pieces.append(RowPiece(None, (PieceForm(b">"),)))
     for i, column in enumerate(written):
         pieces += make(block, i, column)
-    pieces.append(Piece(None, (Form(b"</" + ROWS[kind] + b">"),)))
+    pieces.append(RowPiece(None, (PieceForm(b"</" + ROWS[kind] + b">"),)))
     return RowPieces(pieces, large)
 
 
-def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, ...]]:
+def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeObjectColumn, ...]]:
     """Remove the after values of large objects from operations. Return both."""
     after, large = list(block.after), []
     for i, column in enumerate(_written_pieces(block.table)):
@@ -178,24 +184,30 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, 
         befores = rows & (_states(block.before[i], len(block)) != NOTHING)
         if befores.any():
             problem = f"large object {name} has a before value, which lob messages cannot have"
-            raise refused(block, int(np.argmax(befores)), problem, "Set lobs=inline")
-        large.append(LargeColumn(name, column.type.decode(), column.format(state.values), rows))
+            raise publication_error(block, int(np.argmax(befores)), problem, "Set lobs=inline")
+        large.append(
+            LargeObjectColumn(name, column.type.decode(), column.format(state.values), rows)
+        )
         # In the row, such a value is missing.
         after[i] = StateColumn(state.values, state.is_missing(len(block)) | rows)
     return replace(block, after=tuple(after)), tuple(large)
 
 
-def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
+def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
     """Yield the piece of a column of inserts or deletes, which have one image."""
     state = (block.before if block.op_type[0] == DELETE else block.after)[i]
     _check_key(block, i, state)
     states = _states(state, len(block))
     opened = column.begin + column.type
-    forms = (Form(opened + b">", column.end), Form(opened + _NIL + b"</col>"), Form())
-    yield Piece(_strings(state, column), forms, states, name=column.column.name)
+    forms = (
+        PieceForm(opened + b">", column.end),
+        PieceForm(opened + _NIL + b"</col>"),
+        PieceForm(),
+    )
+    yield RowPiece(_strings(state, column), forms, states, name=column.column.name)
 
 
-def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
+def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
     """Yield the two pieces of a column of updates: the before and the after value."""
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
@@ -204,24 +216,24 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
     alone = (old != NOTHING) & (new == NOTHING)
     if alone.any():
         problem = f"column {column.column.name} has a before value but no after value; a publication needs both"
-        raise refused(block, int(np.argmax(alone)), problem, _HINT)
+        raise publication_error(block, int(np.argmax(alone)), problem, _HINT)
     opened = column.begin + column.type + b">"
     # An after value without a before value: only the start tags are written before it.
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
     first, last, name = BEFORE.encode(), AFTER.encode(), column.column.name
     forms = (
-        Form(opened + b"<" + first + b">", b"</" + first + b">"),
-        Form(opened + b"<" + first + _NIL),
-        Form(),
-        Form(opened),
+        PieceForm(opened + b"<" + first + b">", b"</" + first + b">"),
+        PieceForm(opened + b"<" + first + _NIL),
+        PieceForm(),
+        PieceForm(opened),
     )
-    yield Piece(_strings(before, column), forms, old, name=name)
+    yield RowPiece(_strings(before, column), forms, old, name=name)
     afters = (
-        Form(b"<" + last + b">", b"</" + last + b">" + column.end),
-        Form(b"<" + last + _NIL + column.end),
-        Form(),
+        PieceForm(b"<" + last + b">", b"</" + last + b">" + column.end),
+        PieceForm(b"<" + last + _NIL + column.end),
+        PieceForm(),
     )
-    yield Piece(_strings(after, column), afters, new, name=name)
+    yield RowPiece(_strings(after, column), afters, new, name=name)
 
 
 def _states(column: StateColumn, rows: int) -> Octets:
@@ -245,7 +257,9 @@ def _check_key(block: ChangeBlock, i: int, column: StateColumn) -> None:
     missing: Mask = column.is_missing(len(block))
     if missing.any():
         name = block.table.columns[i].name
-        raise refused(block, int(np.argmax(missing)), f"key column {name} is missing", _HINT)
+        raise publication_error(
+            block, int(np.argmax(missing)), f"key column {name} is missing", _HINT
+        )
 
 
 @lru_cache(TABLES)
@@ -256,17 +270,17 @@ def _written_pieces(table: Table) -> tuple[_Written, ...]:
 def _column(column: Column) -> _Written:
     key = b' isKey="1"' if column.key else b""
     begin = b'<col name="%b"%b><' % (escape(column.name), key)
-    return _Written(column, begin, type_of(column).encode(), _formatter(column))
+    return _Written(column, begin, publication_type(column).encode(), _formatter(column))
 
 
 def _formatter(column: Column) -> Convert:
     """Return the function that formats a column in the lexical form of XML schemas."""
     plain = formatter_for(column)
-    if column.family is Family.DATETIME and not column.zoned:
-        return lambda values: with_marks(values, ISO_T)
-    if column.family is Family.NUMBER_TEXT:
+    if column.family is TypeFamily.DATETIME and not column.zoned:
+        return lambda values: replace_time_marks(values, ISO_T)
+    if column.family is TypeFamily.NUMBER_TEXT:
         return lambda values: _without_exponents(plain(values))
-    if column.family is Family.FLOAT:
+    if column.family is TypeFamily.FLOAT:
         return lambda values: _special(plain(values), values)
     return plain
 
@@ -297,7 +311,7 @@ def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
     return strings
 
 
-def refused(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
+def publication_error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
     """Create an error located at an operation."""
     place = block.position[row].as_py()
     return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
@@ -325,7 +339,9 @@ class ExtraMessages:
         self._large: list[_Large] = []
         self._after_held: list[bytes] = []  # large objects of the message that is held back
 
-    def add_large(self, block: ChangeBlock, columns: Sequence[LargeColumn], numbers: Longs) -> None:
+    def add_large(
+        self, block: ChangeBlock, columns: Sequence[LargeObjectColumn], numbers: Longs
+    ) -> None:
         """Add the large objects of operations. `numbers` are the operations' rowNum."""
         common = _common(block.table)
         for column in columns:
@@ -367,8 +383,12 @@ class ExtraMessages:
         return self._around(inner + escape(part) + f"</{kind}></{LARGE_OBJECT}>".encode())
 
     def among(
-        self, messages: Messages, blocks: Sequence[ChangeBlock], message: Longs, complete: int
-    ) -> Messages:
+        self,
+        messages: WrittenMessages,
+        blocks: Sequence[ChangeBlock],
+        message: Longs,
+        complete: int,
+    ) -> WrittenMessages:
         """Insert the extra messages before and after the messages they belong to.
 
         `message` is the message of each operation. Extra messages of the message number `complete`,
@@ -401,13 +421,13 @@ class ExtraMessages:
             orders.append(np.array([int(np.argmax(message == complete))]))
         if not bodies:
             return messages
-        return Messages(pa.concat_arrays(bodies), np.concatenate(orders))
+        return WrittenMessages(pa.concat_arrays(bodies), np.concatenate(orders))
 
-    def with_held(self, messages: Messages) -> Messages:
+    def with_held(self, messages: WrittenMessages) -> WrittenMessages:
         """Return the message that was held back, followed by the large objects of its rows."""
         extra, self._after_held = self._after_held, []
         bodies = pa.concat_arrays([messages.bodies, *map(_one, extra)])
-        return Messages(bodies, np.repeat(messages.order, len(bodies)))
+        return WrittenMessages(bodies, np.repeat(messages.order, len(bodies)))
 
     def _schemas(self, blocks: Sequence[ChangeBlock], message: Longs) -> dict[int, list[bytes]]:
         """Return, for each message, the schema messages that precede it: tables that are new or changed."""
@@ -426,7 +446,7 @@ class ExtraMessages:
     def _schema(self, table: Table) -> bytes:
         queue = _written_message(self.options.queue)
         inner = f'<{TABLE} {_common(table)} sendQName="{queue}" {_SERVER}>'.encode()
-        return self._around(inner + schema_of(table) + f"</{TABLE}>".encode())
+        return self._around(inner + schema_columns(table) + f"</{TABLE}>".encode())
 
 
 def _common(table: Table) -> str:
@@ -488,7 +508,7 @@ class XmlWriter:
         self._count = 0  # number of rows of the open transaction so far
         self._extra = ExtraMessages(options, self._around)
 
-    def write(self, batch: ChangeBatch) -> Messages:
+    def write(self, batch: ChangeBatch) -> WrittenMessages:
         """Return the messages that this batch completes.
 
         Raises EncodeError for values that the format cannot express.
@@ -497,7 +517,7 @@ class XmlWriter:
             return NO_MESSAGES
         return _Batch(self, batch).messages()
 
-    def finish(self) -> Messages:
+    def finish(self) -> WrittenMessages:
         """Return the message that was held back. Its transaction has not ended."""
         if self._held is None:
             return NO_MESSAGES
@@ -505,7 +525,7 @@ class XmlWriter:
         heads = self.heads(held.envelope, np.array([held.number]), np.zeros(1, bool))
         body = _written(heads, [held.rows], self.tail)
         bodies = pa.array([body], pa.large_binary())
-        return self._extra.with_held(Messages(bodies, np.array([EARLIER])))
+        return self._extra.with_held(WrittenMessages(bodies, np.array([EARLIER])))
 
     @property
     def tail(self) -> bytes:
@@ -542,7 +562,7 @@ class XmlWriter:
             _piece(envelope.owner, b' authID="'),
             _piece(envelope.name, b' planName="'),
         )
-        return measure([*pieces, Piece(None, (Form(b">"),))], count, ESCAPES)
+        return measure_templates([*pieces, RowPiece(None, (PieceForm(b">"),))], count, ESCAPES)
 
     def overhead(self, block: ChangeBlock) -> int:
         """Return the maximum number of bytes that a message of these operations has besides its rows."""
@@ -563,21 +583,21 @@ class _Batch:
         self.writer, self.batch = writer, batch
         self.blocks = [block for own in batch.blocks for block in _of_one_type(own)]
         self.marks = batch.tx_indicators()
-        self.begins = begins_of(self.marks)
+        self.begins = mask_begins(self.marks)
         self.number = self._numbers()
 
     def _numbers(self) -> Longs:
         """Return each operation's ordinal in its transaction, from 1."""
         rows = np.arange(self.batch.rows)
-        begin = begin_rows(self.begins)
+        begin = find_begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
         self.writer._count = 0 if self._is_ended() else int(found[-1])  # noqa: SLF001
         return found
 
     def _is_ended(self) -> bool:
-        return bool(ends_of(self.marks[-1:])[0])
+        return bool(mask_ends(self.marks[-1:])[0])
 
-    def messages(self) -> Messages:
+    def messages(self) -> WrittenMessages:
         """Return the complete messages. The last one is held back if its transaction continues."""
         writer, options = self.writer, self.writer.options
         measured = [self._measure(block) for block in self.blocks]
@@ -603,15 +623,15 @@ class _Batch:
         if own.large:
             self.writer._extra.add_large(block, own.large, self.number[block.order])  # noqa: SLF001
         try:
-            return measure(own.pieces, len(block), ESCAPES)
+            return measure_templates(own.pieces, len(block), ESCAPES)
         except EncodeError as error:
             place = block.position[error.where.record or 0].as_py()
             error.problem = f"{error.problem} (operation at {place})"
             raise error.with_place(table=block.table.name) from None
 
     def _write_messages(
-        self, cut: Cut, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
-    ) -> Messages:
+        self, cut: MessageCuts, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
+    ) -> WrittenMessages:
         """Write all messages of the batch into one buffer.
 
         A message is its head, the rows held back from before (only in the first message), its rows,
@@ -659,14 +679,14 @@ class _Batch:
             writer._held = _Open(kept, envelope.slice(len(first) - 1), int(numbers[-1]))  # noqa: SLF001
         bodies = _bodies(out, bounds[: complete + 1])
         return writer._extra.among(  # noqa: SLF001
-            Messages(bodies, order[:complete]), self.blocks, message, complete
+            WrittenMessages(bodies, order[:complete]), self.blocks, message, complete
         )
 
     def _last(self, ends: Longs, *, before: bool) -> Mask:
         """Return the mask of messages that end their transaction."""
         is_last = np.zeros(len(ends), bool)
         some = ends > 0
-        is_last[some] = ends_of(self.marks[ends[some] - 1])
+        is_last[some] = mask_ends(self.marks[ends[some] - 1])
         if before and ends[0] == 0:
             is_last[0] = bool(
                 self.begins[0]
@@ -698,7 +718,7 @@ def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
     if (block.op_type == block.op_type[0]).all():
         yield block
         return
-    for _, rows in group(block.op_type.astype(np.int64)):
+    for _, rows in group_rows(block.op_type.astype(np.int64)):
         yield block.take(rows)
 
 
@@ -712,7 +732,7 @@ def _positions(block: ChangeBlock) -> pa.Array:
     if positions.null_count:
         row = int(np.argmax(positions.is_null().to_numpy(zero_copy_only=False)))
         problem = "the operation has no transaction id and no commit sequence number"
-        raise refused(block, row, problem, "A publication has one of them")
+        raise publication_error(block, row, problem, "A publication has one of them")
     return positions
 
 
@@ -720,9 +740,9 @@ def _optional(own: pa.Array | None, block: ChangeBlock) -> pa.Array:
     return pa.nulls(len(block), pa.string()) if own is None else own
 
 
-def _piece(values: pa.Array, before: bytes) -> Piece:
+def _piece(values: pa.Array, before: bytes) -> RowPiece:
     """Return the piece of an attribute, which is omitted if its value is null."""
-    return Piece(values, (Form(before, b'"'), Form()))
+    return RowPiece(values, (PieceForm(before, b'"'), PieceForm()))
 
 
 def _written(heads: MeasuredRows, rows: list[Octets], tail: bytes) -> bytes:

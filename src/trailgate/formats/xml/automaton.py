@@ -49,9 +49,18 @@ from trailgate.formats.xml.kernels.names import (
     PHASES,
     SECOND,
     SPACE,
-    What,
+    ActionType,
 )
-from trailgate.formats.xml.rules import ANY, Name, Part, Path, Predicate, Rule, RuleType, Step
+from trailgate.formats.xml.rules import (
+    ANY,
+    ElementPart,
+    PathName,
+    PathPredicate,
+    PathStep,
+    RulePath,
+    RuleType,
+    XmlRule,
+)
 from trailgate.messages.properties import ValueSource
 
 _MOST_STATES: Final = 1 << 16
@@ -59,43 +68,43 @@ _MOST_CELLS: Final = 1 << 24  # elements of the step table: different rows times
 _MOST_OUTCOMES: Final = 1 << 14  # combinations of the predicates' values on one tag
 KINDS: Final = 4
 
-Pattern = tuple[Step, ...]
+Pattern = tuple[PathStep, ...]
 State = frozenset[tuple[int, int]]  # (pattern, number of its steps that are done)
 
 
-_ANYWHERE: Final = Step(ANY, anywhere=True)
-_ENDING: Final[dict[Part | None, What]] = {
-    Part.TEXT: What.TEXT,
-    Part.EXACT_TEXT: What.EXACT_TEXT,
-    Part.CONTENT: What.CONTENT,
+_ANYWHERE: Final = PathStep(ANY, anywhere=True)
+_ENDING: Final[dict[ElementPart | None, ActionType]] = {
+    ElementPart.TEXT: ActionType.TEXT,
+    ElementPart.EXACT_TEXT: ActionType.EXACT_TEXT,
+    ElementPart.CONTENT: ActionType.CONTENT,
 }
-_STARTING: Final[dict[Part | None, What]] = {
-    None: What.EXISTS,
-    Part.NAME: What.NAME,
-    Part.POSITION: What.POSITION,
+_STARTING: Final[dict[ElementPart | None, ActionType]] = {
+    None: ActionType.EXISTS,
+    ElementPart.NAME: ActionType.NAME,
+    ElementPart.POSITION: ActionType.POSITION,
 }
 
 
-class Group(NamedTuple):
+class PredicateGroup(NamedTuple):
     """Predicates that compare the same thing, so that at most one of their values is true.
 
     They compare an attribute, the text, or the position among the elements that satisfy the
     predicates `before`.
     """
 
-    part: Part
-    name: Name
-    before: tuple[Predicate, ...] = ()
+    part: ElementPart
+    name: PathName
+    before: tuple[PathPredicate, ...] = ()
 
 
-Condition = tuple[Group, str]
+Condition = tuple[PredicateGroup, str]
 
 
 class NotForScannerError(Exception):
     """The rules need the general engine. The text names the unsupported construct."""
 
 
-class Phase(IntEnum):
+class ActionPhase(IntEnum):
     """When an action is executed: at a start tag, in this order, or at the end tag."""
 
     OPEN = 0
@@ -105,7 +114,7 @@ class Phase(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Anchored:
+class AnchoredValue:
     """A value found from an element around the rule's element, such as `../id/text()`.
 
     That element has a record of its own, the anchor. `pointer` is the field of the rule's record
@@ -144,7 +153,7 @@ class Automaton:
     literals: bytes
     slots: tuple[Mapping[str, int], ...]
     widths: tuple[int, ...]
-    anchored: tuple[Anchored, ...]
+    anchored: tuple[AnchoredValue, ...]
     instances: int
     counters: int
     groups: int
@@ -159,7 +168,7 @@ class _Placed:
     instances: dict[int, int]
 
 
-def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
+def compile_rules(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Automaton:
     """Compile rules.
 
     `namespaces` maps their prefixes. Raises NotForScannerError for unsupported constructs.
@@ -170,7 +179,7 @@ def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Autom
     return _Tables(actions).automaton(nests=_may_nest(rules))
 
 
-def _may_nest(rules: Sequence[Rule]) -> bool:
+def _may_nest(rules: Sequence[XmlRule]) -> bool:
     """Return whether operations may begin inside other operations whose rules come first."""
     makers = [rule for rule in rules if rule.type is not RuleType.COLUMN]
     over = [rule for rule in makers if any(r.type is RuleType.OPERATION for r in rule.subrules)]
@@ -180,7 +189,7 @@ def _may_nest(rules: Sequence[Rule]) -> bool:
     return anywhere or any(_may_nest(rule.subrules) for rule in over)
 
 
-def _steps(rule: Rule) -> Pattern:
+def _steps(rule: XmlRule) -> Pattern:
     return () if rule.match is None else rule.match.steps
 
 
@@ -190,18 +199,18 @@ class _Actions:
 
     namespaces: Mapping[str, str]
     spaces: dict[str, int] = field(default_factory=dict)
-    rows: dict[Pattern, list[tuple[Phase, tuple[int, ...]]]] = field(default_factory=dict)
+    rows: dict[Pattern, list[tuple[ActionPhase, tuple[int, ...]]]] = field(default_factory=dict)
     slots: list[dict[object, int]] = field(default_factory=lambda: [{} for _ in range(KINDS)])
     kinds: list[int] = field(default_factory=list)  # the record type of each instance
     anchors: dict[tuple[Pattern, ...], int] = field(default_factory=dict)
     pointers: list[int] = field(default_factory=lambda: [0] * KINDS)
-    anchored: list[Anchored] = field(default_factory=list)
+    anchored: list[AnchoredValue] = field(default_factory=list)
     # Instances whose values may be at any depth below them (`//`).
     loose: set[int] = field(default_factory=set)
     attributes: dict[str, int] = field(default_factory=dict)
     literals: bytearray = field(default_factory=bytearray)
 
-    def add(self, rule: Rule, above: _Placed) -> None:
+    def add(self, rule: XmlRule, above: _Placed) -> None:
         """Add the actions of a rule and its subrules."""
         own = _steps(rule)
         # Patterns are lists of steps downwards: a match that leads up cannot be appended.
@@ -217,12 +226,14 @@ class _Actions:
             if level == LOOSE:
                 self.loose.add(owner)
             opens = rule.type is RuleType.TRANSACTION
-            row = (What.RECORD, instance, level, owner, kind, rule.number, int(opens))
-            self._add_action(placed.pattern, Phase.OPEN, row)
+            row = (ActionType.RECORD, instance, level, owner, kind, rule.number, int(opens))
+            self._add_action(placed.pattern, ActionPhase.OPEN, row)
             if kind == OPERATIONS and placed.pattern:
-                self._add_action(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
+                self._add_action(
+                    placed.pattern, ActionPhase.END, (ActionType.CLOSE, instance, 0, 0, kind)
+                )
         for name, source in rule.values.items():
-            if isinstance(source, Path):
+            if isinstance(source, RulePath):
                 self._value(rule, placed, name, source)
             elif name.endswith("value"):
                 self._literal(placed, name, source)
@@ -233,10 +244,10 @@ class _Actions:
         self.kinds.append(kind)
         return len(self.kinds) - 1
 
-    def _add_action(self, pattern: Pattern, phase: Phase, row: tuple[int, ...]) -> None:
+    def _add_action(self, pattern: Pattern, phase: ActionPhase, row: tuple[int, ...]) -> None:
         self.rows.setdefault(pattern, []).append((phase, row))
 
-    def _check(self, steps: Iterable[Step]) -> None:
+    def _check(self, steps: Iterable[PathStep]) -> None:
         for step in steps:
             for name in (step.name, *(p.attribute for p in step.predicates)):
                 self.space(name)
@@ -257,14 +268,14 @@ class _Actions:
         data = source.name.encode()
         for kind, instance in placed.instances.items():
             slot = self._slot(kind, name)
-            row = (What.LITERAL, instance, 0, slot, kind, len(self.literals), len(data))
-            self._add_action(placed.pattern, Phase.START, row)
+            row = (ActionType.LITERAL, instance, 0, slot, kind, len(self.literals), len(data))
+            self._add_action(placed.pattern, ActionPhase.START, row)
         self.literals += data
 
     def _slot(self, kind: int, name: object) -> int:
         return self.slots[kind].setdefault(name, len(self.slots[kind]))
 
-    def _value(self, rule: Rule, placed: _Placed, name: str, path: Path) -> None:
+    def _value(self, rule: XmlRule, placed: _Placed, name: str, path: RulePath) -> None:
         """Add the action that stores a value: in the rule's records, or in the anchor at which the path begins."""
         self._check(path.steps)
         for kind in placed.instances:
@@ -282,7 +293,7 @@ class _Actions:
             self._store_value(placed.pattern + path.steps, path, place, name)
 
     def _value_around(
-        self, rule: Rule, placed: _Placed, name: str, path: Path, around: tuple[Pattern, ...]
+        self, rule: XmlRule, placed: _Placed, name: str, path: RulePath, around: tuple[Pattern, ...]
     ) -> None:
         """Add the actions for a value found from an element around the rule's.
 
@@ -305,10 +316,10 @@ class _Actions:
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
             pointer = len(mine)
             self.pointers[kind] = max(self.pointers[kind], pointer + 1)
-            self.anchored.append(Anchored(kind, rule.number, name, pointer, slot, again[0]))
+            self.anchored.append(AnchoredValue(kind, rule.number, name, pointer, slot, again[0]))
             up = DOCUMENT if path.absolute else path.up
-            row = (What.POINT, instance, 0, pointer, kind, anchor, up)
-            self._add_action(placed.pattern, Phase.START, row)
+            row = (ActionType.POINT, instance, 0, pointer, kind, anchor, up)
+            self._add_action(placed.pattern, ActionPhase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
         """Return the slot that marks repeated values, and the bit of this property in it."""
@@ -318,11 +329,13 @@ class _Actions:
         if patterns not in self.anchors:
             self.anchors[patterns] = anchor = self._instance(ANCHORS)
             for pattern in patterns:
-                self._add_action(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
+                self._add_action(
+                    pattern, ActionPhase.OPEN, (ActionType.RECORD, anchor, 0, -1, ANCHORS, -1)
+                )
         return self.anchors[patterns]
 
     def _store_value(
-        self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object
+        self, pattern: Pattern, path: RulePath, place: tuple[int, ...], name: object
     ) -> None:
         """Add the action that stores a path's value.
 
@@ -333,47 +346,49 @@ class _Actions:
         """
         part = None if path.accessor is None else path.accessor.part
         # Attributes are found by the number of their name, which takes the place of an action type.
-        if part is Part.ATTRIBUTE:
+        if part is ElementPart.ATTRIBUTE:
             assert path.accessor is not None
             letter = self.attribute(path.accessor.attribute)
-            self._add_action(pattern, Phase.ATTRIBUTE, (letter, *place))
+            self._add_action(pattern, ActionPhase.ATTRIBUTE, (letter, *place))
         elif part in _ENDING and not pattern:  # the document has no text of its own
-            size = 0 if part is Part.EXACT_TEXT else EMPTY
-            self._add_action(pattern, Phase.START, (What.LITERAL, *place[:KIND], 0, size))
+            size = 0 if part is ElementPart.EXACT_TEXT else EMPTY
+            self._add_action(
+                pattern, ActionPhase.START, (ActionType.LITERAL, *place[:KIND], 0, size)
+            )
         elif part in _ENDING:
             order = 0
             if any(step.anywhere for step in path.steps):
                 order = 1 + self._slot(place[KIND - 1], (name, "order"))
-            self._add_action(pattern, Phase.END, (_ENDING[part], *place, order))
+            self._add_action(pattern, ActionPhase.END, (_ENDING[part], *place, order))
         else:
-            self._add_action(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
+            self._add_action(pattern, ActionPhase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
         """Return the field at which a slot begins in a record."""
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
-    def placed(self, phase: Phase, row: tuple[int, ...]) -> tuple[int, ...]:
+    def placed(self, phase: ActionPhase, row: tuple[int, ...]) -> tuple[int, ...]:
         """Return an action with fields of the record in place of its slots and pointers."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
-        if phase is not Phase.ATTRIBUTE:
-            if what == What.RECORD:
+        if phase is not ActionPhase.ATTRIBUTE:
+            if what == ActionType.RECORD:
                 return *row, *[0] * (ORDER - len(row)), int(row[INSTANCE] in self.loose)
-            if what == What.CLOSE:
+            if what == ActionType.CLOSE:
                 return row
-            if what == What.POINT:
+            if what == ActionType.POINT:
                 return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
-        if phase in {Phase.ATTRIBUTE, Phase.END} and row[SECOND]:
+        if phase in {ActionPhase.ATTRIBUTE, ActionPhase.END} and row[SECOND]:
             row = *row[:FIRST], self.field(kind, row[FIRST]), *row[SECOND:]
         if len(row) > ORDER and row[ORDER]:
             row = *row[:ORDER], self.field(kind, row[ORDER] - 1)
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
-    def attribute(self, name: Name) -> int:
+    def attribute(self, name: PathName) -> int:
         """Return the number of an attribute name, from 1, with its namespace in the bits above `SPACE`."""
         number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
         return number + (self.space(name) << SPACE)
 
-    def space(self, name: Name) -> int:
+    def space(self, name: PathName) -> int:
         """Return the number of a name's namespace, from 1, or 0 for a name without a prefix."""
         if not name.prefix:
             return 0
@@ -397,7 +412,7 @@ def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
     return tuple(patterns)
 
 
-def _kinds(rule: Rule) -> Iterator[int]:
+def _kinds(rule: XmlRule) -> Iterator[int]:
     """Yield the record types of a rule's matches."""
     if rule.type is RuleType.COLUMN:
         yield COLUMNS
@@ -425,7 +440,7 @@ class _Tables:
         self.choices: list[tuple[int, ...]] = []
         self.outcomes: list[int] = []
         self.predicates: list[int] = []
-        self.counters: dict[Group, int] = {}
+        self.counters: dict[PredicateGroup, int] = {}
         self.groups = 0
 
     def automaton(self, *, nests: bool) -> Automaton:
@@ -538,14 +553,14 @@ class _Tables:
     def _choice(
         self, sure: State, chosen: Sequence[tuple[tuple[int, int] | None, list[Condition]]]
     ) -> int:
-        values: dict[Group, dict[str, int]] = {}
-        needed: dict[Group, list[int]] = {}
+        values: dict[PredicateGroup, dict[str, int]] = {}
+        needed: dict[PredicateGroup, list[int]] = {}
         for _, conditions in chosen:
             met: list[int] = []
             for group, value in conditions:
                 known = values.setdefault(group, {})
                 # A position counts only elements that satisfy the predicates before it.
-                needed.setdefault(group, met.copy() if group.part is Part.POSITION else [])
+                needed.setdefault(group, met.copy() if group.part is ElementPart.POSITION else [])
                 digit = known.setdefault(value, len(known) + 1)
                 met += [list(values).index(group), digit]
         sizes = [len(known) + 1 for known in values.values()]
@@ -581,12 +596,14 @@ class _Tables:
         self.choices.append((first, len(values), outcome))
         return -len(self.choices)
 
-    def _group(self, group: Group, values: Iterable[str], needed: Sequence[int]) -> list[int]:
+    def _group(
+        self, group: PredicateGroup, values: Iterable[str], needed: Sequence[int]
+    ) -> list[int]:
         """Return the row of a group. Its values and needs are appended after all rows."""
         by, what = BY_TEXT, 0
-        if group.part is Part.POSITION:
+        if group.part is ElementPart.POSITION:
             by, what = BY_POSITION, self.counters.setdefault(group, len(self.counters))
-        elif group.part is Part.ATTRIBUTE:
+        elif group.part is ElementPart.ATTRIBUTE:
             by, what = BY_ATTRIBUTE, self.actions.attribute(group.name)
         place = len(self.predicates)
         for value in values:
@@ -607,42 +624,42 @@ class _Tables:
         for state in self.states:
             ended = sorted(p for p, done in state if done == len(self.patterns[p]))
             state_actions = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
-            for phase in Phase:
+            for phase in ActionPhase:
                 own = list(dict.fromkeys(row for when, row in state_actions if when is phase))
-                if phase is Phase.OPEN:
+                if phase is ActionPhase.OPEN:
                     own.sort(key=lambda row: row[5])
-                elif phase is Phase.END:
+                elif phase is ActionPhase.END:
                     own.sort(key=lambda row: row[0])
                 rows += [self.actions.placed(phase, row) for row in own]
                 bounds.append(len(rows))
-        assert len(Phase) == PHASES
+        assert len(ActionPhase) == PHASES
         return np.array(bounds, np.int64), rows
 
 
-def _names(steps: Iterable[Step]) -> Iterator[str]:
+def _names(steps: Iterable[PathStep]) -> Iterator[str]:
     """Yield the element names that steps mention."""
     for step in steps:
         if step.name.local != ANY.local:
             yield step.name.local
-        yield from (p.value for p in step.predicates if p.part is Part.NAME)
+        yield from (p.value for p in step.predicates if p.part is ElementPart.NAME)
 
 
-def _conditions(step: Step, name: str | None) -> tuple[list[Condition], bool]:
+def _conditions(step: PathStep, name: str | None) -> tuple[list[Condition], bool]:
     """Return the conditions of a step on a tag with this name, and whether the step can succeed.
 
     If a name() predicate fails, the position predicates before it still count the element.
     """
     conditions: list[Condition] = []
     for number, predicate in enumerate(step.predicates):
-        if predicate.part is Part.NAME:
+        if predicate.part is ElementPart.NAME:
             if predicate.value != name:
-                counted = any(group.part is Part.POSITION for group, _ in conditions)
+                counted = any(group.part is ElementPart.POSITION for group, _ in conditions)
                 return conditions if counted else [], False
             continue
-        counts = predicate.part is Part.POSITION
+        counts = predicate.part is ElementPart.POSITION
         compared = step.name if counts else predicate.attribute
         before = step.predicates[:number] if counts else ()
-        conditions.append((Group(predicate.part, compared, before), predicate.value))
+        conditions.append((PredicateGroup(predicate.part, compared, before), predicate.value))
     return conditions, True
 
 

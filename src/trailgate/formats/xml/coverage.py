@@ -2,7 +2,7 @@
 
 At the end of a run, warnings name rules that never matched, paths that never found a value or found
 several, and messages without operations. Each batch records what it saw as notes such as "matched
-orders"; notes of all workers are merged. `explain` shows the same for one document: each match with
+orders"; notes of all workers are merged. `explain_message` shows the same for one document: each match with
 its position and values, and the rules without a match.
 """
 
@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.errors import nearest
-from trailgate.formats.xml.documents import Document, Element, names_in, parse_document
-from trailgate.formats.xml.findings import AGAIN, PATHS, Findings
-from trailgate.formats.xml.kernels.cells import note_rules
-from trailgate.formats.xml.matching import Match, Matcher, RuleMatcher
+from trailgate.errors import nearest_name
+from trailgate.formats.xml.documents import XmlDocument, XmlElement, names_in, parse_document
+from trailgate.formats.xml.findings import AGAIN, PATHS, RuleMatches
+from trailgate.formats.xml.kernels.cells import mark_rules
+from trailgate.formats.xml.matching import PathMatcher, RuleMatch, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
-from trailgate.formats.xml.rules import ANY, Part, Path, Rule, Value
+from trailgate.formats.xml.rules import ANY, ElementPart, RulePath, Value, XmlRule
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import ValueSource
 from trailgate.messages.property_rows import SourceKind
@@ -30,17 +30,17 @@ _MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN = "matched ", "name ", "empty", "found "
 _OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN)
 
 
-class Coverage:
+class RuleCoverage:
     """Records which rules match, and what their paths find."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[XmlRule]) -> None:
         self.rules = rules
         every = [rule for top in rules for rule in top.all()]
         self.paths = {
-            rule.name: tuple(name for name in PATHS if isinstance(rule.values.get(name), Path))
+            rule.name: tuple(name for name in PATHS if isinstance(rule.values.get(name), RulePath))
             for rule in every
         }
-        # In the order of the marks of `note_rules`. Literals are always found, so they are not noted.
+        # In the order of the marks of `mark_rules`. Literals are always found, so they are not noted.
         self.texts = [
             text
             for rule in every
@@ -55,14 +55,14 @@ class Coverage:
         )
 
     def seen(
-        self, messages: MessageBatch, findings: Findings, names: Iterable[str]
+        self, messages: MessageBatch, findings: RuleMatches, names: Iterable[str]
     ) -> frozenset[str]:
         """Return the notes of a batch."""
         seen = np.zeros(self.noted.shape, bool)
         for found in (findings.outer, findings.operations, findings.columns):
             # A value's length is in the field after its start. 0 means that records lack the property.
             again, *lengths = (found.fields.get(name, -1) + 1 for name in (AGAIN, *PATHS))
-            note_rules(found.records, found.width, np.array(lengths), again, seen.reshape(-1))
+            mark_rules(found.records, found.width, np.array(lengths), again, seen.reshape(-1))
         with_any = np.zeros(len(messages), bool)
         with_any[findings.message] = True
         marked = np.flatnonzero(seen & self.noted)
@@ -82,7 +82,7 @@ class Coverage:
         if _EMPTY in notes:
             texts.add("the rules find no operation in some messages; trailgate explain shows why")
         for rule in self._rules_without_match(self.rules, notes):
-            similar = _similar_names(like(rule.match, names))
+            similar = _similar_names(similar_names(rule.match, names))
             texts.add(f"the rule {rule.name} never matched: {rule.match or '.'}{similar}")
         for top in self.rules:
             for rule in top.all():
@@ -90,7 +90,9 @@ class Coverage:
                     texts.update(self._without_values(rule, notes, names))
         return frozenset(texts)
 
-    def _without_values(self, rule: Rule, notes: frozenset[str], names: set[str]) -> Iterator[str]:
+    def _without_values(
+        self, rule: XmlRule, notes: frozenset[str], names: set[str]
+    ) -> Iterator[str]:
         """Yield warnings about paths that found several values, or never one.
 
         Messages may have only one of the images. If only some paths found nothing, a warning is
@@ -103,12 +105,14 @@ class Coverage:
                 yield f"{rule.name}.{name} found several values at once, of which the first counts: {rule.values[name]}"
         for name in missed:
             path = rule.values[name]
-            assert isinstance(path, Path)
-            near = like(path, names)
+            assert isinstance(path, RulePath)
+            near = similar_names(path, names)
             if near or len(missed) == len(paths):
                 yield f"{rule.name}.{name} never found anything: {path}{_similar_names(near)}"
 
-    def _rules_without_match(self, rules: Iterable[Rule], notes: frozenset[str]) -> Iterator[Rule]:
+    def _rules_without_match(
+        self, rules: Iterable[XmlRule], notes: frozenset[str]
+    ) -> Iterator[XmlRule]:
         """Yield the rules that never matched although the rule above them did."""
         for rule in rules:
             if f"{_MATCHED}{rule.name}" in notes:
@@ -121,20 +125,20 @@ def _similar_names(near: tuple[str, ...]) -> str:
     return f"; the messages have {', '.join(near)}" if near else ""
 
 
-def like(path: Path | None, names: Iterable[str]) -> tuple[str, ...]:
+def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names in the messages that are most similar to the path's names that did not occur."""
     known = set(names)
     if path is None:
         return ()
     wanted = {step.name.local for step in path.steps}
-    if path.accessor is not None and path.accessor.part is Part.ATTRIBUTE:
+    if path.accessor is not None and path.accessor.part is ElementPart.ATTRIBUTE:
         wanted.add(path.accessor.attribute.local)
     wanted -= known | {ANY.local}
-    return tuple(sorted({near for name in wanted if (near := nearest(name, known))}))
+    return tuple(sorted({near for name in wanted if (near := nearest_name(name, known))}))
 
 
 @dataclass(frozen=True, slots=True)
-class FoundValue:
+class ExplainedValue:
     """A property of a rule: the source of its value, and the value or None."""
 
     name: str
@@ -143,19 +147,19 @@ class FoundValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedMatch:
     """A rule's match: the element's path and line, the values, and the matches inside."""
 
     rule: str
     type: str
     element: str
     line: int
-    values: tuple[FoundValue, ...]
-    below: tuple[Explained, ...]
+    values: tuple[ExplainedValue, ...]
+    below: tuple[ExplainedMatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Unmatched:
+class UnmatchedRule:
     """A rule without a match although the rule above it has one: its path, and similar names in the document."""
 
     rule: str
@@ -167,26 +171,27 @@ class Unmatched:
 class Explanation:
     """The matches of the rules in a document, and the rules without a match."""
 
-    matches: tuple[Explained, ...]
-    unmatched: tuple[Unmatched, ...]
+    matches: tuple[ExplainedMatch, ...]
+    unmatched: tuple[UnmatchedRule, ...]
 
 
-def explain(options: XmlOptions, body: bytes) -> Explanation:
+def explain_message(options: XmlOptions, body: bytes) -> Explanation:
     """Return the matches of the rules in a message. Raises DecodeError if it is malformed."""
     document = parse_document(body, options.limits, options.encoding)
-    matches = RuleMatcher(options.rules, Matcher(options.namespaces)).matches(document)
+    matches = RuleMatcher(options.rules, PathMatcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(matches)}
     names = names_in(document.top)
     missed = [rule for rule in _reached_rules(options.rules, seen) if rule.number not in seen]
     return Explanation(
         tuple(_explain(match, document) for match in matches),
         tuple(
-            Unmatched(rule.name, str(rule.match or "."), like(rule.match, names)) for rule in missed
+            UnmatchedRule(rule.name, str(rule.match or "."), similar_names(rule.match, names))
+            for rule in missed
         ),
     )
 
 
-def _reached_rules(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
+def _reached_rules(rules: Iterable[XmlRule], seen: set[int]) -> Iterator[XmlRule]:
     """Yield the top-level rules, and all rules whose parent has a match."""
     for rule in rules:
         yield rule
@@ -194,16 +199,16 @@ def _reached_rules(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
             yield from _reached_rules(rule.subrules, seen)
 
 
-def _all(matches: Iterable[Match]) -> Iterator[Match]:
+def _all(matches: Iterable[RuleMatch]) -> Iterator[RuleMatch]:
     for match in matches:
         yield match
         yield from _all(match.below)
 
 
-def _explain(match: Match, document: Document) -> Explained:
+def _explain(match: RuleMatch, document: XmlDocument) -> ExplainedMatch:
     values = (_value(name, source, match) for name, source in match.rule.values.items())
     below = sorted(match.below, key=lambda each: each.order)
-    return Explained(
+    return ExplainedMatch(
         match.rule.name,
         match.rule.type.value,
         _path(match.element),
@@ -213,17 +218,17 @@ def _explain(match: Match, document: Document) -> Explained:
     )
 
 
-def _value(name: str, source: Value, match: Match) -> FoundValue:
+def _value(name: str, source: Value, match: RuleMatch) -> ExplainedValue:
     if isinstance(source, ValueSource):
         literal = source.kind is SourceKind.LITERAL
-        return FoundValue(name, str(source), source.name if literal else None)
+        return ExplainedValue(name, str(source), source.name if literal else None)
     value = match.values.get(name)
     if source.accessor is None and value is not None:
         value = "found"
-    return FoundValue(name, str(source), value)
+    return ExplainedValue(name, str(source), value)
 
 
-def _path(element: Element) -> str:
+def _path(element: XmlElement) -> str:
     """Return an element's path.
 
     It includes the element's position if siblings have the same name.

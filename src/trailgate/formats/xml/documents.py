@@ -94,7 +94,7 @@ def is_known(encoding: str) -> bool:
     return name.replace("_", "-") not in _REFUSED
 
 
-class Doubt:
+class EncodingCheck:
     """Detects, chunk by chunk, whether a document that declares another encoding is really UTF-8."""
 
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
@@ -143,7 +143,7 @@ def _has_ascii(encoding: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class XmlLimits:
     """Limits on documents: the depth of elements, and the attributes of one element.
 
     `settable` is set if properties can change them; errors then name the property.
@@ -159,7 +159,7 @@ class Limits:
 
 
 @dataclass(slots=True, eq=False)
-class Attribute:
+class XmlAttribute:
     """An attribute. `name` is the local name."""
 
     name: str
@@ -169,7 +169,7 @@ class Attribute:
 
 
 @dataclass(slots=True, eq=False)
-class Element:
+class XmlElement:
     """An element. `start`, `inner` and `end` are offsets in the document as UTF-8.
 
     `inner` is the end of the start tag. `position` counts the elements of the parent, from 1.
@@ -179,16 +179,16 @@ class Element:
 
     name: str
     namespace: str = ""
-    parent: Element | None = None
+    parent: XmlElement | None = None
     position: int = 0
     start: int = 0
     inner: int = 0
     end: int = 0
-    attributes: list[Attribute] = field(default_factory=list)
-    children: list[Element] = field(default_factory=list)
+    attributes: list[XmlAttribute] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
     pieces: list[tuple[str, bool]] = field(default_factory=list)
 
-    def below(self) -> Iterator[Element]:
+    def below(self) -> Iterator[XmlElement]:
         """Yield all elements inside this one, in document order."""
         left = self.children[::-1]  # a stack instead of recursion: xml.maxdepth may be high
         while left:
@@ -223,20 +223,20 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class XmlDocument:
     """A document: its bytes as UTF-8, its tree, and the size of the byte order mark before it."""
 
     data: bytes
-    top: Element
+    top: XmlElement
     shift: int = 0
 
-    def content(self, element: Element) -> str | None:
+    def content(self, element: XmlElement) -> str | None:
         """Return the source text between an element's tags, or None if there is none."""
         end = self.data.rfind(b"</", element.inner, element.end)
         return self.data[element.inner : end].decode() if element.inner < end else None
 
 
-def names_in(top: Element) -> set[str]:
+def names_in(top: XmlElement) -> set[str]:
     """Return the names of all elements and attributes inside an element."""
     names = set()
     for element in top.below():
@@ -245,35 +245,37 @@ def names_in(top: Element) -> set[str]:
     return names
 
 
-def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DECLARED) -> Document:
+def parse_document(
+    body: bytes, limits: XmlLimits | None = None, encoding: str = DECLARED
+) -> XmlDocument:
     """Parse a message. `encoding` is that of all documents without a byte order mark.
 
     Raises DecodeError, with line, column and surrounding text, if it is malformed, has a document
     type, or exceeds the limits.
     """
-    builder = _Builder(limits or Limits())
+    builder = _Builder(limits or XmlLimits())
     builder.check(utf8_of([body], encoding))
-    return Document(builder.window.data, builder.top, builder.shift)
+    return XmlDocument(builder.window.data, builder.top, builder.shift)
 
 
-def too_deep(limits: Limits) -> tuple[str, str]:
+def depth_problem(limits: XmlLimits) -> tuple[str, str]:
     """Return the problem and hint for elements nested too deeply."""
     return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
 
 
-def too_many_attributes(limits: Limits) -> tuple[str, str]:
+def attributes_problem(limits: XmlLimits) -> tuple[str, str]:
     """Return the problem and hint for an element with too many attributes."""
     problem = f"an element has more than {limits.attributes} attributes"
     return problem, limits.hint("maxattributes")
 
 
-def with_document_type() -> tuple[str, str]:
+def document_type_problem() -> tuple[str, str]:
     """Return the problem and hint for a message with a document type."""
     hint = "Documents with a document type are not read: it can define entities and name files"
     return "the message has a document type (DOCTYPE)", hint
 
 
-def fault(
+def document_error(
     problem: str,
     data: bytes,
     place: tuple[int, int, int],
@@ -311,7 +313,7 @@ class _Window(NamedTuple):
 class _Checker:
     """Feeds a document to expat, and keeps its last bytes for error messages."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: XmlLimits) -> None:
         self.limits = limits
         self.parser = expat.ParserCreate("utf-8", BETWEEN)
         self.parser.ordered_attributes = True
@@ -343,15 +345,15 @@ class _Checker:
     def _start(self, _: str, attributes: list[str]) -> None:
         self.depth += 1
         if self.depth > self.limits.depth:
-            raise self._here(*too_deep(self.limits))
+            raise self._here(*depth_problem(self.limits))
         if len(attributes) > 2 * self.limits.attributes:
-            raise self._here(*too_many_attributes(self.limits))
+            raise self._here(*attributes_problem(self.limits))
 
     def _end(self, _: str) -> None:
         self.depth -= 1
 
     def _refuse_type(self, *_: object) -> None:
-        raise self._here(*with_document_type())
+        raise self._here(*document_type_problem())
 
     def _here(self, problem: str, hint: str) -> DecodeError:
         at = self.parser
@@ -360,20 +362,20 @@ class _Checker:
 
     def _fault(self, problem: str, place: tuple[int, int, int], hint: str = "") -> DecodeError:
         data, start = self.window
-        return fault(problem, data, place, hint, start=start, shift=self.shift)
+        return document_error(problem, data, place, hint, start=start, shift=self.shift)
 
 
 class _Builder(_Checker):
     """Builds the tree of a document from expat's events."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: XmlLimits) -> None:
         super().__init__(limits)
         self.parser.namespace_prefixes = True
         self.parser.buffer_text = True
         self.parser.CharacterDataHandler = self._text
         self.parser.StartCdataSectionHandler = self._open_section
         self.parser.EndCdataSectionHandler = self._close_section
-        self.top = self.here = Element("")
+        self.top = self.here = XmlElement("")
         self.in_section = False
 
     def _start(self, name: str, attributes: list[str]) -> None:
@@ -385,10 +387,10 @@ class _Builder(_Checker):
         # expat reports the start of the tag: find its end, skipping quoted `>`.
         tag = _TAG.match(data, at)
         inner = at if tag is None else tag.end()
-        element = Element(local, namespace, parent, position, start=at, inner=inner)
+        element = XmlElement(local, namespace, parent, position, start=at, inner=inner)
         for at in range(0, len(attributes), 2):
             space, own, prefix = _names(attributes[at])
-            element.attributes.append(Attribute(own, space, prefix, attributes[at + 1]))
+            element.attributes.append(XmlAttribute(own, space, prefix, attributes[at + 1]))
         parent.children.append(element)
         self.here = element
 
@@ -443,7 +445,7 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
         raise DecodeError(f"the encoding {encoding} is unknown")
     if encoding == "utf-8-sig":
         encoding = "utf-8"
-    decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
+    decoder, doubt = codecs.getincrementaldecoder(encoding)(), EncodingCheck(encoding, head, given)
     done, place = 0, (1, 1)
     for chunk, last in with_last(chain([head], rest)):
         # Bytes of an incomplete character at the end of the last chunk.
@@ -486,6 +488,6 @@ def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     yield before, True
 
 
-def check_document(chunks: Iterable[bytes], limits: Limits, encoding: str = DECLARED) -> None:
+def check_document(chunks: Iterable[bytes], limits: XmlLimits, encoding: str = DECLARED) -> None:
     """Raise the same DecodeError as `parse_document`, without keeping the whole document in memory."""
     _Checker(limits).check(utf8_of(chunks, encoding))

@@ -1,6 +1,6 @@
 """The matches of rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
 
-Both engines return the same `Findings`: the compiled scanner and the tree matcher. `Names` is the
+Both engines return the same `RuleMatches`: the compiled scanner and the tree matcher. `NameTable` is the
 hash table of words that the kernels use (`formats/xml/kernels/names.py`).
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import distinct
+from trailgate.columnar.rows import encode_distinct
 from trailgate.formats.xml.kernels.cells import word_ids
 from trailgate.formats.xml.kernels.names import (
     BOUND,
@@ -32,7 +32,7 @@ from trailgate.formats.xml.kernels.names import (
     fill_table,
 )
 from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
-from trailgate.formats.xml.kernels.scan import intern
+from trailgate.formats.xml.kernels.scan import intern_word
 
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
 MOST: Final = 1 << 13  # words that a table has room for
@@ -46,7 +46,7 @@ _LEAST: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ValueSpans:
     """The spans of values.
 
     A negative length means that no value was found; `EMPTY`: an element without content.
@@ -55,9 +55,9 @@ class Places:
     starts: Longs
     lengths: Longs
 
-    def take(self, rows: Longs) -> Places:
+    def take(self, rows: Longs) -> ValueSpans:
         """Return the spans of the given rows."""
-        return Places(self.starts[rows], self.lengths[rows])
+        return ValueSpans(self.starts[rows], self.lengths[rows])
 
     def text(self, data: Octets) -> pa.Array:
         """Return the values as text, null if none was found."""
@@ -68,7 +68,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MatchRecords:
     """The records of one type: `width` integers each, the first of which is the rule's number.
 
     `fields` maps a property to the field with its value's start. The length follows, negative if no
@@ -92,21 +92,21 @@ class Found:
         """The rule number of each record."""
         return self.records[:: self.width].astype(np.int64)
 
-    def places(self, name: str) -> Places | None:
+    def places(self, name: str) -> ValueSpans | None:
         """Return the spans of a property's values, or None if records do not have it."""
         field = self.fields.get(name)
         return None if field is None else self.places_at(field)
 
-    def places_at(self, field: int) -> Places:
+    def places_at(self, field: int) -> ValueSpans:
         """Return the spans whose start is in the given field."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
-        return Places(starts.astype(np.int64), lengths.astype(np.int64))
+        return ValueSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
-    def take(self, rows: Longs) -> Found:
+    def take(self, rows: Longs) -> MatchRecords:
         """Return the given records."""
         return replace(self, records=self.rows[rows].reshape(-1))
 
-    def with_fields(self, names: Iterable[str], moved: int) -> Found:
+    def with_fields(self, names: Iterable[str], moved: int) -> MatchRecords:
         """Return the records with exactly these properties. Spans are shifted by `moved` bytes."""
         fields = {name: 1 + 2 * number for number, name in enumerate(names)}
         rows = np.full((len(self), 1 + 2 * len(fields)), -1, np.int32)
@@ -115,11 +115,11 @@ class Found:
             own, field = self.fields[name], fields[name]
             rows[:, field : field + 2] = self.rows[:, own : own + 2]
             rows[:, field] += moved
-        return Found(rows.reshape(-1), rows.shape[1], fields)
+        return MatchRecords(rows.reshape(-1), rows.shape[1], fields)
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class RuleMatches:
     """The matches of the rules in the messages of a batch.
 
     Spans refer to `text`, which is UTF-8 followed by 64 more bytes for reads of whole words.
@@ -132,26 +132,26 @@ class Findings:
     """
 
     text: Octets
-    outer: Found
+    outer: MatchRecords
     above: Longs
     outer_message: Longs
-    operations: Found
+    operations: MatchRecords
     message: Longs
     around: Longs
     transaction: Longs
     start: Longs
     end: Longs
-    columns: Found
+    columns: MatchRecords
     operation: Longs
 
-    def of(self, numbers: Longs) -> Findings:
+    def of(self, numbers: Longs) -> RuleMatches:
         """Renumber the messages: message i becomes `numbers[i]`."""
         return replace(
             self, message=numbers[self.message], outer_message=numbers[self.outer_message]
         )
 
 
-def join(first: Findings, second: Findings) -> Findings:
+def merge_matches(first: RuleMatches, second: RuleMatches) -> RuleMatches:
     """Merge the findings of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
@@ -162,7 +162,7 @@ def join(first: Findings, second: Findings) -> Findings:
         operation=second.operation + operations,
     )
     size = len(first.text)
-    joined = Findings(
+    joined = RuleMatches(
         text=np.concatenate([first.text, second.text]),
         outer=_concatenate(first.outer, second.outer, size),
         operations=_concatenate(first.operations, second.operations, size),
@@ -192,7 +192,7 @@ def _move(records: Longs, by: int) -> Longs:
     return np.where(records >= 0, records + by, -1)
 
 
-def _concatenate(first: Found, second: Found, size: int) -> Found:
+def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchRecords:
     """Concatenate the records of both. `size` is the length of the first text."""
     names = tuple({**first.fields, **second.fields})
     both = (first.with_fields(names, 0), second.with_fields(names, size))
@@ -210,7 +210,7 @@ def cell_bounds(operation: Longs, operations: int) -> Longs:
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
 
 
-class Names(NamedTuple):
+class NameTable(NamedTuple):
     """A hash table of words, as the arrays that kernels need."""
 
     table: Offsets
@@ -220,7 +220,7 @@ class Names(NamedTuple):
     used: Longs
 
     @classmethod
-    def empty(cls, most: int = MOST) -> Names:
+    def empty(cls, most: int = MOST) -> NameTable:
         """Create an empty table with room for `most` words, a power of 2."""
         return cls(
             np.zeros(2 * most, np.int32),
@@ -230,19 +230,19 @@ class Names(NamedTuple):
             np.zeros(USED, np.int64),
         )
 
-    def copy(self) -> Names:
+    def copy(self) -> NameTable:
         """Return a copy that can be added to."""
         return self._with_room(len(self.table) // 2)
 
-    def enlarge(self) -> Names | None:
+    def enlarge(self) -> NameTable | None:
         """Return a copy with room for eight times as many words, or None if it has `MOST_GROWN` already."""
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
         return self._with_room(most) if most > words else None
 
-    def _with_room(self, most: int) -> Names:
+    def _with_room(self, most: int) -> NameTable:
         names, size = int(self.used[NAMES]), int(self.used[POOL])
-        more = Names.empty(most)
+        more = NameTable.empty(most)
         more.keys[: 2 * names] = self.keys[: 2 * names]
         more.info[: INFO * names] = self.info[: INFO * names]
         more.pool[:size], more.used[:] = self.pool[:size], self.used
@@ -260,7 +260,7 @@ class Names(NamedTuple):
     def add(self, word: bytes) -> int:
         """Add a word if it is new. Return its number, negative if there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
-        return int(intern(text, 0, len(word), *self))
+        return int(intern_word(text, 0, len(word), *self))
 
     def seen(self) -> Iterator[str]:
         """Yield the local names of elements and attributes that a scan has read, at most `MOST`."""
@@ -274,7 +274,7 @@ class Names(NamedTuple):
                 yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()
 
 
-def numbered_words(text: Octets, found: Found, field: int) -> tuple[Longs, list[str]]:
+def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, list[str]]:
     """Return the words in a field as codes: each record's index into the list of words, -1 if it has none.
 
     `SPARE` bytes must follow the text.
@@ -282,10 +282,10 @@ def numbered_words(text: Octets, found: Found, field: int) -> tuple[Longs, list[
     rows = len(found)
     most = min(MOST, 1 << max(_LEAST, rows).bit_length())
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
-    count = word_ids(text, found.records, found.width, field, ids, firsts, *Names.empty(most))
+    count = word_ids(text, found.records, found.width, field, ids, firsts, *NameTable.empty(most))
     if count < 0:  # some words are empty, or there are too many
         values = found.places_at(field).text(text)
-        codes, words = distinct(values.fill_null(""))
+        codes, words = encode_distinct(values.fill_null(""))
         return np.where(np.asarray(values.is_valid()), codes.astype(np.int64), -1), words
     places = found.rows[firsts[:count], field : field + 2].tolist()
     return ids, [text[start : start + size].tobytes().decode() for start, size in places]

@@ -1,6 +1,6 @@
 """Build the before and after images of operations from the column records ("cells") that rules found.
 
-Each cell names or numbers its column; otherwise it is an error. `place_cells` assigns the cells of
+Each cell names or numbers its column; otherwise it is an error. `place_columns` assigns the cells of
 a group of operations to columns and rows, and each column is then converted from text.
 `CellColumns` finds the errors if a cell cannot be placed.
 """
@@ -15,25 +15,30 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.gather import unfit
+from trailgate.columnar.gather import measure_error
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
-from trailgate.formats.xml.findings import Findings, Found
+from trailgate.formats.xml.findings import MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels import cells as kernels
 from trailgate.formats.xml.kernels.names import ABSENT_CELL
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import XmlRecords
-from trailgate.formats.xml.rules import Rule
+from trailgate.formats.xml.rules import XmlRule
 from trailgate.messages.properties import ValueSource
-from trailgate.messages.records import MessageErrors, RecordGroup, Records, errors_by_row
+from trailgate.messages.records import (
+    MessageErrors,
+    MessageRecordGroup,
+    MessageRecords,
+    errors_by_row,
+)
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.model.values import Convert, bytes_unchecked, parser_for
+from trailgate.model.values import Convert, parser_for, unchecked_size
 
 UNNAMED: Final = -1  # the column of a cell with an error
 
 
-R = TypeVar("R", bound=Records)
+R = TypeVar("R", bound=MessageRecords)
 _NO_WORDS: Final = np.zeros(0, np.int64)
 SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
 _OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
@@ -47,10 +52,10 @@ def columns_by_name(table: Table) -> dict[str, int]:
 class CellColumns:
     """The cells of a group of operations, and their columns. Errors are added to the group.
 
-    This is the slow way, for rules that number columns and for cells that `place_cells` refuses.
+    This is the slow way, for rules that number columns and for cells that `place_columns` refuses.
     """
 
-    def __init__(self, group: RecordGroup[XmlRecords]) -> None:
+    def __init__(self, group: MessageRecordGroup[XmlRecords]) -> None:
         self.group, self.table = group, group.table
         findings = group.records.findings
         # For each operation of the batch, its row in the group, or -1.
@@ -169,7 +174,7 @@ class CellColumns:
         group.add(group.rows[[at]], error)
 
 
-class Placed(NamedTuple):
+class PlacedCells(NamedTuple):
     """The spans of values by image, column and row. A length may be NULL or MISSING."""
 
     starts: Offsets
@@ -188,10 +193,10 @@ class CellConverter(NamedTuple):
     taken: int = -1
 
 
-class CellGroup(RecordGroup[R]):
+class CellGroup(MessageRecordGroup[R]):
     """Operations of one table and type, whose images are built from cells."""
 
-    def check_keys(self, placed: Placed, side: int, hint: str = "") -> None:
+    def check_keys(self, placed: PlacedCells, side: int, hint: str = "") -> None:
         """Add an error to each operation that lacks the value of a key in an image."""
         rows, width = len(self.rows), len(self.table.columns)
         for i, column in enumerate(self.table.columns):
@@ -202,7 +207,9 @@ class CellGroup(RecordGroup[R]):
                     problem = f"key column {column.name} is missing"
                     self.refuse_rows(np.flatnonzero(missing), problem, column.name, hint)
 
-    def columns(self, placed: Placed, text: Octets, converters: Sequence[CellConverter]) -> Image:
+    def columns(
+        self, placed: PlacedCells, text: Octets, converters: Sequence[CellConverter]
+    ) -> Image:
         """Return the columns of the images, one image after the other.
 
         All are copied from the text in one pass.
@@ -215,7 +222,7 @@ class CellGroup(RecordGroup[R]):
             len(text), rows, SPARE, *placed, offsets, valid, missing, totals
         )
         if size < 0:
-            raise unfit(size, len(text))
+            raise measure_error(size, len(text))
         out = np.empty(size, np.uint8)
         kernels.copy_cells(text, rows, *placed, offsets, totals, out)
         buffers = pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(out)
@@ -280,7 +287,7 @@ class CellImages:
         self._converters: dict[str, tuple[CellConverter, ...]] = {}
 
     def images(
-        self, group: CellGroup[R], placed: Placed, text: Octets, kind: int, key_hint: str = ""
+        self, group: CellGroup[R], placed: PlacedCells, text: Octets, kind: int, key_hint: str = ""
     ) -> tuple[Image, Image]:
         """Return the before and after images of operations. Errors are added to the group.
 
@@ -298,7 +305,7 @@ class CellImages:
     def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
         if table.name not in self._converters:
             self._converters[table.name] = tuple(
-                CellConverter(i, self._parser(column), bytes_unchecked(column))
+                CellConverter(i, self._parser(column), unchecked_size(column))
                 for i, column in enumerate(table.columns)
             )
         return self._converters[table.name]
@@ -330,8 +337,8 @@ class XmlImageReader:
         hint = _key_hint(self._rules, kind)
         return self._images.images(group, placed, records.findings.text, kind, hint)
 
-    def _plan(self, found: Found, table: Table, kind: int) -> Longs:
-        """Return the plan for `place_cells`: one row per rule."""
+    def _plan(self, found: MatchRecords, table: Table, kind: int) -> Longs:
+        """Return the plan for `place_columns`: one row per rule."""
         if self._fields is not found.fields:
             self._fields, self._plans = found.fields, {}
         plan = self._plans.get((table.name, kind))
@@ -347,11 +354,11 @@ class _XmlGroup(CellGroup[XmlRecords]):
     """Operations of one table and type."""
 
     @property
-    def findings(self) -> Findings:
+    def findings(self) -> RuleMatches:
         """The findings of the batch."""
         return self.records.findings
 
-    def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
+    def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> PlacedCells:
         """Return the spans of the images' columns. Errors are added for cells without a place."""
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
         starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
@@ -368,17 +375,17 @@ class _XmlGroup(CellGroup[XmlRecords]):
             words, names = self.records.cell_words("name") or (_NO_WORDS, [])
             known = columns_by_name(self.table)
             columns = np.array([known.get(name.casefold(), UNNAMED) for name in names], np.int64)
-        refused = kernels.place_cells(
+        refused = kernels.place_columns(
             self.rows, self.records.cell_bounds(), found.records, found.width, plan, words,
             columns, *sides, starts, lengths,
         )  # fmt: skip
         if refused:
             cells = CellColumns(self) if cells is None else cells
             cells.refuse_again(plan, sides)
-        return Placed(starts, lengths)
+        return PlacedCells(starts, lengths)
 
 
-def _key_hint(rules: Sequence[Rule], kind: int) -> str:
+def _key_hint(rules: Sequence[XmlRule], kind: int) -> str:
     """Return the hint for a missing key: a rule may supply only values of the other image."""
     wanted, other = (_BEFORE, _AFTER) if kind == DELETE else (_AFTER, _BEFORE)
     for rule in rules:
@@ -391,7 +398,7 @@ def _key_hint(rules: Sequence[Rule], kind: int) -> str:
 
 
 def _plan_images(
-    rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
+    rule: XmlRule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
 ) -> list[int]:
     """Return a rule's row of the plan, for operations of one type.
 

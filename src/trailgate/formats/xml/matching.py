@@ -3,8 +3,8 @@
 This is the general engine, for whatever the compiled scanner does not support, and for `explain`.
 
 A path is followed step by step; each step starts from all elements that the one before found. A
-rule matches the elements that its path finds, and its subrules start there. `Collector` gathers the
-matches of many messages as the same `Findings` that the scanner returns.
+rule matches the elements that its path finds, and its subrules start there. `MatchCollector` gathers the
+matches of many messages as the same `RuleMatches` that the scanner returns.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.formats.xml.documents import Attribute, Document, Element
-from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found
+from trailgate.formats.xml.documents import XmlAttribute, XmlDocument, XmlElement
+from trailgate.formats.xml.findings import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels.names import EMPTY, SPARE
 from trailgate.formats.xml.rules import (
     ANY,
-    Accessor,
-    Name,
-    Part,
-    Path,
-    Predicate,
-    Rule,
+    ElementPart,
+    PathAccessor,
+    PathName,
+    PathPredicate,
+    PathStep,
+    RulePath,
     RuleType,
-    Step,
+    XmlRule,
 )
 
-_PARTS: Final[Mapping[Part, Callable[[Element, Document], str | None]]] = MappingProxyType(
-    {
-        Part.TEXT: lambda element, _: element.text(),
-        Part.EXACT_TEXT: lambda element, _: element.exact_text(),
-        Part.CONTENT: lambda element, document: document.content(element),
-        Part.NAME: lambda element, _: element.name,
-        Part.POSITION: lambda element, _: str(element.position),
-    }
+_PARTS: Final[Mapping[ElementPart, Callable[[XmlElement, XmlDocument], str | None]]] = (
+    MappingProxyType(
+        {
+            ElementPart.TEXT: lambda element, _: element.text(),
+            ElementPart.EXACT_TEXT: lambda element, _: element.exact_text(),
+            ElementPart.CONTENT: lambda element, document: document.content(element),
+            ElementPart.NAME: lambda element, _: element.name,
+            ElementPart.POSITION: lambda element, _: str(element.position),
+        }
+    )
 )
 
 
-class Matcher:
+class PathMatcher:
     """Follows paths in a tree. `namespaces` maps the prefixes in paths.
 
     A name without a prefix matches any namespace.
@@ -51,9 +53,9 @@ class Matcher:
     def __init__(self, namespaces: Mapping[str, str]) -> None:
         self.namespaces = namespaces
 
-    def elements(self, path: Path, here: Element) -> list[Element]:
+    def elements(self, path: RulePath, here: XmlElement) -> list[XmlElement]:
         """Return the elements that a path finds from an element, in document order."""
-        reached: list[Element] = [here]
+        reached: list[XmlElement] = [here]
         if path.absolute:
             reached = [_top(here)]
         for _ in range(path.up):
@@ -62,7 +64,7 @@ class Matcher:
             reached = self._step(step, reached)
         return reached
 
-    def values(self, path: Path, here: Element, document: Document) -> Iterator[str]:
+    def values(self, path: RulePath, here: XmlElement, document: XmlDocument) -> Iterator[str]:
         """Yield the values that a path finds.
 
         A path without an accessor yields "" for each element.
@@ -72,13 +74,16 @@ class Matcher:
             if value is not None:
                 yield value
 
-    def finds_empty(self, path: Path, here: Element) -> bool:
+    def finds_empty(self, path: RulePath, here: XmlElement) -> bool:
         """Return whether a path that yields no value finds an element nevertheless, which then has no content."""
-        contents = path.accessor is not None and path.accessor.part in {Part.TEXT, Part.CONTENT}
+        contents = path.accessor is not None and path.accessor.part in {
+            ElementPart.TEXT,
+            ElementPart.CONTENT,
+        }
         return contents and bool(self.elements(path, here))
 
-    def _step(self, step: Step, found: list[Element]) -> list[Element]:
-        reached: dict[int, Element] = {}
+    def _step(self, step: PathStep, found: list[XmlElement]) -> list[XmlElement]:
+        reached: dict[int, XmlElement] = {}
         for parent in self._parents(step, found):
             here = [child for child in parent.children if self._is(step.name, child)]
             for predicate in step.predicates:
@@ -89,49 +94,49 @@ class Matcher:
         return [reached[start] for start in sorted(reached)]
 
     @staticmethod
-    def _parents(step: Step, found: list[Element]) -> Iterator[Element]:
+    def _parents(step: PathStep, found: list[XmlElement]) -> Iterator[XmlElement]:
         for element in found:
             yield element
             if step.anywhere:
                 yield from element.below()
 
-    def _is(self, name: Name, thing: Element | Attribute) -> bool:
+    def _is(self, name: PathName, thing: XmlElement | XmlAttribute) -> bool:
         if name.prefix and thing.namespace != self.namespaces[name.prefix]:
             return False
         return name.local in (ANY.local, thing.name)
 
-    def _chosen(self, predicate: Predicate, here: list[Element]) -> list[Element]:
-        if predicate.part is Part.POSITION:
+    def _chosen(self, predicate: PathPredicate, here: list[XmlElement]) -> list[XmlElement]:
+        if predicate.part is ElementPart.POSITION:
             at = int(predicate.value) - 1
             return here[at : at + 1]
-        if predicate.part is Part.ATTRIBUTE:
+        if predicate.part is ElementPart.ATTRIBUTE:
             name = predicate.attribute
             return [e for e in here if self._attribute(name, e) == predicate.value]
-        if predicate.part is Part.NAME:
+        if predicate.part is ElementPart.NAME:
             return [e for e in here if e.name == predicate.value]
         return [e for e in here if e.text() == predicate.value]
 
     def _access(
-        self, accessor: Accessor | None, element: Element, document: Document
+        self, accessor: PathAccessor | None, element: XmlElement, document: XmlDocument
     ) -> str | None:
         if accessor is None:
             return ""
-        if accessor.part is Part.ATTRIBUTE:
+        if accessor.part is ElementPart.ATTRIBUTE:
             return self._attribute(accessor.attribute, element)
         return _PARTS[accessor.part](element, document)
 
-    def _attribute(self, name: Name, element: Element) -> str | None:
+    def _attribute(self, name: PathName, element: XmlElement) -> str | None:
         """Return an attribute's value.
 
         If the path has no prefix, an attribute without one takes precedence.
         """
-        candidates: Iterable[Attribute] = (a for a in element.attributes if self._is(name, a))
+        candidates: Iterable[XmlAttribute] = (a for a in element.attributes if self._is(name, a))
         # sorted() is stable, and False sorts before True: names without a prefix first.
         first = next(iter(sorted(candidates, key=lambda a: bool(a.prefix))), None)
         return None if first is None else first.value
 
 
-def _top(element: Element) -> Element:
+def _top(element: XmlElement) -> XmlElement:
     while element.parent is not None:
         element = element.parent
     return element
@@ -141,19 +146,19 @@ Values = dict[str, str]
 
 
 @dataclass(slots=True, eq=False)
-class Match:
+class RuleMatch:
     """A rule and an element that it matched, with the values and the matches of its subrules.
 
     `empty` are the properties whose paths find elements without content. `again` has a bit for each
     property of `PATHS` whose path finds more than one value.
     """
 
-    rule: Rule
-    element: Element
+    rule: XmlRule
+    element: XmlElement
     values: Values = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
     again: int = 0
-    below: list[Match] = field(default_factory=list)
+    below: list[RuleMatch] = field(default_factory=list)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -161,28 +166,31 @@ class Match:
         return self.element.start, self.rule.number
 
 
-def _is_stored_last(path: Path) -> bool:
+def _is_stored_last(path: RulePath) -> bool:
     """Return whether a path yields more than the element's existence, name or position."""
-    return path.accessor is not None and path.accessor.part not in {Part.NAME, Part.POSITION}
+    return path.accessor is not None and path.accessor.part not in {
+        ElementPart.NAME,
+        ElementPart.POSITION,
+    }
 
 
 class RuleMatcher:
     """Applies rules to documents."""
 
-    def __init__(self, rules: Sequence[Rule], matcher: Matcher) -> None:
+    def __init__(self, rules: Sequence[XmlRule], matcher: PathMatcher) -> None:
         self.rules, self.matcher = rules, matcher
 
-    def matches(self, document: Document) -> list[Match]:
+    def matches(self, document: XmlDocument) -> list[RuleMatch]:
         """Return the matches of the top-level rules in a document."""
         top_matches = [m for rule in self.rules for m in self._match(rule, document.top, document)]
         return sorted(top_matches, key=lambda match: match.order)
 
-    def _match(self, rule: Rule, here: Element, document: Document) -> Iterator[Match]:
+    def _match(self, rule: XmlRule, here: XmlElement, document: XmlDocument) -> Iterator[RuleMatch]:
         elements = [here] if rule.match is None else self.matcher.elements(rule.match, here)
         for element in elements:
-            match = Match(rule, element)
+            match = RuleMatch(rule, element)
             for name, path in rule.values.items():
-                if isinstance(path, Path):
+                if isinstance(path, RulePath):
                     values = self.matcher.values(path, element, document)
                     value = next(values, None)
                     if value is not None:
@@ -198,7 +206,7 @@ class RuleMatcher:
             yield match
 
 
-class Collector:
+class MatchCollector:
     """Gathers the matches of messages as findings."""
 
     def __init__(self) -> None:
@@ -209,7 +217,7 @@ class Collector:
         self.places: list[tuple[int, int, int, int, int]] = []
         self.operation: list[int] = []
 
-    def add(self, message: int, matches: Sequence[Match], shift: int = 0) -> None:
+    def add(self, message: int, matches: Sequence[RuleMatch], shift: int = 0) -> None:
         """Add a message's matches.
 
         `shift` is the number of bytes (a byte order mark) before the tree's text.
@@ -222,12 +230,12 @@ class Collector:
             else:
                 self._operation(match, (message, -1, -1), shift)
 
-    def _outer(self, match: Match, above: int, message: int) -> int:
+    def _outer(self, match: RuleMatch, above: int, message: int) -> int:
         self.above.append(above)
         self.outer_message.append(message)
         return self.outer.add(match, self.text)
 
-    def _operation(self, match: Match, place: tuple[int, int, int], shift: int) -> None:
+    def _operation(self, match: RuleMatch, place: tuple[int, int, int], shift: int) -> None:
         """Add an operation with everything below it.
 
         `place` is its message, outer record and transaction.
@@ -249,11 +257,11 @@ class Collector:
         for each in inner:
             self._operation(each, (message, around, transaction), shift)
 
-    def findings(self) -> Findings:
+    def findings(self) -> RuleMatches:
         """Return the findings."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
-        return Findings(
+        return RuleMatches(
             text=np.frombuffer(bytes(self.text) + bytes(SPARE), np.uint8),
             outer=self.outer.found(),
             above=np.array(self.above, np.int64),
@@ -276,7 +284,7 @@ class _Records:
         self.rules: list[int] = []
         self.places: dict[str, list[tuple[int, int, int]]] = {}  # record, start, length
 
-    def add(self, match: Match, text: bytearray) -> int:
+    def add(self, match: RuleMatch, text: bytearray) -> int:
         number = len(self.rules)
         self.rules.append(match.rule.number)
         for name, value in match.values.items():
@@ -289,7 +297,7 @@ class _Records:
             self.places.setdefault(AGAIN, []).append((number, 0, ~match.again))
         return number
 
-    def found(self) -> Found:
+    def found(self) -> MatchRecords:
         fields = {name: 1 + 2 * number for number, name in enumerate(self.places)}
         # -1 in a length means that no value was found.
         rows = np.full((len(self.rules), 1 + 2 * len(fields)), -1, np.int32)
@@ -297,4 +305,4 @@ class _Records:
         for name, places in self.places.items():
             record, start, length = np.array(places, np.int64).T
             rows[record, fields[name]], rows[record, fields[name] + 1] = start, length
-        return Found(rows.reshape(-1), rows.shape[1], fields)
+        return MatchRecords(rows.reshape(-1), rows.shape[1], fields)

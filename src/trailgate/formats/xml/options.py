@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trailgate.columnar.temporal import DateFormat
-from trailgate.formats.xml.documents import DECLARED, Limits, is_known
-from trailgate.formats.xml.rules import GENERATED, Path, Rule, RuleType, Value, read_rules
+from trailgate.formats.xml.documents import DECLARED, XmlLimits, is_known
+from trailgate.formats.xml.rules import GENERATED, RulePath, RuleType, Value, XmlRule, read_rules
 from trailgate.messages.properties import (
     TIME,
     DefinitionFiles,
@@ -40,7 +40,7 @@ def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitio
     return PropertyReader(properties, PARSER).definitions(files)
 
 
-Chain = tuple[Rule, ...]
+Chain = tuple[XmlRule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ class XmlOptions(MetadataOptions):
     byte order mark.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[XmlRule, ...]
     namespaces: Lookup[str, str] = field(default_factory=Lookup)
-    limits: Limits = field(default_factory=Limits)
+    limits: XmlLimits = field(default_factory=XmlLimits)
     encoding: str = DECLARED
 
     @property
@@ -67,7 +67,7 @@ class XmlOptions(MetadataOptions):
         pairs = [pair for rule in self.all_rules() for pair in rule.values.pairs]
         return frozenset(name for name, value in pairs if value == _MESSAGE_ID)
 
-    def all_rules(self) -> tuple[Rule, ...]:
+    def all_rules(self) -> tuple[XmlRule, ...]:
         """Return all rules in the order of their numbers."""
         return tuple(rule for top in self.rules for rule in top.all())
 
@@ -99,7 +99,7 @@ def xml_options(properties: Properties) -> XmlOptions:
         rules=rules,
         namespaces=namespaces,
         encoding=_encoding(read),
-        limits=Limits(_count(read, "maxdepth"), _count(read, "maxattributes")),
+        limits=XmlLimits(_count(read, "maxdepth"), _count(read, "maxattributes")),
         seqid=sources.common("seqid", ValueSource(SourceKind.SEQ_ID)),
         timestamp=sources.common("timestamp", ValueSource(SourceKind.TIMESTAMP), mixes=True),
         timestamp_format=sources.time_format(),
@@ -117,7 +117,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     )
 
 
-def _by_position(rule: Rule) -> Rule:
+def _by_position(rule: XmlRule) -> XmlRule:
     """Return a rule, with its subrules, in which `$jmsid` values are replaced by generated ones."""
     pairs = (
         (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
@@ -135,12 +135,12 @@ def _letters(name: str) -> Lookup[bytes, str]:
     return Lookup(tuple((letter.encode(), letter) for letter in _LETTERS[name]))
 
 
-def _has_bounds(rules: tuple[Rule, ...]) -> bool:
+def _has_bounds(rules: tuple[XmlRule, ...]) -> bool:
     """Return whether rules find transactions, of which a message may have several."""
     return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
 
 
-def _chains(rules: tuple[Rule, ...], above: Chain) -> Iterator[Chain]:
+def _chains(rules: tuple[XmlRule, ...], above: Chain) -> Iterator[Chain]:
     """Yield the chain of each rule that finds operations: the rules around it, then the rule."""
     for rule in rules:
         chain = (*above, rule)
@@ -156,7 +156,7 @@ class _Sources:
     def __init__(self, properties: Properties, chains: tuple[Chain, ...]) -> None:
         self.properties, self.chains = properties, chains
 
-    def given(self, chain: Chain, name: str) -> list[tuple[Rule, Value]]:
+    def given(self, chain: Chain, name: str) -> list[tuple[XmlRule, Value]]:
         """Return the rules of a chain that supply a value, the innermost first."""
         return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
 
@@ -216,7 +216,7 @@ class _Sources:
             if column.type is RuleType.COLUMN:
                 self._check_column(column)
 
-    def _check_column(self, rule: Rule) -> None:
+    def _check_column(self, rule: XmlRule) -> None:
         if "name" not in rule.values and "index" not in rule.values:
             raise self.properties.error(f"{rule.name}.name or .index is required")
         if not {"value", "before.value", "after.value"} & set(rule.values):
@@ -238,12 +238,12 @@ def _namespaces(properties: Properties) -> Lookup[str, str]:
 
 
 def _check_prefixes(
-    properties: Properties, rules: tuple[Rule, ...], namespaces: Lookup[str, str]
+    properties: Properties, rules: tuple[XmlRule, ...], namespaces: Lookup[str, str]
 ) -> None:
     """Raise OptionError if a path has a prefix that is not declared."""
     for top in rules:
         for rule in top.all():
-            paths = [value for value in rule.values.values() if isinstance(value, Path)]
+            paths = [value for value in rule.values.values() if isinstance(value, RulePath)]
             for path in (*paths, *([] if rule.match is None else [rule.match])):
                 for prefix in path.prefixes():
                     if prefix and prefix not in namespaces:

@@ -3,7 +3,7 @@
 Two engines apply the rules. The compiled scanner reads a batch in one pass. It refuses messages
 with anything unusual, for example a DTD or a fault. These go to the general engine (`matching.py`),
 which parses each message into a tree and either finds the same values or reports the fault. Both
-return `Findings`; the rest of the reader does not know which engine found them.
+return `RuleMatches`; the rest of the reader does not know which engine found them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from trailgate.arrays import Longs
 from trailgate.columnar.kernels.compiled import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
-from trailgate.formats.xml.coverage import MOST_NAMES, Coverage
-from trailgate.formats.xml.documents import DECLARED, Limits, names_in, parse_document
-from trailgate.formats.xml.findings import MOST_GROWN, Findings, join
+from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage
+from trailgate.formats.xml.documents import DECLARED, XmlLimits, names_in, parse_document
+from trailgate.formats.xml.findings import MOST_GROWN, RuleMatches, merge_matches
 from trailgate.formats.xml.images import XmlImageReader
-from trailgate.formats.xml.matching import Collector, Matcher, RuleMatcher
+from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
-from trailgate.formats.xml.records import RuleValues, XmlRecords
-from trailgate.formats.xml.rules import Rule
-from trailgate.formats.xml.scanner import Scanned, Scanner, batch_of, utf8_numbers
+from trailgate.formats.xml.records import RuleSources, XmlRecords
+from trailgate.formats.xml.rules import XmlRule
+from trailgate.formats.xml.scanner import ScanResult, XmlScanner, convert_to_utf8, replace_bodies
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.records import BadMessagesError, MessageErrors
@@ -45,17 +45,17 @@ class RuleReader:
 
     def __init__(
         self,
-        rules: Sequence[Rule],
-        limits: Limits,
+        rules: Sequence[XmlRule],
+        limits: XmlLimits,
         namespaces: Mapping[str, str] | None = None,
         encoding: str = DECLARED,
     ) -> None:
         self.limits, self.encoding = limits, encoding
-        self._matcher = RuleMatcher(rules, Matcher(namespaces or {}))
+        self._matcher = RuleMatcher(rules, PathMatcher(namespaces or {}))
         self._scanner = _scanner(rules, limits, namespaces or {})
         self._read = 0  # bytes read so far
 
-    def findings(self, messages: MessageBatch) -> tuple[Findings, Iterable[str]]:
+    def findings(self, messages: MessageBatch) -> tuple[RuleMatches, Iterable[str]]:
         """Return the matches of the rules, and names that occur in the documents.
 
         Raises BadMessagesError.
@@ -67,18 +67,18 @@ class RuleReader:
         if not scanned.refused and not scanned.crowded:
             return scanned.findings, scanned.names
         findings, names = self.general(messages, scanned.refused, scanned.crowded)
-        return join(scanned.findings, findings), {*scanned.names, *names}
+        return merge_matches(scanned.findings, findings), {*scanned.names, *names}
 
     def general(
         self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
-    ) -> tuple[Findings, set[str]]:
+    ) -> tuple[RuleMatches, set[str]]:
         """Apply the rules to some of the messages with the general engine.
 
         Return the matches, and names.
 
         Raises BadMessagesError, also for the messages in `crowded`, which have too many names.
         """
-        collector, names = Collector(), set[str]()
+        collector, names = MatchCollector(), set[str]()
         errors: dict[int, TrailgateError] = {
             number: DecodeError(
                 f"the message has more than {MOST_GROWN:,} different names, or very long ones"
@@ -101,36 +101,36 @@ class RuleReader:
         return collector.findings(), names
 
 
-def _scan(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
+def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:
     """Scan messages of any encoding. The result lists those that the scanner refuses."""
     every = range(len(messages))
-    numbers, bodies = utf8_numbers(messages, every[:1], encoding)
+    numbers, bodies = convert_to_utf8(messages, every[:1], encoding)
     if numbers:  # mostly all messages have the same encoding
-        numbers, bodies = utf8_numbers(messages, every, encoding)
+        numbers, bodies = convert_to_utf8(messages, every, encoding)
         if len(numbers) == len(messages):
-            return scanner.scan(batch_of(messages, numbers, bodies))
+            return scanner.scan(replace_bodies(messages, numbers, bodies))
     # Scan the original bytes. Messages that are refused may be in another encoding: convert only
     # these.
     first = scanner.scan(messages)
-    numbers, bodies = utf8_numbers(messages, first.refused, encoding)
+    numbers, bodies = convert_to_utf8(messages, first.refused, encoding)
     if not numbers:
         return first
-    second = scanner.scan(batch_of(messages, numbers, bodies))
-    findings = join(first.findings, second.findings.of(np.array(numbers, np.int64)))
+    second = scanner.scan(replace_bodies(messages, numbers, bodies))
+    findings = merge_matches(first.findings, second.findings.of(np.array(numbers, np.int64)))
     left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
     crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
-    return Scanned(findings, sorted(left), crowded, {*first.names, *second.names})
+    return ScanResult(findings, sorted(left), crowded, {*first.names, *second.names})
 
 
 def _scanner(
-    rules: Sequence[Rule], limits: Limits, namespaces: Mapping[str, str]
-) -> Scanner | None:
+    rules: Sequence[XmlRule], limits: XmlLimits, namespaces: Mapping[str, str]
+) -> XmlScanner | None:
     """Create the scanner of the rules.
 
     None if they use something that only the general engine supports.
     """
     try:
-        return Scanner(compile_rules(rules, namespaces), limits)
+        return XmlScanner(compile_rules(rules, namespaces), limits)
     except NotForScannerError as reason:
         _LOG.info("XML messages are read by the general engine, because the rules have %s", reason)
         return None
@@ -144,9 +144,9 @@ class XmlFormat(MessageFormat[XmlRecords]):
         self.reader = RuleReader(
             options.rules, options.limits, options.namespaces, options.encoding
         )
-        self._values = RuleValues.of(options.all_rules())
+        self._values = RuleSources.of(options.all_rules())
         self._images = XmlImageReader(options)
-        self._coverage = Coverage(options.rules)
+        self._coverage = RuleCoverage(options.rules)
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Find the operations that match the rules. Raises BadMessagesError."""

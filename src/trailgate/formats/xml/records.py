@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import distinct, strings_of
+from trailgate.columnar.rows import encode_distinct, matrix_to_strings
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.findings import Findings, Found, cell_bounds, numbered_words
+from trailgate.formats.xml.findings import MatchRecords, RuleMatches, cell_bounds, code_words
 from trailgate.formats.xml.options import XmlOptions
-from trailgate.formats.xml.rules import GENERATED, Rule
+from trailgate.formats.xml.rules import GENERATED, XmlRule
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import message_ids
 from trailgate.messages.properties import Lookup, ValueSource
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import Records
+from trailgate.messages.records import MessageRecords
 
 _SHOWN: Final = 4096  # bytes of an element that an error keeps
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
@@ -40,19 +40,19 @@ def element_bytes(messages: MessageBatch, message: int, start: int, end: int) ->
 
 
 @dataclass(frozen=True, slots=True)
-class RuleValues:
+class RuleSources:
     """The values that all rules supply, computed once.
 
     `given` are the names of all properties. `written` has, by property, the rules whose value is
     not a path, with that value.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[XmlRule, ...]
     given: frozenset[str]
     written: Mapping[str, Sequence[tuple[int, ValueSource]]]
 
     @classmethod
-    def of(cls, rules: tuple[Rule, ...]) -> RuleValues:
+    def of(cls, rules: tuple[XmlRule, ...]) -> RuleSources:
         """Compute the values of rules, which are in the order of their numbers."""
         written: dict[str, list[tuple[int, ValueSource]]] = {}
         for rule in rules:
@@ -73,15 +73,15 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class XmlRecords(Records):
+class XmlRecords(MessageRecords):
     """Operations as records.
 
     A value comes from the operation's rule, or else from the rules around it.
     """
 
     options: XmlOptions
-    findings: Findings
-    values: RuleValues
+    findings: RuleMatches
+    values: RuleSources
     seen: frozenset[str]
     kept: _Kept
 
@@ -90,8 +90,8 @@ class XmlRecords(Records):
         cls,
         messages: MessageBatch,
         options: XmlOptions,
-        findings: Findings,
-        values: RuleValues,
+        findings: RuleMatches,
+        values: RuleSources,
         seen: frozenset[str],
     ) -> XmlRecords:
         """Create the records of the findings."""
@@ -134,13 +134,13 @@ class XmlRecords(Records):
         alone = name != "schemaandtable" or "table" not in self.values.given
         coded = self._encode_values(name) if alone else None
         if coded is None:
-            return distinct(self.text(name))
+            return encode_distinct(self.text(name))
         if name not in {"optype", "txind"}:
             return coded[:2]
         codes, letters = self._letter_codes(name, *coded)
         known = [letter for letter in letters if letter is not None]
         # If a code has no letter, `text` raises the error.
-        return (codes, known) if len(known) == len(letters) else distinct(self.text(name))
+        return (codes, known) if len(known) == len(letters) else encode_distinct(self.text(name))
 
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
         """Return a property as codes, values and deciding rules, if one level supplies all of it.
@@ -161,7 +161,7 @@ class XmlRecords(Records):
         rule = found.rule
         return codes, strings, rule if which is self.kept.every else rule[which]
 
-    def _words(self, name: str, found: Found) -> tuple[Longs, list[str]] | None:
+    def _words(self, name: str, found: MatchRecords) -> tuple[Longs, list[str]] | None:
         """Return each record's value of a property as an index into the list of values, -1 if it has none.
 
         None if values come from headers.
@@ -171,7 +171,7 @@ class XmlRecords(Records):
             return None
         codes, strings = np.full(len(found), -1), list[str]()
         if name in found.fields:
-            codes, strings = numbered_words(self.findings.text, found, found.fields[name])
+            codes, strings = code_words(self.findings.text, found, found.fields[name])
         if written:
             fixed = np.full(written[-1][0] + 1, -1)
             numbers = {text: number for number, text in enumerate(strings)}
@@ -192,7 +192,7 @@ class XmlRecords(Records):
             return None
         if name not in self.kept.words:
             field = columns.fields[name]
-            self.kept.words[name] = numbered_words(self.findings.text, columns, field)
+            self.kept.words[name] = code_words(self.findings.text, columns, field)
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
@@ -265,7 +265,7 @@ class XmlRecords(Records):
         levels = self._supplying_levels(name) or [(self.findings.operations, self.kept.every)]
         return [self._level(name, found, which) for found, which in levels]
 
-    def _supplying_levels(self, name: str) -> list[tuple[Found, Longs]]:
+    def _supplying_levels(self, name: str) -> list[tuple[MatchRecords, Longs]]:
         """Return the records that may have values of a property, and each operation's record among them, by level."""
         findings = self.findings
         levels = [(findings.operations, self.kept.every)]
@@ -281,12 +281,12 @@ class XmlRecords(Records):
             if name in found.fields or (mine and not mine.isdisjoint(self._rules(found)))
         ]
 
-    def _rules(self, found: Found) -> frozenset[int]:
+    def _rules(self, found: MatchRecords) -> frozenset[int]:
         if id(found) not in self.kept.rules:
             self.kept.rules[id(found)] = frozenset(np.flatnonzero(np.bincount(found.rule)).tolist())
         return self.kept.rules[id(found)]
 
-    def _level(self, name: str, found: Found, which: Longs) -> tuple[pa.Array, Longs]:
+    def _level(self, name: str, found: MatchRecords, which: Longs) -> tuple[pa.Array, Longs]:
         """Return each operation's value of a property on one level.
 
         `which` is its record there, or -1.
@@ -332,7 +332,7 @@ class XmlRecords(Records):
     def _letters(self, name: str) -> pa.Array:
         """Return each operation's letter: the meaning of its code by the rule that supplies it."""
         values, deciding = self._resolve(name)
-        codes, letters = self._letter_codes(name, *distinct(values.fill_null("")), deciding)
+        codes, letters = self._letter_codes(name, *encode_distinct(values.fill_null("")), deciding)
         meant = pa.array(letters, pa.string()).take(pa.array(codes))
         unknown = np.flatnonzero(np.asarray(meant.is_null()) & np.asarray(values.is_valid()))
         if len(unknown):
@@ -376,7 +376,7 @@ class XmlRecords(Records):
         """Return the indicators that rules read, or else those that follow from the transactions found."""
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
-        indicators = strings_of(marks.reshape(-1, 1))
+        indicators = matrix_to_strings(marks.reshape(-1, 1))
         if "txind" not in self.values.given:
             return indicators
         return pc.if_else(

@@ -25,10 +25,10 @@ from trailgate.messages.properties import (
     NUMBERED_INDICATORS,
     OP_TYPES,
     TX_INDICATORS,
-    Entry,
     HeaderFields,
     Lookup,
     Properties,
+    PropertyEntry,
     ValueSource,
     configured_format,
     parse_bytes,
@@ -135,7 +135,7 @@ OTHERS: Final[dict[str, tuple[RuleType, ...]]] = {
 SUBRULES: Final = {_TX: (_OP,), _OP: (_OP, _COL), _COL: ()}
 
 
-class Part(Enum):
+class ElementPart(Enum):
     """The part of an element that is compared, or that is a value."""
 
     ATTRIBUTE = "@"
@@ -147,7 +147,7 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class PathName:
     """A name in a path; `*` matches any. Without a `prefix` the namespace does not matter."""
 
     local: str
@@ -157,55 +157,55 @@ class Name:
         return f"{self.prefix}:{self.local}" if self.prefix else self.local
 
 
-ANY: Final = Name("*")
+ANY: Final = PathName("*")
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class PathPredicate:
     """A condition on an element: its position, or a part that equals a text."""
 
-    part: Part
+    part: ElementPart
     value: str
-    attribute: Name = ANY
+    attribute: PathName = ANY
 
     def __str__(self) -> str:
-        if self.part is Part.POSITION:
+        if self.part is ElementPart.POSITION:
             return f"[{self.value}]"
-        part = f"@{self.attribute}" if self.part is Part.ATTRIBUTE else self.part.value
+        part = f"@{self.attribute}" if self.part is ElementPart.ATTRIBUTE else self.part.value
         return f"[{part}='{self.value}']"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One step: elements with this name directly below the previous element, or `anywhere` below it."""
 
-    name: Name
+    name: PathName
     anywhere: bool = False
-    predicates: tuple[Predicate, ...] = ()
+    predicates: tuple[PathPredicate, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}{''.join(map(str, self.predicates))}"
 
 
 @dataclass(frozen=True, slots=True)
-class Accessor:
+class PathAccessor:
     """The part of the final element that a path returns."""
 
-    part: Part
-    attribute: Name = ANY
+    part: ElementPart
+    attribute: PathName = ANY
 
     def __str__(self) -> str:
-        return f"@{self.attribute}" if self.part is Part.ATTRIBUTE else self.part.value
+        return f"@{self.attribute}" if self.part is ElementPart.ATTRIBUTE else self.part.value
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class RulePath:
     """A path from the document (`absolute`), or from the element `up` levels above the current one."""
 
     absolute: bool = False
     up: int = 0
-    steps: tuple[Step, ...] = ()
-    accessor: Accessor | None = None
+    steps: tuple[PathStep, ...] = ()
+    accessor: PathAccessor | None = None
 
     def prefixes(self) -> Iterator[str]:
         """Yield the prefixes of all names in the path."""
@@ -221,11 +221,11 @@ class Path:
         return text or "/" if self.accessor is None else f"{text}/{self.accessor}"
 
 
-_FUNCTIONS: Final = {part.value[:-2]: part for part in Part if part.value.endswith("()")}
-_COMPARED: Final = (Part.TEXT, Part.NAME, Part.POSITION)
+_FUNCTIONS: Final = {part.value[:-2]: part for part in ElementPart if part.value.endswith("()")}
+_COMPARED: Final = (ElementPart.TEXT, ElementPart.NAME, ElementPart.POSITION)
 
 
-def parse_path(text: str, *, value: bool) -> Path:
+def parse_path(text: str, *, value: bool) -> RulePath:
     """Parse a path. Only a path to a `value` may have an accessor.
 
     Raises OptionError, with the path and a caret below the fault, if something is not supported.
@@ -233,7 +233,7 @@ def parse_path(text: str, *, value: bool) -> Path:
     return _Parser(text, value=value).path()
 
 
-def point(text: str, at: int, problem: str, hint: str = "") -> OptionError:
+def path_error(text: str, at: int, problem: str, hint: str = "") -> OptionError:
     """Create an error with the text and a caret below the character at fault."""
     return OptionError(problem, hint=f"{hint}:{caret_below(text, at)}")
 
@@ -244,13 +244,13 @@ class _Parser:
     def __init__(self, text: str, *, value: bool) -> None:
         self.text, self.value = text, value
         self.at = 0
-        self.found = Path()
+        self.found = RulePath()
         self.pending = ""  # the last slash, until its step follows
 
-    def path(self) -> Path:
+    def path(self) -> RulePath:
         """Parse the path."""
         if not self.text.strip():
-            raise point(self.text, 0, "the path is empty", _SUPPORTED)
+            raise path_error(self.text, 0, "the path is empty", _SUPPORTED)
         first = True
         while self.text[self.at :].strip():
             self._token(first=first)
@@ -298,15 +298,15 @@ class _Parser:
             raise self._error(start, ". is supported at the beginning of a path only")
 
     def _attribute(self, word: str, start: int) -> None:
-        self._access(Accessor(Part.ATTRIBUTE, _name(word)), start)
+        self._access(PathAccessor(ElementPart.ATTRIBUTE, _name(word)), start)
 
     def _function(self, word: str, start: int) -> None:
         if word not in _FUNCTIONS:
             hint = did_you_mean(word, _FUNCTIONS) or f"There are {_list(_FUNCTIONS)}"
             raise self._error(start, f"the function {word}() is not supported", hint)
-        self._access(Accessor(_FUNCTIONS[word]), start)
+        self._access(PathAccessor(_FUNCTIONS[word]), start)
 
-    def _access(self, accessor: Accessor, start: int) -> None:
+    def _access(self, accessor: PathAccessor, start: int) -> None:
         if not self.value:
             hint = "A match names elements; the rule's other properties read values"
             raise self._error(start, f"{accessor} is a value, not an element", hint)
@@ -315,7 +315,7 @@ class _Parser:
         self.found, self.pending = replace(self.found, accessor=accessor), ""
 
     def _name(self, word: str, _: int) -> None:
-        step = Step(_name(word), anywhere=self.pending == "//")
+        step = PathStep(_name(word), anywhere=self.pending == "//")
         self.found, self.pending = replace(self.found, steps=(*self.found.steps, step)), ""
 
     def _predicate(self, _: str, start: int) -> None:
@@ -330,36 +330,36 @@ class _Parser:
         self.found = replace(self.found, steps=(*self.found.steps[:-1], added))
         self.at = matched.end()
 
-    def _condition(self, matched: re.Match[str], start: int) -> Predicate:
+    def _condition(self, matched: re.Match[str], start: int) -> PathPredicate:
         number, attribute = matched["number"], matched["attribute"]
         if number is not None:
             return self._position(number, start)
         given = (matched["single"], matched["double"], matched["digits"])
         value = next(text for text in given if text is not None)
         if attribute is not None:
-            return Predicate(Part.ATTRIBUTE, value, _name(attribute))
+            return PathPredicate(ElementPart.ATTRIBUTE, value, _name(attribute))
         part = _FUNCTIONS.get(matched["function"])
         if part not in _COMPARED:
             names = _list(p.value[:-2] for p in _COMPARED)
             raise self._error(
                 start, f"{matched['function']}() cannot be compared", f"There are {names}"
             )
-        if part is Part.POSITION:
+        if part is ElementPart.POSITION:
             return self._position(value, start)
-        return Predicate(part, value)
+        return PathPredicate(part, value)
 
-    def _position(self, digits: str, start: int) -> Predicate:
+    def _position(self, digits: str, start: int) -> PathPredicate:
         if not digits.isdecimal() or not 0 < int(digits) < 1 << 31:
             raise self._error(start, "a position counts from 1")
-        return Predicate(Part.POSITION, str(int(digits)))
+        return PathPredicate(ElementPart.POSITION, str(int(digits)))
 
     def _error(self, at: int, problem: str, hint: str = _SUPPORTED) -> OptionError:
-        return point(self.text, at, problem, hint)
+        return path_error(self.text, at, problem, hint)
 
 
-def _name(word: str) -> Name:
+def _name(word: str) -> PathName:
     prefix, colon, local = word.partition(":")
-    return Name(local, prefix) if colon else Name(word)
+    return PathName(local, prefix) if colon else PathName(word)
 
 
 def _list(names: Iterable[str]) -> str:
@@ -368,11 +368,11 @@ def _list(names: Iterable[str]) -> str:
 
 _PROPERTIES: Final = {row.name: row for row in VALUES}
 
-Value = Path | ValueSource
+Value = RulePath | ValueSource
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class XmlRule:
     """A rule with its subrules. `number` counts all rules, each before its subrules.
 
     If `match` is None, the rule applies to its parent's element. The match of a subrule starts at
@@ -383,9 +383,9 @@ class Rule:
     number: int
     name: str
     type: RuleType
-    match: Path | None
+    match: RulePath | None
     values: Lookup[str, Value]
-    subrules: tuple[Rule, ...]
+    subrules: tuple[XmlRule, ...]
     timestamp_format: DateFormat | None = None
     codes: Lookup[str, Lookup[bytes, str]] = field(default_factory=Lookup)
 
@@ -395,14 +395,14 @@ class Rule:
         kinds = {rule.type for rule in self.subrules}
         return self.type is RuleType.OPERATION and kinds == {RuleType.OPERATION}
 
-    def all(self) -> Iterator[Rule]:
+    def all(self) -> Iterator[XmlRule]:
         """Yield this rule and all rules below it, in the order of their numbers."""
         yield self
         for rule in self.subrules:
             yield from rule.all()
 
 
-def read_rules(properties: Properties) -> tuple[Rule, ...]:
+def read_rules(properties: Properties) -> tuple[XmlRule, ...]:
     """Read the rules named in `xml.rules`. Raises OptionError that names line and property."""
     return _RuleReader(properties).rules()
 
@@ -412,14 +412,14 @@ class _RuleReader:
 
     def __init__(self, properties: Properties) -> None:
         self.properties = properties
-        self.entries: dict[str, dict[str, Entry]] = {}
+        self.entries: dict[str, dict[str, PropertyEntry]] = {}
         for entry in properties.entries:
             if entry.of_rule:
                 self._add(entry)
         self.count = 0
         self.used: set[str] = set()
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: PropertyEntry) -> None:
         name = entry.name
         for prefix in _PREFIXES:
             name = name.removeprefix(prefix)
@@ -432,7 +432,7 @@ class _RuleReader:
             raise self.properties.error(problem, entry)
         known[own] = entry
 
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[XmlRule, ...]:
         """Return the top-level rules."""
         entry = self.properties.get("xml.rules")
         if entry is None:
@@ -453,15 +453,15 @@ class _RuleReader:
         self._check_indicators(tops, entry)
         return tuple(tops)
 
-    def _names(self, entry: Entry) -> tuple[str, ...]:
+    def _names(self, entry: PropertyEntry) -> tuple[str, ...]:
         try:
             return parse_names(entry.value)
         except OptionError as error:
             raise self.properties.error(error.problem, entry, error.hint) from None
 
     def _rule(
-        self, name: str, named: Entry, parent: RuleType | None, above: tuple[str, ...]
-    ) -> Rule:
+        self, name: str, named: PropertyEntry, parent: RuleType | None, above: tuple[str, ...]
+    ) -> XmlRule:
         """Read a rule and its subrules. `named` is the property that names it."""
         own = self.entries.get(name)
         if own is None:
@@ -486,7 +486,7 @@ class _RuleReader:
             self._check_match(own["match"], match, parent)
             if parent is not None:
                 match = replace(match, absolute=False)
-        return Rule(
+        return XmlRule(
             number,
             name,
             kind,
@@ -497,7 +497,7 @@ class _RuleReader:
             Lookup(tuple(self._codes(name, own))) if kind is RuleType.OPERATION else Lookup(),
         )
 
-    def _type(self, name: str, own: dict[str, Entry], named: Entry) -> RuleType:
+    def _type(self, name: str, own: dict[str, PropertyEntry], named: PropertyEntry) -> RuleType:
         entry = own.get("type")
         if entry is None:
             raise self.properties.error(f"{name}.type is required", named, "It is tx, op or col")
@@ -508,7 +508,7 @@ class _RuleReader:
             f"{entry.value} is not a type of rule", entry, "It is tx, op or col"
         )
 
-    def _check_names(self, name: str, kind: RuleType, own: dict[str, Entry]) -> None:
+    def _check_names(self, name: str, kind: RuleType, own: dict[str, PropertyEntry]) -> None:
         for word, entry in own.items():
             row = _PROPERTIES.get(word)
             types = OTHERS.get(word) if row is None else row.types
@@ -522,24 +522,24 @@ class _RuleReader:
             if not entry.value:
                 raise self.properties.error(f"{entry.written} has no value", entry)
 
-    def _check_match(self, entry: Entry, match: Path, parent: RuleType | None) -> None:
+    def _check_match(self, entry: PropertyEntry, match: RulePath, parent: RuleType | None) -> None:
         if match.up and parent is None:
             hint = "There is nothing above the message"
             raise self.properties.error("this match cannot begin with ..", entry, hint)
 
-    def _path(self, entry: Entry, *, value: bool) -> Path:
+    def _path(self, entry: PropertyEntry, *, value: bool) -> RulePath:
         try:
             return parse_path(entry.value, value=value)
         except OptionError as error:
             raise self.properties.error(error.problem, entry, error.hint) from None
 
-    def _values(self, own: dict[str, Entry]) -> Iterator[tuple[str, Value]]:
+    def _values(self, own: dict[str, PropertyEntry]) -> Iterator[tuple[str, Value]]:
         for word, entry in own.items():
             row = _PROPERTIES.get(word)
             if row is not None:
                 yield word, self._value(entry, row)
 
-    def _value(self, entry: Entry, row: RuleProperty) -> Value:
+    def _value(self, entry: PropertyEntry, row: RuleProperty) -> Value:
         text = entry.value
         if row.name == "index" and text.isdecimal():
             return ValueSource(SourceKind.LITERAL, str(int(text)))
@@ -560,18 +560,20 @@ class _RuleReader:
         return path
 
     def _subrules(
-        self, name: str, kind: RuleType, own: dict[str, Entry], above: tuple[str, ...]
-    ) -> Iterator[Rule]:
+        self, name: str, kind: RuleType, own: dict[str, PropertyEntry], above: tuple[str, ...]
+    ) -> Iterator[XmlRule]:
         entry = own.get("subrules")
         for word in () if entry is None else self._names(entry):
             assert entry is not None
             yield self._rule(word, entry, kind, (*above, name))
 
-    def _time_format(self, own: dict[str, Entry]) -> DateFormat | None:
+    def _time_format(self, own: dict[str, PropertyEntry]) -> DateFormat | None:
         entry = own.get("timestamp.format")
         return None if entry is None else configured_format(self.properties, entry)
 
-    def _codes(self, name: str, own: dict[str, Entry]) -> Iterator[tuple[str, Lookup[bytes, str]]]:
+    def _codes(
+        self, name: str, own: dict[str, PropertyEntry]
+    ) -> Iterator[tuple[str, Lookup[bytes, str]]]:
         yield "optype", self._lookup(name, own, "optype", OP_TYPES)
         indicators = self._lookup(name, own, "txind", TX_INDICATORS)
         # Without txind.*val properties, 0 to 3 are accepted too.
@@ -579,7 +581,7 @@ class _RuleReader:
         yield "txind", Lookup((*indicators.pairs, *NUMBERED_INDICATORS)) if numbered else indicators
 
     def _lookup(
-        self, name: str, own: dict[str, Entry], what: str, kinds: Iterable[tuple[str, str]]
+        self, name: str, own: dict[str, PropertyEntry], what: str, kinds: Iterable[tuple[str, str]]
     ) -> Lookup[bytes, str]:
         """Return the codes of a rule's operation types or indicators.
 
@@ -596,7 +598,7 @@ class _RuleReader:
             found[code] = letter
         return Lookup(tuple(found.items()))
 
-    def _check_indicators(self, tops: list[Rule], entry: Entry) -> None:
+    def _check_indicators(self, tops: list[XmlRule], entry: PropertyEntry) -> None:
         """Check where txind is used.
 
         Raises OptionError if it is below a transaction rule, or if only some of the other rules

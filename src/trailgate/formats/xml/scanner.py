@@ -2,7 +2,7 @@
 
 The kernel stops at a message that it cannot finish, and is called again from there: with more room,
 with a larger table of names, with the message's XML declaration added to the known ones, or after
-skipping the message. Messages in other encodings are converted to UTF-8 first (`utf8_numbers`).
+skipping the message. Messages in other encodings are converted to UTF-8 first (`convert_to_utf8`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from trailgate.formats.xml.documents import (
     DECLARED,
     HEAD,
     UTF8,
-    Limits,
+    XmlLimits,
     declared_in,
     encoding_of,
     utf8_of,
 )
-from trailgate.formats.xml.findings import AGAIN, MOST, PATHS, Findings, Found, Names
+from trailgate.formats.xml.findings import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
@@ -67,7 +67,7 @@ from trailgate.formats.xml.kernels.names import (
     WIDTH,
     XMLNS,
 )
-from trailgate.formats.xml.kernels.scan import scan, survey
+from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
@@ -95,16 +95,16 @@ _END: Final = b"?>"
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class ScanResult:
     """The result of a scan: findings, refused messages, messages with too many names, and the names in the others."""
 
-    findings: Findings
+    findings: RuleMatches
     refused: list[int]
     crowded: list[int]
     names: Iterable[str]
 
 
-class Room(NamedTuple):
+class ScanArrays(NamedTuple):
     """Working arrays of a scan."""
 
     frames: Longs
@@ -115,7 +115,7 @@ class Room(NamedTuple):
     scopes: Longs
 
     @classmethod
-    def of(cls, automaton: Automaton, limits: Limits, longest: int) -> Room:
+    def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
         """Allocate arrays for these rules, the limits, and messages of at most `longest` bytes.
 
         The depth is at most longest / 3, because the shortest element (`<a>`) has three bytes. An
@@ -133,18 +133,18 @@ class Room(NamedTuple):
         )
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
-    def enlarge(self) -> Room:
+    def enlarge(self) -> ScanArrays:
         """Return arrays with room for twice as many text pieces and prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 
-class Scanner:
+class XmlScanner:
     """Finds the matches of rules in batches of messages."""
 
-    def __init__(self, automaton: Automaton, limits: Limits) -> None:
+    def __init__(self, automaton: Automaton, limits: XmlLimits) -> None:
         self.automaton, self.limits = automaton, limits
         words = len(automaton.elements) + len(automaton.attributes) + len(automaton.spaces)
-        self.names = Names.empty(max(MOST, 1 << (4 * words).bit_length()))
+        self.names = NameTable.empty(max(MOST, 1 << (4 * words).bit_length()))
         for word in _FIXED:
             self.names.add(word.encode())
         for field, known in (
@@ -157,25 +157,25 @@ class Scanner:
         self.names.info[XMLNS * INFO + ATTRIBUTE] = 0  # xmlns="..." is not an attribute
         self.names.without_prefixes()
         self.declarations = 0
-        self.spare: list[Room] = []  # arrays not in use; several threads may scan
+        self.spare: list[ScanArrays] = []  # arrays not in use; several threads may scan
 
-    def room(self, longest: int) -> Room:
+    def room(self, longest: int) -> ScanArrays:
         """Return working arrays, reused from an earlier scan if possible.
 
         `longest` is the size of the longest message.
         """
-        new = Room.of(self.automaton, self.limits, longest)
+        new = ScanArrays.of(self.automaton, self.limits, longest)
         with suppress(IndexError):
             room = self.spare.pop()
             if all(len(own) >= len(least) for own, least in zip(room, new, strict=True)):
                 return room
         return new
 
-    def scan(self, messages: MessageBatch) -> Scanned:
+    def scan(self, messages: MessageBatch) -> ScanResult:
         """Return the matches of the rules in messages."""
         return _Scan(self, messages).scan()
 
-    def known_declaration(self, text: bytes, names: Names) -> bool:
+    def known_declaration(self, text: bytes, names: NameTable) -> bool:
         """Return whether an XML declaration is valid and declares UTF-8.
 
         Later scans then know it.
@@ -197,7 +197,7 @@ class Scanner:
 class _Scan:
     """One scan of a batch."""
 
-    def __init__(self, scanner: Scanner, messages: MessageBatch) -> None:
+    def __init__(self, scanner: XmlScanner, messages: MessageBatch) -> None:
         self.scanner, self.automaton = scanner, scanner.automaton
         self.count = len(messages)
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if self.count else (0, 0)
@@ -243,14 +243,14 @@ class _Scan:
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
-    def scan(self) -> Scanned:
+    def scan(self) -> ScanResult:
         """Scan the batch, and return the findings and the messages that are left."""
         bad = self._with_forbidden()
         if bad:  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
-        return Scanned(_Finished(self).findings(), self.refused, self.crowded, self.names.seen())
+        return ScanResult(_Finished(self).findings(), self.refused, self.crowded, self.names.seen())
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
@@ -265,7 +265,7 @@ class _Scan:
         automaton, room = self.automaton, self.scanner.room(longest)
         first, code, again = 0, DONE, -1
         while True:
-            first, code = scan(
+            first, code = scan_xml(
                 self.text, self.starts, self.ends, first, *self.names, automaton.step,
                 automaton.letters, automaton.choices, automaton.outcomes,
                 automaton.predicates, automaton.bounds, automaton.actions, room.frames,
@@ -297,7 +297,7 @@ class _Scan:
                 self.refused.append(first)
                 first += 1
 
-    def _initial_names(self) -> Names:
+    def _initial_names(self) -> NameTable:
         """Return the initial table of names, with this batch's counters for serial numbers and decoded text."""
         fresh = self.scanner.names.copy()
         fresh.used[SERIAL:] = self.names.used[SERIAL:]
@@ -323,7 +323,7 @@ def has_forbidden(text: Octets, start: int, end: int) -> bool:
 
     `SPARE` bytes must follow them.
     """
-    flags = survey(text, start, end)
+    flags = find_unusual_bytes(text, start, end)
     return flags & 1 > 0 or (flags > 0 and _is_no_text(text[start:end].tobytes()))
 
 
@@ -342,7 +342,7 @@ class _Finished:
         self.automaton = done.automaton
         widths = done.shape[WIDTH::SHAPE].tolist()
         self.kinds = [
-            Found(done.kind(kind), widths[kind], self.automaton.slots[kind])
+            MatchRecords(done.kind(kind), widths[kind], self.automaton.slots[kind])
             for kind in range(KINDS)
         ]
         self.text = done.buffer[: int(done.names.used[DECODED]) + SPARE]
@@ -366,7 +366,7 @@ class _Finished:
         records = self.kinds[kind]
         return records.records[field :: records.width].astype(np.int64)
 
-    def findings(self) -> Findings:
+    def findings(self) -> RuleMatches:
         """Return the findings in the order of operations."""
         outer, operations, columns = (self.kinds[kind] for kind in (OUTER, OPERATIONS, COLUMNS))
         fields = {
@@ -388,7 +388,7 @@ class _Finished:
         if (operation[1:] < operation[:-1]).any():
             order = np.argsort(operation, kind="stable")
             columns, operation = columns.take(order), operation[order]
-        return Findings(
+        return RuleMatches(
             text=self.text,
             outer=outer,
             above=self._field(OUTER, OWNER),
@@ -419,7 +419,7 @@ class _Finished:
         return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
 
 
-def utf8_numbers(
+def convert_to_utf8(
     messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
 ) -> tuple[list[int], list[bytes]]:
     """Find the messages that have or declare another encoding.
@@ -453,7 +453,7 @@ def utf8_numbers(
     return converted, bodies
 
 
-def batch_of(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
+def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
     """Return some messages of a batch with other bodies."""
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends: Longs = np.cumsum(sizes)

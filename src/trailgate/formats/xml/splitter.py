@@ -7,7 +7,7 @@ tags. It gives the same operations at the same offsets as in the complete messag
     ->  <all v="1"><tx>1</tx></all>   and   <all v="1"><tx>2</tx></all>
 
 `compile_cuts` refuses rules that would find something else in the parts, for example a path to the
-next transaction. `_Cutting` reads the message in chunks, runs the kernel `cut` over each, and keeps
+next transaction. `_Cutting` reads the message in chunks, runs the kernel `find_cuts` over each, and keeps
 only the start tags and the unfinished transaction.
 """
 
@@ -26,7 +26,7 @@ from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.automaton import Automaton, NotForScannerError, compile_rules
 from trailgate.formats.xml.documents import HEAD, check_document, utf8_of, with_last
-from trailgate.formats.xml.kernels.cutting import cut
+from trailgate.formats.xml.kernels.cutting import find_cuts
 from trailgate.formats.xml.kernels.names import (
     CUT,
     CUT_AT,
@@ -51,8 +51,8 @@ from trailgate.formats.xml.kernels.names import (
     UNREAD,
 )
 from trailgate.formats.xml.options import XmlOptions
-from trailgate.formats.xml.rules import Part, Path, Rule, RuleType, Step
-from trailgate.formats.xml.scanner import DECLARATION, Room, Scanner, has_forbidden
+from trailgate.formats.xml.rules import ElementPart, PathStep, RulePath, RuleType, XmlRule
+from trailgate.formats.xml.scanner import DECLARATION, ScanArrays, XmlScanner, has_forbidden
 from trailgate.messages.messages import Chunks, MessageBatch
 from trailgate.messages.properties import Lookup
 
@@ -73,7 +73,7 @@ class NotCuttableError(Exception):
     """The rules need the complete message. The text is the reason."""
 
 
-def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
+def compile_cuts(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Automaton:
     """Compile the rules that find the elements at which a message is cut. Raises NotCuttableError.
 
     Around such an element only start tags are known, so no rule may need more.
@@ -95,7 +95,7 @@ def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automa
         raise NotCuttableError(f"the match of a rule at the top has {reason}") from None
 
 
-def _check(rule: Rule, depth: int) -> None:
+def _check(rule: XmlRule, depth: int) -> None:
     """Raise NotCuttableError if a value of a rule is not known inside the top rule's element.
 
     `depth` is the depth of the rule's element below it.
@@ -104,7 +104,7 @@ def _check(rule: Rule, depth: int) -> None:
         if path.absolute or path.up > depth:
             _check_outside(f"{rule.name}.{name}", path)
         if path.up == depth and not path.steps and not path.absolute:
-            _check_accessor(f"{rule.name}.{name}", path, (Part.POSITION,))
+            _check_accessor(f"{rule.name}.{name}", path, (ElementPart.POSITION,))
     for subrule in rule.subrules:
         up, steps = (0, ()) if subrule.match is None else (subrule.match.up, subrule.match.steps)
         if up > depth:
@@ -112,26 +112,26 @@ def _check(rule: Rule, depth: int) -> None:
         _check(subrule, depth - up + len(steps))
 
 
-def _paths(rule: Rule) -> Iterator[tuple[str, Path]]:
-    return ((name, path) for name, path in rule.values.items() if isinstance(path, Path))
+def _paths(rule: XmlRule) -> Iterator[tuple[str, RulePath]]:
+    return ((name, path) for name, path in rule.values.items() if isinstance(path, RulePath))
 
 
-def _check_outside(name: str, path: Path) -> None:
+def _check_outside(name: str, path: RulePath) -> None:
     """Raise NotCuttableError if a path outside of the top element needs more than the start tags around it."""
     root_alone = path.absolute and len(path.steps) == 1 and not path.steps[0].anywhere
     if path.steps and not (root_alone and not _counts(path.steps[0])):
         raise NotCuttableError(f"{name} is found beside the element of the rule at the top")
-    _check_accessor(name, path, (Part.POSITION, Part.TEXT, Part.CONTENT))
+    _check_accessor(name, path, (ElementPart.POSITION, ElementPart.TEXT, ElementPart.CONTENT))
 
 
-def _check_accessor(name: str, path: Path, refused: tuple[Part, ...]) -> None:
+def _check_accessor(name: str, path: RulePath, refused: tuple[ElementPart, ...]) -> None:
     if path.accessor is not None and path.accessor.part in refused:
         problem = f"{name} needs the {path.accessor} of an element that is cut, or is counted"
         raise NotCuttableError(problem)
 
 
-def _counts(step: Step) -> bool:
-    return any(each.part in {Part.POSITION, Part.TEXT} for each in step.predicates)
+def _counts(step: PathStep) -> bool:
+    return any(each.part in {ElementPart.POSITION, ElementPart.TEXT} for each in step.predicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ class _Cutting:
         self.encoding = options.encoding
         self.chunks, self.file = chunks, file
         self.automaton: Automaton = compile_cuts(options.rules, options.namespaces)
-        self.names = Scanner(self.automaton, self.limits).names.copy()
-        self.room = Room.of(self.automaton, self.limits, longest)
+        self.names = XmlScanner(self.automaton, self.limits).names.copy()
+        self.room = ScanArrays.of(self.automaton, self.limits, longest)
         self.now, self.cuts = np.zeros(NOW, np.int64), np.empty(_CUTS, np.int64)
         self.text, self.size = np.zeros(0, np.uint8), 0
         self.base, self.begin = 0, 0
@@ -300,7 +300,7 @@ class _Cutting:
         """Run the kernel over the text. Return the code with which it stopped."""
         automaton, room = self.automaton, self.room
         while True:
-            code: int = cut(
+            code: int = find_cuts(
                 self.text, self.size, last, *self.names, automaton.step, automaton.letters,
                 automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
                 room.frames, room.counters, automaton.counters, room.attributes, room.pieces,

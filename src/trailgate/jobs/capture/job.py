@@ -1,8 +1,8 @@
 """Capture messages into a trail: plan the job, run its ranges, publish the result.
 
-`prepare` lists the input files, skips those that were captured before, and cuts the rest into
+`plan_capture` lists the input files, skips those that were captured before, and cuts the rest into
 ranges of bytes. The `CaptureJob` that it returns can be pickled and has all that a worker needs.
-Workers run the ranges (`ranges.py`) and write trail records into a staging folder. `publish` checks
+Workers run the ranges (`ranges.py`) and write trail records into a staging folder. `publish_capture` checks
 that the ranges join without gap or overlap, numbers their files, and finally writes the manifest.
 Until the manifest is written, readers see nothing of the run. `capture_loaded` does all steps, for
 the command line and for `capture_files`.
@@ -33,39 +33,50 @@ from trailgate.errors import (
     Where,
     WriteError,
 )
-from trailgate.jobs.capture.loading import Loaded, PathLike, infer_tables, load, warn_ignored
+from trailgate.jobs.capture.loading import (
+    LoadedCapture,
+    PathLike,
+    infer_tables,
+    load_with_notes,
+    warn_ignored,
+)
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.ranges import RangeReport, run_range
-from trailgate.jobs.capture.repeats import IdRule, Recognised, check_spans, recognise
+from trailgate.jobs.capture.repeats import (
+    RecognizedFiles,
+    SequenceIdRule,
+    check_spans,
+    recognize_files,
+)
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.files.manifest import captured_lines
+from trailgate.storage.files.manifest import format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
-    FileList,
+    MessageFileList,
     MessageFiles,
-    MessagePlace,
+    MessagePosition,
     MessageRange,
     find_messages,
     plan_ranges,
 )
-from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.table_writing import sum_counts
 from trailgate.storage.writing.target import (
-    Target,
+    TrailTarget,
     check_tables,
     check_trail,
     file_header,
     location_of,
 )
-from trailgate.storage.writing.trail_location import Staged, TrailLocation
+from trailgate.storage.writing.trail_location import StagedRun, TrailLocation
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
-KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `Recognised`
+KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `RecognizedFiles`
 SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
     "messages",
     "transactions",
@@ -170,20 +181,22 @@ class CaptureJob:
 
     capture: Capture
     source: MessageFiles
-    target: Target
+    target: TrailTarget
     options: CaptureOptions
     ranges: tuple[MessageRange, ...]
     done: CaptureSummary | None = None
-    recognised: Recognised | None = None
-    ids: IdRule | None = None
+    recognised: RecognizedFiles | None = None
+    ids: SequenceIdRule | None = None
     message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
         """Return the job for workers on other machines.
 
-        Its paths are absolute, and members that only `publish` needs are removed.
+        Its paths are absolute, and members that only `publish_capture` needs are removed.
         """
-        files = FileList(replace(file, path=absolute(file.path)) for file in self.source.files)
+        files = MessageFileList(
+            replace(file, path=absolute(file.path)) for file in self.source.files
+        )
         ids = self.ids
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
@@ -191,7 +204,7 @@ class CaptureJob:
         return replace(self, source=source, ids=ids, recognised=None)
 
 
-def prepare(
+def plan_capture(
     capture: Capture,
     path: Addresses,
     target: Address | TrailLocation,
@@ -213,7 +226,7 @@ def prepare(
     check_trail(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
     captured = location.captured(manifest.captured) if manifest and not options.again else ()
-    known = recognise(found, captured)
+    known = recognize_files(found, captured)
     source = known.files
     existing = location.definitions()
     capture = infer_tables(capture, found, existing)
@@ -238,7 +251,7 @@ def prepare(
     if capture.options.has_sequence_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
-        ids = IdRule(location.address, last, ordered, by_id)
+        ids = SequenceIdRule(location.address, last, ordered, by_id)
     message_ids = None
     # Only .jsonl files have headers, and thus message ids.
     if any(file.json for file in source.files):
@@ -250,11 +263,11 @@ def prepare(
     # range.
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
-    staged = Target(location, staging, run, header, definitions, options)
+    staged = TrailTarget(location, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
-def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
+def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
     """Count the bad messages of all ranges by reason, the most frequent first."""
     counts: Counter[str] = Counter()
     for report in reports:
@@ -262,14 +275,14 @@ def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def rank(reasons: Mapping[str, int]) -> dict[str, int]:
+def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
     """Keep the `RANKED` most frequent reasons, and add up the others."""
     pairs = list(reasons.items())
     rest = sum(count for _, count in pairs[RANKED:])
     return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
 
 
-def as_values(error: TrailgateError) -> dict[str, Any]:
+def error_values(error: TrailgateError) -> dict[str, Any]:
     """Convert an error to plain values for JSON: its problem, its hint, and the known parts of its location."""
     place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
     # Raw bytes are not JSON: show them as text and as hex digits.
@@ -297,21 +310,21 @@ def run_local(
     many = max(1, min(thread_count(threads), len(ranges)))
     reports, bad = [], 0
     try:
-        for report in in_order(lambda index: (run_range(job, index),), ranges, many):
+        for report in run_in_order(lambda index: (run_range(job, index),), ranges, many):
             reports.append(report)
             if progress is not None:
                 progress(len(reports), len(ranges))
             bad += report.quarantined
-            # The remaining ranges need not run: `publish` raises the error.
+            # The remaining ranges need not run: `publish_capture` raises the error.
             if report.error is not None or _too_many(job, bad):
                 break
-        return publish(job, reports)
+        return publish_capture(job, reports)
     except (WriteError, OvertakenError):
         job.target.discard()  # frees the disk, and leaves no orphaned files in a store
         raise
 
 
-def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
+def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     """Make the files of the ranges part of the trail. Raises the earliest error of a range.
 
     Raises StorageError if the ranges do not join. In both cases nothing is published.
@@ -338,12 +351,12 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         job.target.discard()
         return summary
     remembered = () if job.recognised is None else job.recognised.remembered
-    staged = Staged(
+    staged = StagedRun(
         [segment for report in ordered for segment in report.segments],
         [report.quarantine for report in ordered if report.quarantine is not None],
         asdict(summary),
         job.capture.first_file + len(job.source.files),
-        captured=captured_lines(remembered),
+        captured=format_captured(remembered),
         last_id=max((report.ids.highest for report in ordered if report.ids), default=""),
     )
     files, quarantine = publish_staged(job.target, staged)
@@ -377,8 +390,8 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=(*sorted(job.capture.warnings(notes)), *_unmatched_warnings(job)) if reports else (),
-        reasons=rank(sum_reasons(reports)),
-        problems=tuple(as_values(error) for report in reports for error in report.errors),
+        reasons=most_frequent_reasons(count_reasons(reports)),
+        problems=tuple(error_values(error) for report in reports for error in report.errors),
         **sums,
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )
@@ -397,7 +410,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Raise DecodeError if more than `max_bad` messages are bad."""
     count = sum(report.quarantined for report in reports)
     if _too_many(job, count):
-        reasons = sum_reasons(reports)
+        reasons = count_reasons(reports)
         named = "; ".join(f"{number:,} x {reason}" for reason, number in [*reasons.items()][:NAMED])
         problem = f"{count:,} messages are bad, and at most {job.options.max_bad:,} may be: {named}"
         hint = "Nothing was published; --dry-run lists all of them"
@@ -411,7 +424,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     _check_id_lengths(reports)
     if job.ids is not None and job.ids.ordered:
         check_spans((report.ids for report in reports if report.ids is not None), job.source)
-    reached: MessagePlace | None = None
+    reached: MessagePosition | None = None
     for report in reports:
         # The range owns nothing: no run begins in it.
         if report.start is None:
@@ -442,7 +455,7 @@ Runner = Callable[[CaptureJob], CaptureSummary]
 
 
 def capture_loaded(
-    loaded: Loaded,
+    loaded: LoadedCapture,
     given: CaptureArguments,
     source: Addresses,
     location: TrailLocation,
@@ -460,7 +473,7 @@ def capture_loaded(
         **loaded.writing(given),
     )
     with nullcontext() if given.dry_run else location.backend.held():
-        return runner(prepare(loaded.capture, source, location, options))
+        return runner(plan_capture(loaded.capture, source, location, options))
 
 
 @check_arguments
@@ -503,7 +516,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     named = locals()
     if message_per not in ("file", "line"):
         raise OptionError(f"message_per must be file or line, not {message_per!r}")
-    loaded = load(
+    loaded = load_with_notes(
         properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
     warn_ignored(loaded)

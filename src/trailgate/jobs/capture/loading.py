@@ -1,7 +1,7 @@
 """Load all that a capture needs before it reads a message.
 
-`load` reads the properties file, the definitions or copybooks that it names, and the Extract
-parameter file, and returns a `Loaded` with the `Capture` inside. Values of @GETENV are filled in
+`load_with_notes` reads the properties file, the definitions or copybooks that it names, and the Extract
+parameter file, and returns a `LoadedCapture` with the `Capture` inside. Values of @GETENV are filled in
 from this machine. If neither properties nor definitions describe the tables, `infer_tables` reads
 the messages once and infers them.
 """
@@ -19,18 +19,18 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of, row_of
-from trailgate.cobol.copybook.layouts import Dialect, Layout
+from trailgate.capture.formats import parser_of, parser_row
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.selection import CaptureRules, environment_of
-from trailgate.jobs.machine import with_machine
+from trailgate.jobs.machine import add_machine_items
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import absolute, is_file, read_whole
-from trailgate.storage.files.found_files import copy_members, folder_of, read_source
+from trailgate.storage.files.addresses import absolute, is_file, read_file
+from trailgate.storage.files.found_files import folder_of, member_finder, read_source
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
@@ -87,7 +87,7 @@ def infer_from(
     options = capture.options
     if not options.infers:
         return capture
-    tables = row_of(options).inference(options)
+    tables = parser_row(options).inference(options)
     for messages in batches:
         tables.add(messages)
     inferred = tables.definitions()
@@ -103,7 +103,7 @@ PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedCapture:
     """A capture and what else its files contain.
 
     `notes` are the properties without effect (name, reason), `extract` the parameters of the
@@ -146,20 +146,20 @@ def load_capture(
     Raises OptionError if the parameter file has an unsupported parameter that would change the
     captured data, unless `ignore_unsupported` is set.
     """
-    loaded = load(
+    loaded = load_with_notes(
         properties, extract, rules, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
     warn_ignored(loaded)
     return loaded.capture
 
 
-def warn_ignored(loaded: Loaded) -> None:
+def warn_ignored(loaded: LoadedCapture) -> None:
     """Warn about each unsupported parameter that was ignored on request."""
     for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
         warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 
 
-def load(
+def load_with_notes(
     properties: PathLike | None = None,
     extract: PathLike | None = None,
     rules: CaptureRules | None = None,
@@ -167,7 +167,7 @@ def load(
     *,
     base: PathLike | None = None,
     ignore_unsupported: bool = False,
-) -> Loaded:
+) -> LoadedCapture:
     """Load a capture together with the notes on its files; see `load_capture`."""
     parameters = None
     if ignore_unsupported and extract is None:
@@ -176,12 +176,12 @@ def load(
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed
-        from trailgate.jobs.parameter_includes import reader_of  # noqa: PLC0415  as above
+        from trailgate.jobs.parameter_includes import include_reader  # noqa: PLC0415  as above
 
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),
             source=str(extract),
-            read=reader_of(absolute(extract, base)),
+            read=include_reader(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
         # An argument overrides the SOURCEDEFS parameter.
@@ -197,7 +197,7 @@ def load(
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
         check_tokens(rules)
-        around = with_machine(rules.environment, environment_of(rules))
+        around = add_machine_items(rules.environment, environment_of(rules))
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
@@ -210,7 +210,7 @@ def load(
         if entry.name.startswith(OF_CONNECTION)
     )
     notes = (*parsed.notes, *_unused_owner(capture))
-    return Loaded(capture, notes, parameters, connection)
+    return LoadedCapture(capture, notes, parameters, connection)
 
 
 def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
@@ -251,13 +251,13 @@ class _Files:
     def sourcedefs(self, path: str) -> Definitions:
         return read_sourcedefs(_read_named(path, "definitions", self.base), source=path)
 
-    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
+    def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         if self.instead is not None:
             problem = f"the definitions come from the copybook {path}, not from {self.instead}"
             raise OptionError(problem, hint="Omit the definitions file")
         address = _existing_file(path, "copybook", self.base)
         # COPY members are searched in the folder of the copybook.
-        members, text = copy_members([folder_of(address)]), read_source(address)
+        members, text = member_finder([folder_of(address)]), read_source(address)
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
         return read_copybook(text, source=path, dialect=dialect, member=members)
@@ -265,7 +265,7 @@ class _Files:
 
 def _read_named(path: PathLike, what: str, base: str | None = None) -> bytes:
     try:
-        return read_whole(path if base is None else absolute(path, base))
+        return read_file(path if base is None else absolute(path, base))
     except StorageError:
         raise _missing(path, what, base) from None
 

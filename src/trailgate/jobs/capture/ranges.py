@@ -30,21 +30,21 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.columnar.rows import Isolation
+from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
-from trailgate.jobs.capture.repeats import IdCheck, IdSpan
+from trailgate.jobs.capture.repeats import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.bounds import Problem, TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_line
 from trailgate.storage.reading.message_files import (
     MessageFiles,
-    MessagePlace,
+    MessagePosition,
     MessageRange,
     ReadMessages,
-    place_of,
+    position_of,
     read_messages,
     with_place,
 )
@@ -55,7 +55,7 @@ from trailgate.storage.writing.segments import (
     SegmentWriter,
 )
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
-from trailgate.trail.writing.writer import Encoded
+from trailgate.trail.writing.writer import EncodedTrail
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureJob
@@ -116,8 +116,8 @@ class RangeReader:
         self._state = TransactionState(broken=not self._begun)
         self.last = own.start
         self.notes: frozenset[str] = frozenset()
-        self.start: MessagePlace | None = None
-        self.end: MessagePlace | None = None
+        self.start: MessagePosition | None = None
+        self.end: MessagePosition | None = None
 
     @property
     def id_length(self) -> int | None:
@@ -134,7 +134,7 @@ class RangeReader:
             # If transactions never span messages, or this range owns no run, the first message
             # after its end belongs to the next range.
             if after and not self._continues():
-                self.end = place_of(batch, 0)
+                self.end = position_of(batch, 0)
                 return
             batch, problems = self._deduplicate(read)
             parsed = self._capture.parse(batch, self._state, problems)
@@ -146,7 +146,7 @@ class RangeReader:
             if self._begun or begin < stop:
                 yield from self._owned_part(batch, parsed, begin, stop)
             if stop < len(batch):
-                self.end = place_of(batch, stop)
+                self.end = position_of(batch, stop)
                 return
         self.end = self._files.end
         if self._begun:
@@ -206,15 +206,15 @@ class RangeReader:
         first = -1 if self._begun else begin  # -1: an operation held back from an earlier batch
         for problem in parsed.problems:
             if begin <= problem.message < stop:
-                place = place_of(batch, problem.message)
+                place = position_of(batch, problem.message)
                 problems[problem.message - begin] = with_place(problem.error, self._files, place)
             elif problem.message < 0 and self._begun:
                 problems[-1] = with_place(problem.error, self._files, self._place_before(problem))
         if self.start is None and begin < stop:
-            self.start = place_of(batch, begin)
+            self.start = position_of(batch, begin)
         self._begun = True
         if begin < stop:
-            self.last = place_of(batch, stop - 1)
+            self.last = position_of(batch, stop - 1)
         elif not problems:
             return
         inside = (parsed.message >= first) & (parsed.message < stop)
@@ -226,9 +226,9 @@ class RangeReader:
             {at: problems[at] for at in sorted(problems)},
         )
 
-    def _place_before(self, problem: Problem) -> MessagePlace:
+    def _place_before(self, problem: Problem) -> MessagePosition:
         """Return the position of a problem in the unit that was open before a batch."""
-        return self.last if problem.place is None else MessagePlace(*problem.place)
+        return self.last if problem.place is None else MessagePosition(*problem.place)
 
     def _at_end(self) -> Iterator[OwnedBatch]:
         """Yield a batch without messages if the input's end completes a transaction or leaves one open."""
@@ -256,19 +256,19 @@ def reason_of(error: TrailgateError) -> str:
     return error.problem if place == Where() else f"{error.problem} ({place})"
 
 
-Blame = dict[int, TrailgateError]
+Rejections = dict[int, TrailgateError]
 
 
-def encode_or_blame(
-    encoding: Callable[[ChangeBatch], Encoded | None], batch: ChangeBatch, message: Longs
-) -> tuple[Encoded | None, dict[int, TrailgateError]]:
+def encode_or_reject(
+    encoding: Callable[[ChangeBatch], EncodedTrail | None], batch: ChangeBatch, message: Longs
+) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
     """Encode a batch as trail records.
 
     If that fails, return instead the error of each message that cannot be written.
     """
     if not batch.rows:
         return encoding(batch), {}
-    isolation = Isolation(batch.rows)
+    isolation = BadRowIsolation(batch.rows)
     for rows in isolation:
         with isolation:
             # The first attempt covers all rows, and succeeds for good batches. Only after an error
@@ -283,7 +283,7 @@ def encode_or_blame(
     return None, blamed
 
 
-def reasons_of_units(
+def unit_reasons(
     bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
 ) -> dict[int, str]:
     """Return the reason why each bad unit is bad, by unit number.
@@ -313,11 +313,11 @@ class RangeReport:
     quarantined: int = 0
     quarantine: str | None = None
     error: TrailgateError | None = None
-    start: MessagePlace | None = None
-    end: MessagePlace | None = None
+    start: MessagePosition | None = None
+    end: MessagePosition | None = None
     id_length: int | None = None
     notes: frozenset[str] = frozenset()
-    ids: IdSpan | None = None
+    ids: SequenceIdSpan | None = None
     skipped_operations: int = 0
     repeated_operations: int = 0
     late_operations: int = 0
@@ -341,17 +341,17 @@ class _Unit:
     reason: str | None = None
 
 
-class RangeRun:
+class RangeCapture:
     """Captures the messages of a range. Without a writer it does everything except writing."""
 
     def __init__(self, job: CaptureJob, owned: RangeReader, writer: SegmentWriter | None) -> None:
         self._owned, self._files, self._writer = owned, job.source, writer
         self._stop, self._encoding = job.options.on_error == "stop", job.target.encoding()
-        self._ids = None if job.ids is None else IdCheck(job.ids, job.source)
+        self._ids = None if job.ids is None else SequenceIdCheck(job.ids, job.source)
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
-        self._quarantined: list[tuple[MessagePlace, str]] = []
+        self._quarantined: list[tuple[MessagePosition, str]] = []
         self._bad: list[TrailgateError] = []
         self._reasons: dict[int, str] = {}  # of the bad units of a batch; 0 is the open one
 
@@ -377,9 +377,9 @@ class RangeRun:
             if not fresh.all():
                 operations, message = batch.operations.where(fresh), batch.message[fresh]
                 batch = replace(batch, operations=operations, message=message)
-        encoded, blamed = encode_or_blame(self._encoding, batch.operations, batch.message)
+        encoded, blamed = encode_or_reject(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
-            place = self._owned.last if at < 0 else place_of(batch.messages, at)
+            place = self._owned.last if at < 0 else position_of(batch.messages, at)
             with_place(error, self._files, place)
         bad = {**batch.problems, **blamed}
         # -1, the open unit, sorts first.
@@ -394,7 +394,7 @@ class RangeRun:
         good = np.append(kept, 0 not in self._reasons)[message]  # -1 is the last slot
         if encoded is None or not good.all():
             operations, message = operations.where(good), message[good]
-            encoded, _ = encode_or_blame(self._encoding, operations, message)
+            encoded, _ = encode_or_reject(self._encoding, operations, message)
         assert encoded is not None
         written = EncodedOperations(encoded, operations)
         if len(unit):
@@ -422,9 +422,9 @@ class RangeRun:
         self._write(written, cut, written.operations.rows)
         self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
 
-    def _quarantine_bad(self, batch: OwnedBatch, bad: Blame, unit: Longs) -> Mask:
+    def _quarantine_bad(self, batch: OwnedBatch, bad: Rejections, unit: Longs) -> Mask:
         """Quarantine all messages of bad units. Return the mask of messages in good units."""
-        self._reasons = reasons_of_units(bad, unit, self._unit.reason)
+        self._reasons = unit_reasons(bad, unit, self._unit.reason)
         if self._unit.reason is None and 0 in self._reasons:
             self._drop_unit(self._reasons[0])
         self._bad += [bad[at] for at in sorted(bad)]
@@ -432,7 +432,7 @@ class RangeRun:
         for at in np.flatnonzero(~kept).tolist():
             own = bad.get(at)
             reason = OTHERS + self._reasons[int(unit[at])] if own is None else str(own)
-            self._quarantined.append((place_of(batch.messages, at), reason))
+            self._quarantined.append((position_of(batch.messages, at), reason))
         return kept
 
     def _drop_unit(self, reason: str) -> None:
@@ -442,7 +442,7 @@ class RangeRun:
             self._writer.rollback(unit.mark)
         for files, offsets in unit.places:
             places = zip(files.tolist(), offsets.tolist(), strict=True)
-            self._quarantined += [(MessagePlace(*place), OTHERS + reason) for place in places]
+            self._quarantined += [(MessagePosition(*place), OTHERS + reason) for place in places]
         self._unit = _Unit(unit.mark, reason=reason)
 
     def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
@@ -505,23 +505,25 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     own, stops = part or job.ranges[index], job.options.on_error == "stop"
     owned = RangeReader(replace(job.capture), job.source, own, message_ids, stops=stops)
     if job.options.dry_run:
-        return RangeRun(job, owned, None).run(index)
+        return RangeCapture(job, owned, None).run(index)
     with job.target.filling() as folder:
         writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
-        return RangeRun(job, owned, writer).run(index)
+        return RangeCapture(job, owned, writer).run(index)
 
 
-def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:
+def write_quarantine(
+    path: Path, files: MessageFiles, reasons: Mapping[MessagePosition, str]
+) -> None:
     """Write the messages at these positions, with the reasons for quarantine, as JSON lines."""
-    with writing(path), path.open("wb") as file:
+    with convert_write_errors(path), path.open("wb") as file:
         for place, body, headers in _read_again(files, sorted(reasons)):
             name = mask_logins(files.files[place.file].path)
             file.write(write_line(body, headers, (name, *place), reasons[place]))
 
 
 def _read_again(
-    files: MessageFiles, places: Sequence[MessagePlace]
-) -> Iterator[tuple[MessagePlace, bytes, Mapping[str, str]]]:
+    files: MessageFiles, places: Sequence[MessagePosition]
+) -> Iterator[tuple[MessagePosition, bytes, Mapping[str, str]]]:
     """Yield the messages at ascending positions.
 
     An unreadable message is returned as its raw bytes.
@@ -532,7 +534,7 @@ def _read_again(
             raw = {problem.message: problem.error.where.raw for problem in problems}
             # A read returns a batch from the first wanted message on. Take all wanted messages that
             # it contains.
-            index = {place_of(batch, i): i for i in range(len(batch))}
+            index = {position_of(batch, i): i for i in range(len(batch))}
             before = done
             while done < len(places) and places[done] in index:
                 i = index[places[done]]

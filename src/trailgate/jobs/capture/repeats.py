@@ -2,11 +2,11 @@
 
 Three independent checks live here:
 
-- Files (`recognise`): a file that was captured under its name, with the same size and the same
+- Files (`recognize_files`): a file that was captured under its name, with the same size and the same
   first and last 64 KiB, is skipped. Of a file that has grown only the appended lines are captured.
-- Sequence ids (`IdCheck`): they must ascend through a run. Ids that the trail already has are
+- Sequence ids (`SequenceIdCheck`): they must ascend through a run. Ids that the trail already has are
   skipped.
-- Transactions (`Repeats`): a transaction that is sent twice in one run is captured once, if id and
+- Transactions (`RepeatedTransactions`): a transaction that is sent twice in one run is captured once, if id and
   content are the same. Instead of the operations, only hash sums of them are remembered.
 """
 
@@ -31,16 +31,16 @@ from trailgate.columnar.rows import text_view
 from trailgate.errors import StorageError, TransactionError, Where
 from trailgate.messages.bounds import ordered_length
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
-from trailgate.model.transactions import begins_of
+from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.addresses import LOCAL, locate, name_of
 from trailgate.storage.files.manifest import CapturedFile
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.reading.message_files import (
-    FileList,
     MessageFile,
+    MessageFileList,
     MessageFiles,
-    MessagePlace,
-    place_of,
+    MessagePosition,
+    position_of,
     with_place,
 )
 
@@ -72,7 +72,7 @@ THREADS: Final = 8  # files opened at the same time: stores answer slowly
 NEWLINES: Final = b"\n\r"
 
 
-def content_numbers(batch: ChangeBatch) -> Longs:
+def hash_operations(batch: ChangeBatch) -> Longs:
     """Return a hash of each operation.
 
     Operations with the same table, type and values have the same hash.
@@ -83,14 +83,14 @@ def content_numbers(batch: ChangeBatch) -> Longs:
     return found
 
 
-class Sums(NamedTuple):
+class HashSums(NamedTuple):
     """Hash sums of consecutive operations: the hash of the first one, and an order-dependent sum over all."""
 
     first: int
     every: int
 
 
-def sums(numbers: Longs, starts: Longs, before: int) -> list[Sums]:
+def hash_sums(numbers: Longs, starts: Longs, before: int) -> list[HashSums]:
     """Return the sums of the operations before the first start, and from each start to the next.
 
     `before` is the number of operations that the transaction open at the beginning already has.
@@ -107,7 +107,7 @@ def sums(numbers: Longs, starts: Longs, before: int) -> list[Sums]:
     every = np.append(totals[starts], totals[-1]) - totals[bounds]
     # The appended 0 is read for a start at the very end (a transaction without operations here).
     first = np.append(numbers, 0)[bounds]
-    return [*map(Sums, first.tolist(), every.tolist())]
+    return [*map(HashSums, first.tolist(), every.tolist())]
 
 
 def _block_hashes(block: ChangeBlock) -> Longs:
@@ -151,7 +151,7 @@ _NOTHING: Final = _Content(0, 0, 0)
 
 
 @dataclass(slots=True)
-class Repeats:
+class RepeatedTransactions:
     """The transactions seen in a run: their ids, numbers of operations and hash sums.
 
     `dropped` counts the operations of transactions that were sent twice. The oldest of more than
@@ -176,7 +176,7 @@ class Repeats:
         bounds = np.append(starts, len(csn))
         # The operations before the first start belong to the transaction open from the batch
         # before.
-        of_open, *others = sums(numbers, starts, self._content.size)
+        of_open, *others = hash_sums(numbers, starts, self._content.size)
         self._add(int(bounds[0]), of_open, keep, 0)
         sizes: Longs = np.diff(bounds)
         names = csn.take(pa.array(starts)).to_pylist()
@@ -188,7 +188,7 @@ class Repeats:
             self._add(size, own, keep, begin)
         return keep
 
-    def _add(self, count: int, own: Sums, keep: Mask, begin: int) -> None:
+    def _add(self, count: int, own: HashSums, keep: Mask, begin: int) -> None:
         """Add operations to the open transaction.
 
         Raises TransactionError if it repeats an earlier one with other content.
@@ -232,7 +232,7 @@ class Repeats:
 
 
 @dataclass(frozen=True)
-class IdRule:
+class SequenceIdRule:
     """How sequence ids are checked: against each other if they are `ordered`, and against the trail.
 
     `last` is the highest id in the trail, or None if the trail is not compared. `by_id` is set if
@@ -258,7 +258,7 @@ class IdRule:
 
 
 @dataclass(frozen=True, slots=True)
-class IdSpan:
+class SequenceIdSpan:
     """The first, last and highest id of a range.
 
     `place` is the position of the first id's message.
@@ -267,21 +267,21 @@ class IdSpan:
     first: str
     last: str
     highest: str
-    place: MessagePlace
+    place: MessagePosition
 
 
-class IdCheck:
+class SequenceIdCheck:
     """Checks the sequence ids of one range, batch by batch. `skipped` and `late` count operations.
 
     Late operations have an id below the highest in the trail, but the trail does not contain them.
     They are captured.
     """
 
-    def __init__(self, rule: IdRule, files: MessageFiles) -> None:
+    def __init__(self, rule: SequenceIdRule, files: MessageFiles) -> None:
         self._rule, self._files = rule, files
-        self.span: IdSpan | None = None
+        self.span: SequenceIdSpan | None = None
         self.skipped = self.late = 0
-        self._repeats = Repeats()
+        self._repeats = RepeatedTransactions()
 
     def report(self) -> dict[str, Any]:
         """Return the id fields of the range's report."""
@@ -292,7 +292,7 @@ class IdCheck:
             "late_operations": self.late,
         }
 
-    def select_new(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
+    def select_new(self, batch: OwnedBatch, before: MessagePosition) -> Mask:
         """Return the mask of operations that are new.
 
         Raises TransactionError if ids are out of order.
@@ -315,17 +315,17 @@ class IdCheck:
         # The first id's position is needed to report an order error across ranges.
         if self.span is None:
             place = _place(batch, int(batch.message[rows[0]]), before)
-            self.span = IdSpan(first, last, highest, place)
+            self.span = SequenceIdSpan(first, last, highest, place)
         else:
             own = self.span
-            self.span = IdSpan(own.first, last, max(own.highest, highest), own.place)
+            self.span = SequenceIdSpan(own.first, last, max(own.highest, highest), own.place)
         return fresh
 
-    def _select_unrepeated(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
+    def _select_unrepeated(self, batch: OwnedBatch, csn: pa.Array, before: MessagePosition) -> Mask:
         """Return the mask of operations whose transaction did not come earlier in this run."""
-        begins = begins_of(batch.operations.tx_indicators())
+        begins = mask_begins(batch.operations.tx_indicators())
         try:
-            return self._repeats.select_new(csn, begins, content_numbers(batch.operations))
+            return self._repeats.select_new(csn, begins, hash_operations(batch.operations))
         except TransactionError as error:
             row = error.where.record or 0
             raise with_place(
@@ -356,13 +356,13 @@ class IdCheck:
         return ~known
 
     def _check_order(
-        self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePlace
+        self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePosition
     ) -> None:
         """Check that each transaction has a higher id than the one before.
 
         Transactions in one message may share an id.
         """
-        begun = begins_of(batch.operations.tx_indicators()[rows])
+        begun = mask_begins(batch.operations.tx_indicators()[rows])
         message = batch.message[rows]
         wrong = np.zeros(len(rows), bool)
         # Rows that begin a transaction in another message than the row before: they need a higher
@@ -380,16 +380,16 @@ class IdCheck:
         raise with_place(out_of_order(csn[row].as_py(), before), self._files, place)
 
 
-def _place(batch: OwnedBatch, message: int, last: MessagePlace) -> MessagePlace:
-    return last if message < 0 else place_of(batch.messages, message)
+def _place(batch: OwnedBatch, message: int, last: MessagePosition) -> MessagePosition:
+    return last if message < 0 else position_of(batch.messages, message)
 
 
-def check_spans(spans: Iterable[IdSpan], files: MessageFiles) -> None:
+def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
     """Check the order of ids across ranges.
 
     Each range checked only its own. Raises TransactionError.
     """
-    before: IdSpan | None = None
+    before: SequenceIdSpan | None = None
     for span in spans:
         if before is not None and span.first <= before.last:
             raise with_place(out_of_order(span.first, before.last), files, span.place)
@@ -408,7 +408,7 @@ def _mask(values: pa.Array) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
+class RecognizedFiles:
     """The messages that are left to capture, and the files that the trail must remember.
 
     The counts of files: `skipped` were captured before, `continued` have grown since, `changed`
@@ -424,7 +424,7 @@ class Recognised:
     copied: int = 0
 
 
-def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
+def recognize_files(messages: MessageFiles, captured: Iterable[CapturedFile]) -> RecognizedFiles:
     """Remove the files that were captured before from `messages`.
 
     Raises StorageError if it is unclear whether a file was captured before.
@@ -449,8 +449,8 @@ def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recog
         # A captured name with other content is a changed file, unless it has grown.
         counts["changed"] += not begin and bool(same_name)
         counts["copied"] += not same_name and (own.size, own.digest) in contents and own.size > 0
-    kept = replace(messages, files=FileList(left))
-    return Recognised(kept, tuple(remembered), **counts)
+    kept = replace(messages, files=MessageFileList(left))
+    return RecognizedFiles(kept, tuple(remembered), **counts)
 
 
 def _describe(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:

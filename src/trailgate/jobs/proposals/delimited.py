@@ -3,7 +3,7 @@
 The messages are split by the capture's own reader, once for each possible delimiter and quote; the
 delimiter with the most fields in every record wins. The roles of the leading fields (operation
 type, table, time) are recognized by their values. The fields after them are columns, perhaps with
-names or before values (``Switches``). A first line of names, as in exports of tables, names the
+names or before values (``ColumnArrangement``). A first line of names, as in exports of tables, names the
 fields.
 """
 
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.columnar.delimited import Dialect, Fields, index_fields
+from trailgate.columnar.delimited import DelimitedDialect, DelimitedFields, index_fields
 from trailgate.columnar.kernels.delimited import QUOTED
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError
@@ -30,12 +30,12 @@ from trailgate.jobs.proposals.drafts import (
     STYLES,
     TABLE,
     WORDS,
-    Draft,
+    PropertiesDraft,
     TableDraft,
-    counted,
+    count_text,
     date_format,
     operation_style,
-    setup,
+    set_up_capture,
 )
 
 RECORDS: Final = 20_000  # the most records to examine
@@ -52,14 +52,14 @@ _DELIMITERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitMessages:
     """Messages split by a delimiter."""
 
     delimiter: bytes
     line: bytes
     quote: bytes | None
     data: bytes
-    fields: Fields
+    fields: DelimitedFields
     messages: int
 
     @property
@@ -91,7 +91,7 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
     return _Delimited(split).text()
 
 
-def _split(bodies: Sequence[bytes]) -> Split | None:
+def _split(bodies: Sequence[bytes]) -> SplitMessages | None:
     """Split the messages by the delimiter that gives the most fields in every record."""
     line = b"\n"
     # No line feed inside any message: the lines may end with CR or RS instead.
@@ -104,7 +104,7 @@ def _split(bodies: Sequence[bytes]) -> Split | None:
             if line_ends and not any(body.endswith(b"\r\n") for body in bodies)
             else line
         )
-    best: Split | None = None
+    best: SplitMessages | None = None
     whole = line.join(bodies)
     for delimiter in (text.encode() for text in _DELIMITERS):
         if delimiter == line or delimiter not in whole:
@@ -123,7 +123,7 @@ def _split(bodies: Sequence[bytes]) -> Split | None:
 
 def split_by(
     bodies: Sequence[bytes], delimiter: bytes, line: bytes, quotes: Sequence[bytes] = (b'"', b"'")
-) -> Split | None:
+) -> SplitMessages | None:
     """Split the messages by a delimiter, with the first quote that fits, or without quotes.
 
     Returns None if the messages cannot be split this way.
@@ -132,17 +132,17 @@ def split_by(
     ends = np.cumsum([len(body) + len(line) for body in bodies]) - len(line)
     starts = ends - np.array([len(body) for body in bodies])
     for quote in (*(quote for quote in quotes if quote in text), None):
-        dialect = Dialect(delimiter, line, quote, returns=line == b"\n")
+        dialect = DelimitedDialect(delimiter, line, quote, returns=line == b"\n")
         try:
             fields = index_fields(octets(text), starts, ends, dialect)
         except DecodeError:
             continue
         if len(fields.count) and (quote is None or (fields.flags & QUOTED).any()):
-            return Split(delimiter, line, quote, text, fields, len(bodies))
+            return SplitMessages(delimiter, line, quote, text, fields, len(bodies))
     return None
 
 
-class Switches(NamedTuple):
+class ColumnArrangement(NamedTuple):
     """How the fields of a column are arranged: with names, with before values, in which order."""
 
     hasbefores: bool = False
@@ -157,7 +157,7 @@ class Switches(NamedTuple):
 
 
 PAIRINGS: Final = tuple(
-    Switches(befores, names, first, grouped)
+    ColumnArrangement(befores, names, first, grouped)
     for names, befores, first, grouped in product(
         (True, False), (True, False), (False, True), (False, True)
     )
@@ -168,7 +168,7 @@ PAIRINGS: Final = tuple(
 class _Delimited:
     """What was recognized in delimited messages, and the properties for them."""
 
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: SplitMessages) -> None:
         self.split = split
         self.records = [split.raw(at) for at in range(min(RECORDS, len(split.fields.count)))]
         self.headings = self._find_headings()
@@ -303,7 +303,7 @@ class _Delimited:
             return [" "] * len(self.records)
         return ["IUDT"[self.style.index(text)] for text in self.column(at)]
 
-    def _find_pairing(self) -> Switches:
+    def _find_pairing(self) -> ColumnArrangement:
         """Find how the columns are arranged after the header, trying arrangements with more fields first.
 
         If before values only fit after one or two more fields, these are added to the header. If
@@ -342,7 +342,7 @@ class _Delimited:
                 if self._fits(pairing_switches):
                     return pairing_switches
         self._name(names)
-        return Switches()
+        return ColumnArrangement()
 
     def _name(self, names: list[str]) -> None:
         """Set the names of the header fields."""
@@ -351,14 +351,14 @@ class _Delimited:
         if "tx" in self.names:
             self.roles["tx"] = self.names.index("tx")
 
-    def _pairings(self, way: Switches) -> list[ColumnPairing]:
+    def _pairings(self, way: ColumnArrangement) -> list[ColumnPairing]:
         """Return, for each record, which of its fields belong to which column."""
         options = _options(self._reading(way))
         counts = [(len(record) - len(self.names)) // way.parts for record in self.records]
         known = {count: ColumnPairing.of(options, count) for count in set(counts)}
         return [known[count] for count in counts]
 
-    def _fits(self, way: Switches) -> bool:
+    def _fits(self, way: ColumnArrangement) -> bool:
         """Return True if the records fit an arrangement.
 
         Names must be names, inserts must have no before values, and deletes no after values.
@@ -408,13 +408,13 @@ class _Delimited:
             return [".".join(both) for both in zip(self.column(schema), names, strict=True)]
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
-    def _reading(self, switches: Switches) -> Draft:
+    def _reading(self, switches: ColumnArrangement) -> PropertiesDraft:
         """Return the properties for delimiters and header."""
-        draft, split = Draft(), self.split
+        draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
-        records = counted(count, "record")
+        records = count_text(count, "record")
         draft.note(
-            f"Proposed from {counted(split.messages, 'message')} of {records}. Check each line."
+            f"Proposed from {count_text(split.messages, 'message')} of {records}. Check each line."
         )
         if count > RECORDS:
             draft.note(f"Only the first {RECORDS:,} records were looked at.")
@@ -454,7 +454,7 @@ class _Delimited:
         found = f"Recognized by their values: {', '.join(self.roles)}."
         return found + (f" Not recognized: {', '.join(unknown)}." if unknown else "")
 
-    def _put_sources(self, draft: Draft) -> None:
+    def _put_sources(self, draft: PropertiesDraft) -> None:
         roles = self.roles
         if "optype" in roles:
             draft.put("delim.optype", self.label("optype"))
@@ -549,10 +549,10 @@ class _Delimited:
         return self.headings[at] if at < len(self.headings) else f"COL{column + 1}"
 
 
-def _options(draft: Draft) -> DelimitedOptions:
+def _options(draft: PropertiesDraft) -> DelimitedOptions:
     """Return the parser options for properties without tables."""
     lines = [*draft.lines, "delim.userdefs.tables=A.B", "delim.userdefs.A.B.columns=C"]
-    options = setup("\n".join([*lines, "delim.userdefs.A.B.C=vchar 1"])).options
+    options = set_up_capture("\n".join([*lines, "delim.userdefs.A.B.C=vchar 1"])).options
     assert isinstance(options, DelimitedOptions)
     return options
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
-from trailgate.cobol.copybook.layouts import Dialect as CopybookDialect
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.copybook.layouts import CobolDialect as CopybookDialect
+from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.columnar.temporal import compile_format, parse_timestamps
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules
@@ -40,7 +40,7 @@ _DATE: Final = re.compile(
 )
 
 
-class Draft:
+class PropertiesDraft:
     """The lines of proposed properties."""
 
     def __init__(self) -> None:
@@ -78,10 +78,10 @@ class Draft:
         self.put(f"{parser}.userdefs.tables", ",".join(table.name for table in known))
         for table in known:
             prefix = f"{parser}.userdefs.{table.name}."
-            self.put(f"{prefix}columns", ",".join(map(quoted, table.sizes)))
+            self.put(f"{prefix}columns", ",".join(map(quote_column, table.sizes)))
             for column, size in table.sizes.items():
                 key = " key" if column in table.keys else ""
-                self.put(f"{prefix}{quoted(column)}", f"vchar {room(size)}{key}")
+                self.put(f"{prefix}{quote_column(column)}", f"vchar {column_length_for(size)}{key}")
 
     def text(self) -> str:
         """Return the properties as text."""
@@ -101,17 +101,17 @@ class TableDraft:
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
 
 
-def counted(count: int, what: str) -> str:
+def count_text(count: int, what: str) -> str:
     """Return a count with its noun, for example "one message" or "2,000 messages"."""
     return f"one {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def quoted(name: str) -> str:
+def quote_column(name: str) -> str:
     """Return a column name as properties need it: in quotes if it contains a dot."""
     return f'"{name}"' if "." in name else name
 
 
-def room(size: int) -> int:
+def column_length_for(size: int) -> int:
     """Return a column length with room for twice the observed size."""
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
@@ -170,12 +170,12 @@ class _NoFiles:
     def sourcedefs(self, path: str) -> Definitions:
         raise OptionError(f"the file {path} is not read")
 
-    def copybook(self, path: str, dialect: CopybookDialect) -> list[Layout]:
+    def copybook(self, path: str, dialect: CopybookDialect) -> list[CopybookLayout]:
         del dialect
         raise OptionError(f"the file {path} is not read")
 
 
-def setup(text: str) -> Capture:
+def set_up_capture(text: str) -> Capture:
     """Return a capture for properties that name no files."""
     properties = parse_properties(text.encode(), "the proposal")
     options, tables = parser_of(properties).setup(properties, _NoFiles())

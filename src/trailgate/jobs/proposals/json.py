@@ -21,9 +21,9 @@ from trailgate.jobs.proposals.drafts import (
     STYLES,
     TABLE,
     WORDS,
-    Draft,
+    PropertiesDraft,
     TableDraft,
-    counted,
+    count_text,
     date_format,
     operation_style,
 )
@@ -112,9 +112,9 @@ def _take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str,
             table.keys = [first]
 
 
-def _begin(count: int, what: str, parser: str) -> Draft:
-    draft = Draft()
-    draft.note(f"Proposed from {counted(count, 'message')}: {what}. Check each line.")
+def _begin(count: int, what: str, parser: str) -> PropertiesDraft:
+    draft = PropertiesDraft()
+    draft.note(f"Proposed from {count_text(count, 'message')}: {what}. Check each line.")
     draft.put("parser.type", parser)
     return draft
 
@@ -161,7 +161,7 @@ def _has_transaction(payload: Member) -> bool:
     return named or source.get("txId") is not None or source.get("gtid") is not None
 
 
-def _put_transactions(draft: Draft, named: bool) -> None:
+def _put_transactions(draft: PropertiesDraft, named: bool) -> None:
     if named:
         draft.note("Events that follow one another with the same transaction id are a transaction.")
     else:
@@ -169,14 +169,14 @@ def _put_transactions(draft: Draft, named: bool) -> None:
         draft.put("debezium.txid", "*txid")
 
 
-def _note_schemas(draft: Draft) -> None:
+def _note_schemas(draft: PropertiesDraft) -> None:
     draft.note(
         "The events have schemas, from which a capture of files takes the tables and the types."
     )
     draft.note("A live capture needs definitions: debezium.sourcedefs=FILE.")
 
 
-def _note_untyped(draft: Draft) -> None:
+def _note_untyped(draft: PropertiesDraft) -> None:
     draft.blank()
     draft.note(
         "The events have no schemas: values are taken as they are written. With definitions of the"
@@ -310,7 +310,7 @@ class _Operations:
                 return list(dict.fromkeys(values))
         return []
 
-    def _put_sources(self, draft: Draft) -> None:
+    def _put_sources(self, draft: PropertiesDraft) -> None:
         """Add the sources of operation types, tables and times."""
         if self.types != _HEADER_NAMES["optype"]:
             draft.put("json.optype", self.types)
@@ -327,7 +327,7 @@ class _Operations:
             draft.put("json.schemaandtable", self.table)
         self._put_time(draft)
 
-    def _put_time(self, draft: Draft) -> None:
+    def _put_time(self, draft: PropertiesDraft) -> None:
         if not self.time:
             draft.note("No time was recognized: operations have the time of the capture.")
             draft.put("json.timestamp", "*ts")
@@ -338,7 +338,7 @@ class _Operations:
         if form and not _DEFAULT_TIME.match(form):
             draft.put("json.timestamp.format", form)
 
-    def _put_model(self, draft: Draft) -> Any:
+    def _put_model(self, draft: PropertiesDraft) -> Any:
         """Add how columns are arranged. Returns a function that extracts a document's images."""
         before, after = self._images()
         if before or after:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.capture.loading import infer_from, messages_from
 from trailgate.jobs.proposals.delimited import propose_delimited
-from trailgate.jobs.proposals.drafts import FILL_IN, Draft, setup
+from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
 from trailgate.jobs.proposals.json import propose_json
 from trailgate.jobs.proposals.publications import (
     is_delimited_publication,
@@ -28,7 +28,7 @@ from trailgate.messages.messages import MessageBatch
 _BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
 
 
-class Form(NamedTuple):
+class MessageForm(NamedTuple):
     """A message format: a test of a message's body, and a function that proposes properties for all."""
 
     fits: Callable[[bytes], bool]
@@ -44,11 +44,11 @@ def _is_xml(body: bytes) -> bool:
 
 
 FORMS: Final = (
-    Form(_is_json, propose_json),
-    Form(is_xml_publication, propose_xml_publications),
-    Form(_is_xml, propose_xml),
-    Form(is_delimited_publication, propose_delimited_publications),
-    Form(lambda _: True, propose_delimited),
+    MessageForm(_is_json, propose_json),
+    MessageForm(is_xml_publication, propose_xml_publications),
+    MessageForm(_is_xml, propose_xml),
+    MessageForm(is_delimited_publication, propose_delimited_publications),
+    MessageForm(lambda _: True, propose_delimited),
 )
 
 
@@ -89,20 +89,20 @@ def propose(
     form = next(form for form in FORMS if form.fits(seen[0]))
     text = form.propose(seen)
     batch = messages_from(bodies, "message") if messages is None else messages
-    error = fault(text, batch, cut=cut)
+    error = find_first_error(text, batch, cut=cut)
     if error is None:
         return Proposal(text)
-    draft = Draft()
+    draft = PropertiesDraft()
     draft.note(f"{FILL_IN}a capture of the message stops as yet:")
     for line in str(error).splitlines():
         draft.note(f"  {line}")
     return Proposal(draft.text() + text, error)
 
 
-def fault(text: str, messages: MessageBatch, *, cut: bool) -> TrailgateError | None:
+def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> TrailgateError | None:
     """Capture the messages with these properties, and return the first error or None."""
     try:
-        capture = infer_from(setup(text), [messages])
+        capture = infer_from(set_up_capture(text), [messages])
     except TrailgateError as error:
         return error
     parsed = capture.parse(messages)

@@ -21,9 +21,9 @@ from trailgate.formats.publications.xml_vocabulary import (
     OPERATIONS,
     ROOT,
 )
-from trailgate.formats.xml.documents import Element, parse_document
-from trailgate.jobs.proposals.delimited import Split, split_by
-from trailgate.jobs.proposals.drafts import Draft, TableDraft, counted
+from trailgate.formats.xml.documents import XmlElement, parse_document
+from trailgate.jobs.proposals.delimited import SplitMessages, split_by
+from trailgate.jobs.proposals.drafts import PropertiesDraft, TableDraft, count_text
 
 PARSER: Final = "event_publishing"
 # A delimited publication starts with a number and the identifier IBM, each followed by the column
@@ -63,7 +63,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
     if split is None or split.least < len(HEADER):
         problem = "the messages start like IBM publications, but a record has too few fields"
         raise OptionError(problem, hint=f"A record has {len(HEADER)} fields before its columns")
-    draft = _begin(f"{counted(split.messages, 'delimited publication')} of IBM")
+    draft = _begin(f"{count_text(split.messages, 'delimited publication')} of IBM")
     if delimiter != b",":
         draft.put(f"{PARSER}.fielddelim", delimiter.decode("latin-1"))
     if quote and quote != b'"':
@@ -75,15 +75,15 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
     return draft.text()
 
 
-def _begin(what: str) -> Draft:
+def _begin(what: str) -> PropertiesDraft:
     """Return a draft that names the parser."""
-    draft = Draft()
+    draft = PropertiesDraft()
     draft.note(f"Proposed from {what}. Check each line.")
     draft.put("parser.type", PARSER)
     return draft
 
 
-def _tables_of_records(split: Split) -> list[TableDraft]:
+def _tables_of_records(split: SplitMessages) -> list[TableDraft]:
     """Return the tables of the records, with numbered columns."""
     tables: dict[str, TableDraft] = {}
     keyless: set[str] = set()
@@ -120,7 +120,7 @@ def propose_xml_publications(bodies: Sequence[bytes]) -> str:
     Tables are only included if the publications do not describe them themselves.
     """
     roots = [parse_document(body).top.children[0] for body in bodies]
-    draft = _begin(f"{counted(len(roots), 'XML publication')} of IBM")
+    draft = _begin(f"{count_text(len(roots), 'XML publication')} of IBM")
     if any(child.name in DEFINING for root in roots for child in root.children):
         draft.note(
             "The messages describe their tables (subSchema): a capture of files reads them once"
@@ -141,12 +141,12 @@ def propose_xml_publications(bodies: Sequence[bytes]) -> str:
     return draft.text()
 
 
-def _rows(roots: Sequence[Element]) -> Iterator[Element]:
+def _rows(roots: Sequence[XmlElement]) -> Iterator[XmlElement]:
     for root in roots:
         yield from (one for one in root.below() if one.name in OPERATIONS)
 
 
-def _add_column(table: TableDraft, column: Element) -> None:
+def _add_column(table: TableDraft, column: XmlElement) -> None:
     """Add a column to its table, with room for the longest of its values."""
     attributes = {one.name: one.value for one in column.attributes}
     name = attributes.get("name", "")

@@ -9,7 +9,7 @@ from trailgate.errors import TrailgateError
 from trailgate.jobs.proposals.proposal import Proposal, propose
 from trailgate.messages.messages import MessageBatch
 from trailgate.storage.files.found_files import Addresses
-from trailgate.storage.reading.message_files import find_messages, join, read_messages
+from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
 
 SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds
 _PORTION: Final = 1 << 20  # bytes to read at once
@@ -41,7 +41,7 @@ def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
             raise _error(read.problems[0].error)
         parts.append(read)
         size += int(read.messages.data.size)
-    return Sample(join(parts).messages, cut)
+    return Sample(join_messages(parts).messages, cut)
 
 
 def _error(error: TrailgateError) -> TrailgateError:

@@ -13,22 +13,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from trailgate.formats.xml.documents import Element, parse_document
+from trailgate.formats.xml.documents import XmlElement, parse_document
 from trailgate.jobs.proposals.drafts import (
     FILL_IN,
     IDENTIFIER,
     SCHEMA,
     TABLE,
     WORDS,
-    Draft,
+    PropertiesDraft,
     TableDraft,
-    counted,
+    count_text,
     date_format,
     operation_style,
 )
 
 Steps = tuple[str, ...]
-Group = list[Element]
+Group = list[XmlElement]
 
 _NAMES: Final = re.compile(
     r"(?:col(?:umn)?|field)?[_-]?(?:name|key|id)?|column|col|field", re.IGNORECASE
@@ -45,7 +45,7 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProposedSource:
     """A value of elements with one path: its relative path, the name it ends in, and all values."""
 
     path: str
@@ -54,7 +54,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Rule:
+class ProposedRule:
     """A rule of the properties."""
 
     name: str
@@ -62,7 +62,7 @@ class Rule:
     match: str = ""
     values: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    below: list[Rule] = field(default_factory=list)
+    below: list[ProposedRule] = field(default_factory=list)
 
 
 def propose_xml(bodies: Sequence[bytes]) -> str:
@@ -70,12 +70,12 @@ def propose_xml(bodies: Sequence[bytes]) -> str:
     return _Messages([next(iter(parse_document(body).top.children)) for body in bodies]).text()
 
 
-def has_text_only(element: Element) -> bool:
+def has_text_only(element: XmlElement) -> bool:
     """Return True if an element has no child elements."""
     return not element.children
 
 
-def sources_of(group: Sequence[Element], prefix: str = "") -> list[Source]:
+def sources_of(group: Sequence[XmlElement], prefix: str = "") -> list[ProposedSource]:
     """Return the values that every element of a group has exactly once.
 
     These are attributes, and child elements that have only text.
@@ -92,7 +92,9 @@ def sources_of(group: Sequence[Element], prefix: str = "") -> list[Source]:
             if has_text_only(child) and names.count(child.name) == 1 and text is not None:
                 values_by_path.setdefault((f"./{child.name}/text()", child.name), []).append(text)
     return [
-        Source(f"{prefix}{path.removeprefix('./') if prefix else path}", name, tuple(values))
+        ProposedSource(
+            f"{prefix}{path.removeprefix('./') if prefix else path}", name, tuple(values)
+        )
         for (path, name), values in values_by_path.items()
         if len(values) == len(group)
     ]
@@ -101,16 +103,16 @@ def sources_of(group: Sequence[Element], prefix: str = "") -> list[Source]:
 class _Messages:
     """What was recognized in XML documents."""
 
-    def __init__(self, roots: Sequence[Element]) -> None:
+    def __init__(self, roots: Sequence[XmlElement]) -> None:
         self.roots = roots
         self.groups: dict[Steps, Group] = {}
         for root in roots:
             self._group(root, ())
         self.tables: dict[str, TableDraft] = {}
-        self.rules: dict[str, Rule] = {}
+        self.rules: dict[str, ProposedRule] = {}
         self.used: set[str] = set()
 
-    def _group(self, root: Element, above: Steps) -> None:
+    def _group(self, root: XmlElement, above: Steps) -> None:
         """Add each element to the group of its path."""
         waiting = [(root, above)]
         while waiting:
@@ -122,8 +124,8 @@ class _Messages:
     def text(self) -> str:
         """Return the properties."""
         tops = self._tops()
-        draft = Draft()
-        count = counted(len(self.roots), "XML message")
+        draft = PropertiesDraft()
+        count = count_text(len(self.roots), "XML message")
         draft.note(f"Proposed from {count}. Check each line; trailgate explain shows what")
         draft.note("the rules find.")
         draft.put("parser.type", "xml")
@@ -134,7 +136,7 @@ class _Messages:
         draft.tables("xml", self.tables.values())
         return draft.text()
 
-    def _write(self, rule: Rule, draft: Draft, written: set[str]) -> None:
+    def _write(self, rule: ProposedRule, draft: PropertiesDraft, written: set[str]) -> None:
         """Write a rule and the rules below it, unless it is already written."""
         if rule.name in written:
             return
@@ -152,7 +154,7 @@ class _Messages:
         for below in rule.below:
             self._write(below, draft, written)
 
-    def _tops(self) -> list[Rule]:
+    def _tops(self) -> list[ProposedRule]:
         """Return the top rules: one for transactions, or those for operations if they are whole messages."""
         # From the most to the least certain sign of an operation.
         operations_found = (
@@ -177,7 +179,7 @@ class _Messages:
         rule.below = operations
         return [rule]
 
-    def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, Source | str]]:
+    def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, ProposedSource | str]]:
         """Return the elements with an operation type in a source whose name matches.
 
         If several paths fit, the one with the most elements wins, then the outermost.
@@ -191,7 +193,7 @@ class _Messages:
         best = min(candidates, key=lambda one: (-len(one[1].values), len(one[0])), default=None)
         return [] if best is None else [best]
 
-    def _find_named(self) -> list[tuple[Steps, Source | str]]:
+    def _find_named(self) -> list[tuple[Steps, ProposedSource | str]]:
         """Return the elements whose names are operation types, such as ``insert`` and ``delete``."""
         names_by_parent: dict[Steps, list[str]] = {}
         for steps in self.groups:
@@ -205,7 +207,7 @@ class _Messages:
         style = operation_style(names_by_parent[above]) or ()
         return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
-    def _find_repeating(self) -> list[tuple[Steps, Source | str]]:
+    def _find_repeating(self) -> list[tuple[Steps, ProposedSource | str]]:
         """Return the outermost repeating elements with attributes or children, or else the root."""
         repeated = [
             steps
@@ -214,7 +216,7 @@ class _Messages:
         ]
         return [(min(repeated, key=len, default=(self.roots[0].name,)), "")]
 
-    def _transaction(self, above: Steps) -> tuple[Steps, Rule | None]:
+    def _transaction(self, above: Steps) -> tuple[Steps, ProposedRule | None]:
         """Return the path of the transactions around operations, and their rule (None if there is none)."""
         if not above:
             return (), None
@@ -227,14 +229,16 @@ class _Messages:
                 break
         else:
             steps, sources, time, txid = above, [], None, None
-        rule = Rule("txrule", "tx", "/" + "/".join(steps))
+        rule = ProposedRule("txrule", "tx", "/" + "/".join(steps))
         rule.notes.append("Transactions: each such element is one.")
         self._put_time(rule, time)
         if txid is not None:
             rule.values["txid"] = txid.path
         return steps, rule
 
-    def _time(self, sources: Iterable[Source], *, sure: bool) -> tuple[Source, str] | None:
+    def _time(
+        self, sources: Iterable[ProposedSource], *, sure: bool
+    ) -> tuple[ProposedSource, str] | None:
         """Return a source of times and its format, or None.
 
         Sources with a name such as ``timestamp`` are preferred; ``sure`` allows others too.
@@ -243,21 +247,21 @@ class _Messages:
         named = [one for one in times if _TIMES.search(one[0].name)]
         return next(iter(named or (times if sure else [])), None)
 
-    def _put_time(self, rule: Rule, time: tuple[Source, str] | None) -> None:
+    def _put_time(self, rule: ProposedRule, time: tuple[ProposedSource, str] | None) -> None:
         if time is not None:
             source, form = time
             rule.values |= {"timestamp": source.path, "timestamp.format": form}
             self.used.add(source.path)
 
     def _operation(
-        self, number: int, steps: Steps, found: Sequence[tuple[Steps, Source | str]]
-    ) -> Rule:
+        self, number: int, steps: Steps, found: Sequence[tuple[Steps, ProposedSource | str]]
+    ) -> ProposedRule:
         """Return the rule of operations."""
         kind = found[number][1]
         rule = self._rule("oprule", "op", steps[-1] if len(found) > 1 else "")
         group = self.groups[steps]
         direct_sources = sources_of(group)
-        self.used = {kind.path} if isinstance(kind, Source) else set()
+        self.used = {kind.path} if isinstance(kind, ProposedSource) else set()
         if number == 0:
             rule.notes.append("Operations.")
         self._put_type(rule, kind)
@@ -267,8 +271,8 @@ class _Messages:
         self._put_columns(rule, group, names, nested=not kind)
         return rule
 
-    def _put_type(self, rule: Rule, kind: Source | str) -> None:
-        if isinstance(kind, Source):
+    def _put_type(self, rule: ProposedRule, kind: ProposedSource | str) -> None:
+        if isinstance(kind, ProposedSource):
             rule.values["optype"] = kind.path
             style = operation_style(kind.values) or ()
             for word, value in zip(WORDS, style, strict=True):
@@ -278,7 +282,9 @@ class _Messages:
             rule.notes.append(f"{FILL_IN}no operation types were seen: all are taken for inserts.")
         rule.values["optype"] = f'"{kind or "I"}"'
 
-    def _put_table(self, rule: Rule, group: Group, own: list[Source], steps: Steps) -> list[str]:
+    def _put_table(
+        self, rule: ProposedRule, group: Group, own: list[ProposedSource], steps: Steps
+    ) -> list[str]:
         """Add the sources of the table to a rule. Returns each element's table."""
         sources = list(own)
         above, prefix = group, ""
@@ -308,15 +314,15 @@ class _Messages:
         schemas = [SCHEMA] * len(group) if schema is None else schema.values
         return [f"{one}.{two}" for one, two in zip(schemas, table.values, strict=True)]
 
-    def _rule(self, name: str, kind: str, more: str = "") -> Rule:
+    def _rule(self, name: str, kind: str, more: str = "") -> ProposedRule:
         """Create a rule with a unique name."""
         base = re.sub(r"[^\w-]", "_", f"{name}_{more}" if more else name)
         known, number = base, 2
         while known in self.rules or known == "txrule":
             known, number = f"{base}{number}", number + 1
-        return self.rules.setdefault(known, Rule(known, kind))
+        return self.rules.setdefault(known, ProposedRule(known, kind))
 
-    def _put_rule(self, rule: Rule, name: str, match: str, values: dict[str, str]) -> None:
+    def _put_rule(self, rule: ProposedRule, name: str, match: str, values: dict[str, str]) -> None:
         """Add a column rule. An identical rule of other operations is reused."""
         for known in self.rules.values():
             if (known.type, known.match, known.values) == ("col", match, values):
@@ -331,7 +337,9 @@ class _Messages:
     def _table(self, name: str) -> TableDraft:
         return self.tables.setdefault(name.upper(), TableDraft(name))
 
-    def _put_columns(self, rule: Rule, group: Group, names: list[str], *, nested: bool) -> None:
+    def _put_columns(
+        self, rule: ProposedRule, group: Group, names: list[str], *, nested: bool
+    ) -> None:
         """Add the rules of columns, and of operations nested in these operations."""
         tables = [self._table(name) for name in names]
         direct = dict(zip(map(id, group), tables, strict=True))
@@ -360,7 +368,12 @@ class _Messages:
                 known.add("COL1", "")
 
     def _put_attributes(
-        self, rule: Rule, group: Group, owner: dict[int, TableDraft], path: str, image: str = ""
+        self,
+        rule: ProposedRule,
+        group: Group,
+        owner: dict[int, TableDraft],
+        path: str,
+        image: str = "",
     ) -> None:
         """Add a rule for each attribute that is a column."""
         for name in dict.fromkeys(one.name for element in group for one in element.attributes):
@@ -373,12 +386,12 @@ class _Messages:
                     if one.name == name:
                         owner[id(element)].add(name, one.value)
 
-    def _put_one(self, rule: Rule, column: str, match: str, name: str, value: str) -> None:
+    def _put_one(self, rule: ProposedRule, column: str, match: str, name: str, value: str) -> None:
         """Add the rule of one column."""
         rule_name = f"{rule.name.removeprefix('oprule_')}_{column}"
         self._put_rule(rule, rule_name, match, {"name": f'"{column}"', name: value})
 
-    def _nested_rule(self, group: Group, path: str) -> Rule:
+    def _nested_rule(self, group: Group, path: str) -> ProposedRule:
         """Return the rule of operations nested in operations, which belong to a separate table."""
         name = group[0].name
         nested_rule = self._rule("oprule", "op", name)
@@ -397,7 +410,7 @@ class _Messages:
         return nested_rule
 
     def _put_container(
-        self, rule: Rule, group: Group, owner: dict[int, TableDraft], path: str
+        self, rule: ProposedRule, group: Group, owner: dict[int, TableDraft], path: str
     ) -> None:
         """Add the rules of columns inside an element, which may be a before or after image."""
         image = _image(group[0].name)
@@ -426,7 +439,7 @@ class _Messages:
             of[id(child)].add(child.name, child.text())
 
     def _put_cells(
-        self, rule: Rule, group: Group, owner: dict[int, TableDraft], path: str, image: str
+        self, rule: ProposedRule, group: Group, owner: dict[int, TableDraft], path: str, image: str
     ) -> bool:
         """Add the rule of columns that are elements with a name. Returns False if these are not."""
         sources = sources_of(group)
@@ -441,14 +454,14 @@ class _Messages:
         return True
 
 
-def _strings(element: Element) -> Iterator[str]:
+def _strings(element: XmlElement) -> Iterator[str]:
     """Yield the texts of an element, its attributes, and everything below it."""
     for one in (element, *element.below()):
         yield one.text() or ""
         yield from (attribute.value for attribute in one.attributes)
 
 
-def _is_name(source: Source, group: Group) -> bool:
+def _is_name(source: ProposedSource, group: Group) -> bool:
     """Return True if a source has column names.
 
     The source's name must suggest it, and its values must be identifiers that occur once per
@@ -463,7 +476,7 @@ def _is_name(source: Source, group: Group) -> bool:
     return len(pairs) == len(group) and (len(group) > 1 or "name" in source.name.lower())
 
 
-def _cell_values(group: Group, name: Source, image: str) -> dict[str, str]:
+def _cell_values(group: Group, name: ProposedSource, image: str) -> dict[str, str]:
     """Return the sources of the values of named columns: before and after, or one."""
     names_by_path: dict[str, str] = {}
     for element in group:

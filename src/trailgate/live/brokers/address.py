@@ -25,7 +25,7 @@ _FORM: Final = "Write an address as stomp://host:61613/queue/orders"
 FILES: Final = ("ca", "cert", "key")
 
 
-class Family(Enum):
+class ProtocolFamily(Enum):
     """A protocol, with or without encryption."""
 
     STOMP = "stomp"
@@ -33,22 +33,22 @@ class Family(Enum):
     KAFKA = "kafka"
 
 
-class Protocol(NamedTuple):
+class BrokerProtocol(NamedTuple):
     """A scheme of addresses: its protocol family, its default port, and whether it is encrypted."""
 
-    family: Family
+    family: ProtocolFamily
     port: int
     tls: bool
 
 
-PROTOCOLS: Final[Mapping[str, Protocol]] = MappingProxyType(
+PROTOCOLS: Final[Mapping[str, BrokerProtocol]] = MappingProxyType(
     {
-        "stomp": Protocol(Family.STOMP, 61613, tls=False),
-        "stomp+ssl": Protocol(Family.STOMP, 61614, tls=True),
-        "amqp": Protocol(Family.AMQP, 5672, tls=False),
-        "amqps": Protocol(Family.AMQP, 5671, tls=True),
-        "kafka": Protocol(Family.KAFKA, 9092, tls=False),
-        "kafka+ssl": Protocol(Family.KAFKA, 9093, tls=True),
+        "stomp": BrokerProtocol(ProtocolFamily.STOMP, 61613, tls=False),
+        "stomp+ssl": BrokerProtocol(ProtocolFamily.STOMP, 61614, tls=True),
+        "amqp": BrokerProtocol(ProtocolFamily.AMQP, 5672, tls=False),
+        "amqps": BrokerProtocol(ProtocolFamily.AMQP, 5671, tls=True),
+        "kafka": BrokerProtocol(ProtocolFamily.KAFKA, 9092, tls=False),
+        "kafka+ssl": BrokerProtocol(ProtocolFamily.KAFKA, 9093, tls=True),
     }
 )
 
@@ -59,12 +59,12 @@ class AddressOption(NamedTuple):
     ``lowest`` is None if the value is not a number.
     """
 
-    families: tuple[Family, ...]
+    families: tuple[ProtocolFamily, ...]
     lowest: int | None = None
 
 
-_ALL: Final = tuple(Family)
-_JMS: Final = (Family.STOMP, Family.AMQP)
+_ALL: Final = tuple(ProtocolFamily)
+_JMS: Final = (ProtocolFamily.STOMP, ProtocolFamily.AMQP)
 
 OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
     {
@@ -75,14 +75,14 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
         "cert": AddressOption(_ALL),
         "key": AddressOption(_ALL),
         "prefetch": AddressOption(_ALL, 1),
-        "prefetch-bytes": AddressOption((Family.STOMP,), 1),
+        "prefetch-bytes": AddressOption((ProtocolFamily.STOMP,), 1),
         "heart-beat": AddressOption(_JMS, 1),
         "patience": AddressOption(_ALL, 1),
         "window": AddressOption(_ALL, 1),
         "virtual-host": AddressOption(_JMS),
-        "id-header": AddressOption((Family.STOMP,)),
-        "partition": AddressOption((Family.KAFKA,), 0),
-        "mechanism": AddressOption((Family.KAFKA,)),
+        "id-header": AddressOption((ProtocolFamily.STOMP,)),
+        "partition": AddressOption((ProtocolFamily.KAFKA,), 0),
+        "mechanism": AddressOption((ProtocolFamily.KAFKA,)),
     }
 )
 
@@ -109,7 +109,7 @@ class BrokerAddress:
         return f"{self.protocol}://{self.host}:{self.port}/{kind}{self.destination}"
 
     @property
-    def family(self) -> Family:
+    def family(self) -> ProtocolFamily:
         """The protocol family."""
         return PROTOCOLS[self.protocol].family
 
@@ -139,7 +139,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     scheme = parts.scheme.casefold()
     known = PROTOCOLS.get(scheme)
     if known is None or "://" not in text:
-        raise unknown_protocol(text)
+        raise unknown_protocol_error(text)
     if not parts.hostname:
         raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
@@ -162,7 +162,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     )
 
 
-def unknown_protocol(text: str) -> OptionError:
+def unknown_protocol_error(text: str) -> OptionError:
     """Build the error for an address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
     problem = f"messages cannot be received from {_shown(text) or 'an empty address'}"

@@ -51,7 +51,7 @@ class HeaderLines(NamedTuple):
     values: Any
 
 
-def repeat(name: str, messages: Longs, values: Any) -> HeaderLines:
+def repeat_header(name: str, messages: Longs, values: Any) -> HeaderLines:
     """Return one header of several messages. ``values`` is an array, or a text for all of them."""
     if isinstance(values, str):
         values = pa.repeat(values, len(messages))
@@ -74,7 +74,7 @@ def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
     return pa.MapArray.from_arrays(pa.array(bounds), names, values)
 
 
-def value_of_each(messages: Longs, values: pa.Array, count: int) -> pa.Array:
+def spread_values(messages: Longs, values: pa.Array, count: int) -> pa.Array:
     """Spread values over ``count`` messages: message ``messages[i]`` gets ``values[i]``, others null."""
     rows = np.full(count, -1)
     rows[messages] = np.arange(len(messages))
@@ -84,10 +84,10 @@ def value_of_each(messages: Longs, values: pa.Array, count: int) -> pa.Array:
 def message_ids(ids: pa.Array) -> HeaderLines:
     """Return the JMSMessageID header of the messages whose id is not null."""
     rows = np.flatnonzero(np.asarray(ids.is_valid()))
-    return repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))
+    return repeat_header(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
-def last_of_each(lines: Sequence[HeaderLines]) -> HeaderLines:
+def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
     """Merge headers; if a message has the same header several times, keep only the last."""
     messages = np.concatenate([part.messages for part in lines])
     names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines])
@@ -107,7 +107,7 @@ def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, 
         return gather(data, starts, ends, text=True), np.zeros(len(starts), bool)
     except DecodeError:
         raw = gather(data, starts, ends).to_pylist()
-    known = [joined_surrogates(value) for value in raw]
+    known = [join_surrogates(value) for value in raw]
     shown = [
         value.decode("utf-8", "backslashreplace") if text is None else text.decode()
         for value, text in zip(raw, known, strict=True)
@@ -115,7 +115,7 @@ def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, 
     return pa.array(shown, pa.string()), np.asarray([text is None for text in known])
 
 
-def joined_surrogates(raw: bytes) -> bytes | None:
+def join_surrogates(raw: bytes) -> bytes | None:
     """Convert UTF-8 or CESU-8 to UTF-8, or return None for other bytes.
 
     In CESU-8, which some brokers write, a character above U+FFFF is a surrogate pair of three bytes
@@ -151,7 +151,7 @@ class JmsHeader(NamedTuple):
         """
         is_there = np.full(count, self.absent is None)
         is_there[messages] = True
-        return repeat(self.name, np.flatnonzero(~is_there), self.absent or "")
+        return repeat_header(self.name, np.flatnonzero(~is_there), self.absent or "")
 
 
 def _flag(text: str) -> str:

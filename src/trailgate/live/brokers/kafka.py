@@ -37,10 +37,10 @@ from trailgate.live.brokers.headers import (
     PERSISTENT,
     HeaderLines,
     header_maps,
-    last_of_each,
-    repeat,
+    keep_last_headers,
+    repeat_header,
 )
-from trailgate.live.brokers.receiver import WINDOW, Window
+from trailgate.live.brokers.receiver import WINDOW, MessageWindow
 from trailgate.messages.messages import RECEIVED, TOMBSTONE
 
 KEY: Final = "kafka.key"
@@ -61,7 +61,9 @@ def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.R
     lines = _own_lines(messages, ids)
     more, not_text = _header_lines(messages)
     if len(more.messages):
-        lines = [last_of_each([*lines, more])]  # the last of repeated headers wins, as in Kafka
+        lines = [
+            keep_last_headers([*lines, more])
+        ]  # the last of repeated headers wins, as in Kafka
     faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
     if not_text:
         # The mask of the messages with a header that is not UTF-8. A tombstone keeps its own fault.
@@ -86,13 +88,13 @@ def _own_lines(messages: Sequence[Any], ids: pa.Array) -> list[HeaderLines]:
     # timestamp() returns (type, milliseconds); type 0 means that the message has no time.
     timed = np.flatnonzero(times[:, 0])
     return [
-        repeat(
+        repeat_header(
             MESSAGE_ID, every, pc.binary_join_element_wise(f"ID:{topic}:{partition}:", digits, "")
         ),
-        repeat("JMSDestination", every, topic),
-        repeat("JMSRedelivered", every, "false"),
-        repeat("JMSDeliveryMode", every, PERSISTENT),
-        repeat("JMSTimestamp", timed, pa.array(times[timed, 1]).cast(pa.string())),
+        repeat_header("JMSDestination", every, topic),
+        repeat_header("JMSRedelivered", every, "false"),
+        repeat_header("JMSDeliveryMode", every, PERSISTENT),
+        repeat_header("JMSTimestamp", timed, pa.array(times[timed, 1]).cast(pa.string())),
     ]
 
 
@@ -191,7 +193,7 @@ class KafkaReceiver:
         self._note_reached()
         return int(low), int(high)
 
-    def receive(self, seconds: float) -> Window | None:
+    def receive(self, seconds: float) -> MessageWindow | None:
         """Wait up to ``seconds`` for a first message, and return all that have arrived, or None."""
         # consume(n) waits until n messages have arrived, so first wait for one, then take the rest.
         fetched = self._consumer.consume(1, timeout=seconds)
@@ -205,7 +207,7 @@ class KafkaReceiver:
         self._note_reached()
         offsets = np.array([message.offset() for message in messages], np.int64)
         self.next = int(offsets[-1]) + 1
-        return Window(received_messages(messages, offsets, time.time_ns() // 1000), offsets)
+        return MessageWindow(received_messages(messages, offsets, time.time_ns() // 1000), offsets)
 
     def close(self) -> None:
         """Close the consumer."""

@@ -1,8 +1,8 @@
 """What all receivers share: receive windows of messages, acknowledge them, and reconnect.
 
-``Receiver`` is the interface that a live capture uses. ``Reconnecting`` is the loop of the
+``Receiver`` is the interface that a live capture uses. ``ReconnectingReceiver`` is the loop of the
 protocols that acknowledge messages (STOMP and AMQP): receive, and if the connection is lost,
-connect again after pauses that grow (``backoff.py``). ``Connection`` is their non-blocking socket,
+connect again after pauses that grow (``backoff.py``). ``BrokerConnection`` is their non-blocking socket,
 encrypted if the address asks for TLS. A protocol adds the login, the subscription, and how messages
 are received and acknowledged.
 
@@ -39,7 +39,7 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MessageWindow:
     """Messages that arrived together (rows of ``RECEIVED``), and the token that acknowledges them."""
 
     messages: pa.RecordBatch
@@ -62,7 +62,7 @@ class Receiver(Protocol):
         """The number of connections made so far."""
         ...
 
-    def receive(self, seconds: float) -> Window | None:
+    def receive(self, seconds: float) -> MessageWindow | None:
         """Wait up to ``seconds`` for a first message, and return all that have arrived, or None.
 
         A lost connection is reopened meanwhile. Raises BrokerRefusedError if another attempt cannot
@@ -71,7 +71,7 @@ class Receiver(Protocol):
         """
         ...
 
-    def acknowledge(self, window: Window) -> None:
+    def acknowledge(self, window: MessageWindow) -> None:
         """Ask the broker to remove a window's messages and all before them; ``settle`` waits for that.
 
         Does nothing if the window's connection is lost: the broker redelivers its messages.
@@ -87,7 +87,7 @@ class Receiver(Protocol):
         ...
 
 
-class Connection(ABC):
+class BrokerConnection(ABC):
     """A non-blocking socket to a broker.
 
     Every failure is a BrokerError, and ends the connection's use.
@@ -220,10 +220,10 @@ def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
     return context.wrap_socket(plain, server_hostname=address.host)
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=BrokerConnection)
 
 
-class Reconnecting(ABC, Generic[C]):
+class ReconnectingReceiver(ABC, Generic[C]):
     """Receive from one queue or topic, and reconnect after failures; implements ``Receiver``.
 
     A window's token is its connection together with the protocol's own acknowledgement token.
@@ -242,7 +242,7 @@ class Reconnecting(ABC, Generic[C]):
         """Whether there is a connection; see ``Receiver``."""
         return self._connection is not None
 
-    def receive(self, seconds: float) -> Window | None:
+    def receive(self, seconds: float) -> MessageWindow | None:
         """Return the messages that have arrived; see ``Receiver``."""
         until = time.monotonic() + seconds
         while self.is_connected or self._backoff.is_due(until):
@@ -271,7 +271,7 @@ class Reconnecting(ABC, Generic[C]):
             _LOG.warning("%s", text)
         self._warned = text
 
-    def acknowledge(self, window: Window) -> None:
+    def acknowledge(self, window: MessageWindow) -> None:
         """Acknowledge a window and all before it; see ``Receiver``."""
         connection, token = window.token
         if self._connection is None or connection is not self._connection:
@@ -342,7 +342,7 @@ class Reconnecting(ABC, Generic[C]):
         """Return whether a failed subscription was refused by the broker itself."""
 
     @abstractmethod
-    def _receive(self, connection: C, seconds: float) -> Window | None:
+    def _receive(self, connection: C, seconds: float) -> MessageWindow | None:
         """Wait up to ``seconds`` for messages, and return a window of them, or None."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ import typer
 
 from trailgate.errors import OptionError
 from trailgate.options import Flag
-from trailgate.terminal.options import FewRows, Format, RowFormat, takes
+from trailgate.terminal.options import FewRows, OutputFormat, RowFormat, takes
 
 MESSAGES: Final = 20  # messages of a table by default
 
@@ -35,7 +35,7 @@ def command(
         int, Flag("NUMBER", least=0), "Start at the message with this number."
     ] = 0,
     limit: FewRows = None,
-    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
+    format: RowFormat = OutputFormat.TABLE,  # noqa: A002  the option's name
 ) -> None:
     """Show the messages of a journal, or write them as JSON lines."""
     from trailgate.live.files.journal_reader import (
@@ -58,7 +58,7 @@ def command(
         form = RowForm.of_columns(names, MESSAGES)
         print_batches(messages_of(folder, from_message), names, form, format=format, limit=limit)
     else:
-        if format is not Format.TABLE:
+        if format is not OutputFormat.TABLE:
             raise OptionError("replay writes JSON lines: it has no other format")
         for line in islice(lines_of(folder, from_message), limit):
             sys.stdout.buffer.write(line)

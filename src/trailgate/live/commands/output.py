@@ -15,20 +15,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
-from trailgate.live.jobs.feed import Link
-from trailgate.live.jobs.metrics import Reporter, ReportOptions, Statistics, as_text
+from trailgate.live.jobs.feed import ConnectionState
+from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
 from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
-from trailgate.terminal.counts import age_text, counts_table, many
+from trailgate.terminal.counts import count_noun, counts_table, format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import (
     LiveView,
-    drawn_view,
-    duration,
+    catch_stop_signals,
+    draw_view,
+    format_duration,
     is_terminal,
     log_to_stderr,
-    stoppable,
 )
-from trailgate.terminal.output import done_already, quiet_pipe, say
+from trailgate.terminal.output import quiet_pipe, report_finished, say
 
 
 class CaptureView(LiveView):
@@ -36,9 +36,9 @@ class CaptureView(LiveView):
 
     def __init__(self, source: str, trail: str) -> None:
         super().__init__(f"{source} to {trail}")
-        self._statistics = Statistics()
+        self._statistics = CaptureStatistics()
 
-    def show(self, statistics: Statistics) -> None:
+    def show(self, statistics: CaptureStatistics) -> None:
         """Set the statistics so far."""
         self._statistics = statistics
 
@@ -46,16 +46,18 @@ class CaptureView(LiveView):
         """Return the rows of the view: counts of messages, lag, and position in the trail."""
         done, last = self._statistics, self._statistics.last
         rows = [
-            ("running", duration(seconds)),
+            ("running", format_duration(seconds)),
             ("messages", self.rate(done.messages, seconds)),
-            ("captured", f"{many(done.transactions, 'transaction')}, {many(done.operations, 'operation')}"),
+            ("captured", f"{count_noun(done.transactions, 'transaction')}, {count_noun(done.operations, 'operation')}"),
             ("skipped", f"{done.repeated:,} redelivered, {done.duplicates:,} duplicates"),
             ("quarantined", f"{done.quarantined:,}"),
         ]  # fmt: skip
         if last is not None:
-            age = "" if last.lag_seconds is None else f", last one {age_text(last.lag_seconds)} old"
+            age = (
+                "" if last.lag_seconds is None else f", last one {format_age(last.lag_seconds)} old"
+            )
             rows += [
-                ("lag", f"{many(last.lag_messages, 'message')}{age}"),
+                ("lag", f"{count_noun(last.lag_messages, 'message')}{age}"),
                 ("trail", f"file {last.trail_file}, byte {last.trail_offset:,}"),
             ]
         return rows
@@ -89,7 +91,7 @@ class LiveOutput:
         return self.view and not self.as_json and is_terminal()
 
 
-class Beside(Protocol):
+class CaptureCompanion(Protocol):
     """Work that runs between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
@@ -104,7 +106,9 @@ class Beside(Protocol):
         ...
 
 
-def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = None) -> Statistics:
+def print_live(
+    live: LiveCapture, output: LiveOutput, beside: CaptureCompanion | None = None
+) -> CaptureStatistics:
     """Run a live capture until it is stopped, print each batch, and return the totals."""
     log_to_stderr(LOG, logging.INFO)
     with ExitStack() as stack:
@@ -114,7 +118,7 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
             if beside is not None:
                 beside.published(new)
 
-        is_stopped = stack.enter_context(stoppable())
+        is_stopped = stack.enter_context(catch_stop_signals())
 
         # The capture calls this whenever it waits, so it also updates the metrics and the apply.
         def is_asked() -> bool:
@@ -132,7 +136,9 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
         print(json.dumps({"total": total.sums()}), flush=True)
     else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
-        counts = f"{many(total.messages, 'message')}, {many(total.operations, 'operation')}"
+        counts = (
+            f"{count_noun(total.messages, 'message')}, {count_noun(total.operations, 'operation')}"
+        )
         print(f"{counts}{bad}", flush=True)
     unfinished = live.open_problem
     if unfinished is not None:
@@ -142,39 +148,43 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
 
 def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
     """Print the result of capturing repaired messages."""
-    with done_already():
+    with report_finished():
         if as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
             return
         if summary.counts:
             print_rows(*counts_table(summary.counts))
         say(
-            f"{many(summary.messages, 'message')} repaired, {many(summary.operations, 'operation')} added to {summary.target}"
+            f"{count_noun(summary.messages, 'message')} repaired, {count_noun(summary.operations, 'operation')} added to {summary.target}"
         )
         if summary.skipped:
-            say(f"{many(summary.skipped, 'message')} skipped: captured before")
+            say(f"{count_noun(summary.skipped, 'message')} skipped: captured before")
 
 
 class _Watch:
     """Pass the results of batches to the output, the reports, the metrics and the view."""
 
-    def __init__(self, output: LiveOutput, stack: ExitStack, beside: Beside | None) -> None:
-        self.statistics = Statistics()
+    def __init__(
+        self, output: LiveOutput, stack: ExitStack, beside: CaptureCompanion | None
+    ) -> None:
+        self.statistics = CaptureStatistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
-        self._metrics: MetricsOutput[tuple[Statistics, str]] | None = None
+        self._metrics: MetricsOutput[tuple[CaptureStatistics, str]] | None = None
         self._beside = beside
         if output.metrics is not None:
             first = (self.statistics, self._more())
             self._metrics = stack.enter_context(
                 metrics_output(
-                    output.metrics, lambda both: as_text(both[0], output.trail) + both[1], first
+                    output.metrics,
+                    lambda both: format_metrics(both[0], output.trail) + both[1],
+                    first,
                 )
             )
         self._view: CaptureView | None = None
         if output.is_viewed:
             self._view = CaptureView(output.source, output.trail)
-            stack.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
+            stack.enter_context(draw_view(self._view, LOG, APPLY_LOG))
 
     def _more(self) -> str:
         """Return the metrics of the work beside the capture."""
@@ -188,7 +198,7 @@ class _Watch:
             self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
         self.tick()
 
-    def link(self, link: Link) -> None:
+    def link(self, link: ConnectionState) -> None:
         """Update the state of the broker connection."""
         self.statistics = self.statistics.with_link(link)
 
@@ -212,12 +222,12 @@ class _Watch:
 
 
 def _sentence(report: BatchReport) -> str:
-    lag = "" if report.lag_seconds is None else f", {age_text(report.lag_seconds)} old"
+    lag = "" if report.lag_seconds is None else f", {format_age(report.lag_seconds)} old"
     again = f", {report.repeated:,} redelivered" if report.repeated else ""
     twice = f", {report.duplicates:,} duplicates" if report.duplicates else ""
     bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
     return (
-        f"{many(report.messages, 'message')}{lag}, {many(report.transactions, 'transaction')}, "
-        f"{many(report.operations, 'operation')}{again}{twice}{bad}; "
+        f"{count_noun(report.messages, 'message')}{lag}, {count_noun(report.transactions, 'transaction')}, "
+        f"{count_noun(report.operations, 'operation')}{again}{twice}{bad}; "
         f"trail at file {report.trail_file}, byte {report.trail_offset}"
     )

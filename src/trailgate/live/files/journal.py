@@ -35,7 +35,12 @@ from trailgate.live.files.journal_segments import (
     segment_frames,
 )
 from trailgate.messages.metadata import REMEMBERED
-from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
+from trailgate.storage.files.durable import (
+    convert_write_errors,
+    lock,
+    replace_whole_file,
+    sync_folder,
+)
 
 # The rows of an id file: each id and the CRC-32 of the message's body, which old files do not have.
 IDS_SCHEMA: Final = pa.schema([pa.field("id", pa.string()), pa.field("checksum", pa.int64())])
@@ -113,7 +118,7 @@ class JournalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredMessages:
     """Consecutive messages of the journal. ``number`` is that of the first.
 
     ``segment`` and ``offsets`` locate their bodies. A body always has the same offset.
@@ -137,13 +142,13 @@ class Stored:
         bounds = np.frombuffer(bodies.buffers()[1], np.int32, len(bodies) + 1, 4 * bodies.offset)
         return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
 
-    def after(self, number: int) -> Stored:
+    def after(self, number: int) -> StoredMessages:
         """Return the messages from a number on, which must be one of these."""
         skipped = number - self.number
         if skipped <= 0:
             return self
         begin = int(self.offsets[skipped]) - HEAD
-        return Stored(number, self.segment, begin, self.messages.slice(skipped))
+        return StoredMessages(number, self.segment, begin, self.messages.slice(skipped))
 
 
 class Journal:
@@ -162,7 +167,7 @@ class Journal:
         self.next = 0
         with ExitStack() as resources:
             resources.enter_context(lock(str(folder), wait, "journal"))
-            with writing(folder):
+            with convert_write_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             self._open(resources)
             self._resources = resources.pop_all()
@@ -178,7 +183,7 @@ class Journal:
         """The number of the first message that is still stored."""
         return self._firsts[min(self._firsts)]
 
-    def append(self, messages: pa.RecordBatch) -> Stored:
+    def append(self, messages: pa.RecordBatch) -> StoredMessages:
         """Store the messages that are not stored yet. They are on disk when this returns.
 
         Raises WriteError if the disk is full, and BrokerError if messages have no ids or an id was
@@ -195,24 +200,24 @@ class Journal:
             new_rows = pa.array(fresh)
             messages, ids = messages.filter(new_rows), ids.filter(new_rows)
         if not len(messages):
-            return Stored(self.next, self._growing.number, self._growing.size, messages)
+            return StoredMessages(self.next, self._growing.number, self._growing.size, messages)
         if self._growing.size >= self._options.segment_bytes:
             self._begin_segment(self._growing.number + 1)
-        stored = Stored(self.next, self._growing.number, self._growing.size, messages)
+        stored = StoredMessages(self.next, self._growing.number, self._growing.size, messages)
         self._growing.append(*encode_frame(self.next, messages))
         self._known.add(ids)
         self._cache_ids(ids)
         self.next = stored.end
         return stored
 
-    def read(self, number: int) -> Iterator[Stored]:
+    def read(self, number: int) -> Iterator[StoredMessages]:
         """Yield the messages from a number on. Raises StorageError if the first one is not stored."""
         if not self.first <= number <= self.next:
             problem = f"the journal has messages {self.first} to {self.next}, not {number}"
             hint = "The journal does not belong to the trail's checkpoint: restore the right one"
             raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
         for file, frame in segment_frames(self.folder):
-            stored = Stored(frame.number, file.number, frame.begin, frame.batch)
+            stored = StoredMessages(frame.number, file.number, frame.begin, frame.batch)
             if stored.end > number:
                 yield stored.after(number)
 
@@ -228,8 +233,8 @@ class Journal:
                 ids = [ids_of(frame.batch) for frame in read_frames(path)]
             table = pa.Table.from_batches(ids, IDS_SCHEMA).combine_chunks()
             frame = b"".join(encode_frame(self._firsts[segment], *table.to_batches()))
-            write_whole(file_path(self.folder, segment, IDS), frame)
-            with writing(path):
+            replace_whole_file(file_path(self.folder, segment, IDS), frame)
+            with convert_write_errors(path):
                 path.unlink()
             del self._firsts[segment]
             self._forget()
@@ -304,6 +309,6 @@ class Journal:
             frame = next(read_frames(file.path))
             if frame.number + len(frame.batch) > kept:
                 return
-            with writing(file.path):
+            with convert_write_errors(file.path):
                 file.path.unlink()
                 sync_folder(self.folder)

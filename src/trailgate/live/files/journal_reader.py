@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
-from trailgate.live.files.journal import Stored
+from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_segments import (
     IDS,
     SEGMENT,
@@ -116,14 +116,14 @@ def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
                 yield write_line(row["body"], dict(row["headers"]), place, row["fault"] or "")
 
 
-class Held(NamedTuple):
+class JournalExtent(NamedTuple):
     """The range of messages in a journal: ``first`` to before ``end``."""
 
     first: int
     end: int
 
 
-class FramePlace(NamedTuple):
+class FrameLocation(NamedTuple):
     """The location of a frame: its first message's number, its segment, and its bytes there."""
 
     number: int
@@ -142,7 +142,7 @@ class JournalRange:
     begin: int
     end: int
 
-    def read(self) -> Iterator[Stored]:
+    def read(self) -> Iterator[StoredMessages]:
         """Yield the messages, across segments. Raises StorageError if one is missing."""
         number, segment, offset = self.begin, self.segment, self.offset
         while number < self.end:
@@ -150,7 +150,9 @@ class JournalRange:
             for frame in read_frames(path, offset):
                 if frame.number + len(frame.batch) <= number:
                     continue
-                stored = Stored(frame.number, segment, frame.begin, frame.batch).after(number)
+                stored = StoredMessages(frame.number, segment, frame.begin, frame.batch).after(
+                    number
+                )
                 excess = stored.end - self.end
                 if excess > 0:
                     limited = stored.messages.slice(0, len(stored.messages) - excess)
@@ -171,10 +173,10 @@ class JournalIndex:
     """The locations of a journal's frames. Each frame is located once, as the journal grows."""
 
     folder: Path
-    _frames: list[FramePlace] = field(default_factory=list)
+    _frames: list[FrameLocation] = field(default_factory=list)
     _end: int = 0
 
-    def held(self) -> Held:
+    def held(self) -> JournalExtent:
         """Return the range of messages that the journal has now."""
         files = journal_files(self.folder)
         segments = [file.number for file in files if file.kind == SEGMENT]
@@ -184,8 +186,8 @@ class JournalIndex:
                 self._index_segment(number)
         if not self._frames:
             self._end = max(self._end, _end_of_ids(files[-1].path)) if files else 0
-            return Held(self._end, self._end)
-        return Held(self._frames[0].number, self._end)
+            return JournalExtent(self._end, self._end)
+        return JournalExtent(self._frames[0].number, self._end)
 
     def _forget(self, first: int | None) -> None:
         """Forget the frames of deleted segments."""
@@ -202,7 +204,7 @@ class JournalIndex:
         known = self._frames[-1] if self._frames and self._frames[-1].segment == segment else None
         begin = 0 if known is None else known.end
         new_frames = [
-            FramePlace(number, segment, start, end)
+            FrameLocation(number, segment, start, end)
             for number, start, end in walk_heads(path, begin)
         ]
         while new_frames:

@@ -30,7 +30,7 @@ _END_OF_STREAM: Final = b"\xff\xff\xff\xff" + bytes(4)  # the end marker of Arro
 HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
 
 
-class Frame(NamedTuple):
+class JournalFrame(NamedTuple):
     """A frame that was read: its first message's number, its start and end in the segment, its messages."""
 
     number: int
@@ -50,7 +50,7 @@ def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
     return MAGIC + checked + _SUM.pack(total), *payload
 
 
-def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[Frame]:
+def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[JournalFrame]:
     """Yield the frames of a segment from an offset on, up to the first incomplete one.
 
     With ``check``, raises StorageError if a complete frame follows it, as the file is then damaged.
@@ -95,7 +95,7 @@ def _head(file: BinaryIO, begin: int) -> tuple[int, int, bytes] | None:
     return number, size, head
 
 
-def _read(file: BinaryIO, begin: int) -> Frame | None:
+def _read(file: BinaryIO, begin: int) -> JournalFrame | None:
     """Return the frame at an offset, or None if it is incomplete or its checksum is wrong."""
     head_fields = _head(file, begin)
     if head_fields is None:
@@ -109,7 +109,7 @@ def _read(file: BinaryIO, begin: int) -> Frame | None:
         return None
     with pa.ipc.open_stream(pa.py_buffer(payload)) as stream:
         batch = stream.read_next_batch()
-    return Frame(number, begin, begin + HEAD + size, batch)
+    return JournalFrame(number, begin, begin + HEAD + size, batch)
 
 
 def _bytes_left(file: BinaryIO) -> int:
@@ -171,7 +171,7 @@ def journal_files(folder: Path) -> list[JournalFile]:
     return files
 
 
-def segment_frames(folder: Path) -> Iterator[tuple[JournalFile, Frame]]:
+def segment_frames(folder: Path) -> Iterator[tuple[JournalFile, JournalFrame]]:
     """Yield the frames of all segments, each with its file."""
     for file in journal_files(folder):
         if file.kind == SEGMENT:

@@ -5,8 +5,8 @@ them, then returns them to be captured, so that none is lost. ``KafkaFeed`` rece
 partition of a Kafka topic and needs no journal: offsets are the numbers, and the broker keeps the
 messages. ``ROWS`` maps each protocol to its receiver.
 
-``ReceivingAhead`` wraps a feed and receives in a thread while earlier messages are captured.
-``ComparedIds`` drops duplicates by message id (``jms.id``); at a start it reads the known ids again
+``PrefetchingFeed`` wraps a feed and receives in a thread while earlier messages are captured.
+``DuplicateFilter`` drops duplicates by message id (``jms.id``); at a start it reads the known ids again
 from earlier messages.
 """
 
@@ -26,10 +26,10 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
-from trailgate.live.brokers.address import BrokerAddress, Family
+from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.live.brokers.kafka import KafkaReceiver
-from trailgate.live.brokers.receiver import Receiver, Window
-from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.live.brokers.receiver import MessageWindow, Receiver
+from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
@@ -52,7 +52,7 @@ EARLIER_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FeedPart:
     """Consecutive messages with their numbers. ``end`` is the number after the last one.
 
     ``repeated`` counts messages that the broker redelivered, which are dropped.
@@ -73,7 +73,7 @@ class Part:
         return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
 
     @staticmethod
-    def join(parts: Sequence[Part]) -> Part:
+    def join(parts: Sequence[FeedPart]) -> FeedPart:
         """Join consecutive parts."""
         filled = [part for part in parts if len(part)]
         if len(parts) == 1 or not filled:
@@ -86,7 +86,7 @@ class Part:
                 replace(problem, message=problem.message + before) for problem in part.problems
             ]
             before += len(part)
-        return Part(
+        return FeedPart(
             MessageBatch.join([part.messages for part in filled]),
             tuple(problems),
             np.concatenate([part.numbers for part in filled]),
@@ -103,14 +103,14 @@ class Part:
         return int(last) if last is not None and last.isdecimal() else None
 
 
-class Link(NamedTuple):
+class ConnectionState(NamedTuple):
     """The state of the broker connection: whether it exists, and how many were made so far."""
 
     is_made: bool
     made: int
 
 
-class Feed(Protocol):
+class MessageFeed(Protocol):
     """A source of numbered messages that can be read again from any number."""
 
     @property
@@ -129,7 +129,7 @@ class Feed(Protocol):
         """Start at a message, or at the first one if ``number`` is None (nothing was captured before)."""
         ...
 
-    def receive(self, seconds: float) -> Part | None:
+    def receive(self, seconds: float) -> FeedPart | None:
         """Wait up to ``seconds`` for messages, and return a part, or None if none came."""
         ...
 
@@ -144,7 +144,7 @@ class Feed(Protocol):
         ...
 
     @property
-    def link(self) -> Link:
+    def link(self) -> ConnectionState:
         """The last known state of the connection. Any thread may read it."""
         ...
 
@@ -161,7 +161,7 @@ class Feed(Protocol):
         ...
 
 
-class ComparedIds:
+class DuplicateFilter:
     """Drop messages whose id has been seen before. Without a rule nothing is compared."""
 
     def __init__(self, rule: MessageIdRule | None) -> None:
@@ -171,7 +171,7 @@ class ComparedIds:
         self._recent: list[tuple[Longs, Sequence[str | None]]] = []
         self._last: str | None = None
 
-    def begin(self, feed: Feed, number: int | None, last: str | None) -> None:
+    def begin(self, feed: MessageFeed, number: int | None, last: str | None) -> None:
         """Read the ids of the messages before the first one, as far as they exist.
 
         ``last`` is the highest id.
@@ -183,7 +183,7 @@ class ComparedIds:
         self._ids.begin(last)
         self._last = last
 
-    def deduplicate(self, part: Part) -> tuple[Part, int]:
+    def deduplicate(self, part: FeedPart) -> tuple[FeedPart, int]:
         """Return a part without duplicates, and their number."""
         if self._ids is None or not len(part):
             return part, 0
@@ -213,7 +213,7 @@ class ComparedIds:
 class _Turn:
     """The result of one call of ``receive``, and the state of the feed after it."""
 
-    part: Part | None
+    part: FeedPart | None
     is_replayed: bool = False
     is_connected: bool = False
     error: BaseException | None = None
@@ -223,15 +223,15 @@ class _Turn:
         return 0 if self.part is None else self.part.size
 
 
-class ReceivingAhead:
-    """Receive the parts of another feed in a thread; see ``Feed``. Parts that wait are joined.
+class PrefetchingFeed:
+    """Receive the parts of another feed in a thread; see ``MessageFeed``. Parts that wait are joined.
 
     Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
     ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
     or else by ``close``.
     """
 
-    def __init__(self, feed: Feed, ahead: int = AHEAD_BYTES) -> None:
+    def __init__(self, feed: MessageFeed, ahead: int = AHEAD_BYTES) -> None:
         self._feed, self._ahead = feed, ahead
         self.is_replayed = self.is_connected = False
         self._changed = threading.Condition()
@@ -247,17 +247,17 @@ class ReceivingAhead:
         return self._feed.name
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before a number; see ``Feed``."""
+        """Yield messages before a number; see ``MessageFeed``."""
         return self._feed.earlier(number, count)
 
     def open(self, number: int | None) -> None:
-        """Start at a message; see ``Feed``."""
+        """Start at a message; see ``MessageFeed``."""
         self._feed.open(number)
         self._thread = threading.Thread(target=self._run, name="receiving", daemon=True)
         self._thread.start()
 
-    def receive(self, seconds: float) -> Part | None:
-        """Return waiting messages, or wait for some; see ``Feed``."""
+    def receive(self, seconds: float) -> FeedPart | None:
+        """Return waiting messages, or wait for some; see ``MessageFeed``."""
         seconds = max(seconds, ANSWER_SECONDS) if self.is_connected else seconds
         with self._changed:
             if not self._changed.wait_for(lambda: self._turns, seconds):
@@ -270,15 +270,15 @@ class ReceivingAhead:
         if first.error is not None:
             raise first.error
         self.is_replayed, self.is_connected = first.is_replayed, first.is_connected
-        return Part.join(parts) if parts else None
+        return FeedPart.join(parts) if parts else None
 
     @property
-    def link(self) -> Link:
-        """The state of the connection; see ``Feed``."""
+    def link(self) -> ConnectionState:
+        """The state of the connection; see ``MessageFeed``."""
         return self._feed.link
 
     def lag(self, number: int) -> int:
-        """Return the number of known messages that wait; see ``Feed``."""
+        """Return the number of known messages that wait; see ``MessageFeed``."""
         return self._feed.lag(number)
 
     def mark_captured(self, number: int) -> None:
@@ -305,7 +305,7 @@ class ReceivingAhead:
         if error is not None:
             raise error
 
-    def _following(self, first: _Turn) -> list[Part]:
+    def _following(self, first: _Turn) -> list[FeedPart]:
         """Return a part, together with waiting parts that are captured with it."""
         if first.part is None:
             return []
@@ -376,11 +376,11 @@ class JournalFeed:
         self._address, self._receiver = str(address), receiver
         self._needed = needed
         self._journal = Journal(folder, options)
-        self._stored: Iterator[Stored] = iter(())
+        self._stored: Iterator[StoredMessages] = iter(())
         self.is_replayed = False
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before a number that the journal still has; see ``Feed``."""
+        """Yield messages before a number that the journal still has; see ``MessageFeed``."""
         begin = max(self._journal.first, number - count)
         if begin < number:
             for stored in self._journal.read(begin):
@@ -390,7 +390,7 @@ class JournalFeed:
                 yield part.messages.slice(0, min(len(part), number - stored.number))
 
     def open(self, number: int | None) -> None:
-        """Start with the journal's messages from a number on; see ``Feed``."""
+        """Start with the journal's messages from a number on; see ``MessageFeed``."""
         self._stored = self._journal.read(number or 0)
 
     @property
@@ -398,8 +398,8 @@ class JournalFeed:
         """Whether there is a connection to the broker."""
         return self._receiver.is_connected
 
-    def receive(self, seconds: float) -> Part | None:
-        """Return the messages of the journal first, then those that arrive; see ``Feed``."""
+    def receive(self, seconds: float) -> FeedPart | None:
+        """Return the messages of the journal first, then those that arrive; see ``MessageFeed``."""
         if not self.is_replayed:
             stored = next(self._stored, None)
             if stored is not None:
@@ -419,20 +419,20 @@ class JournalFeed:
         return self._part(stored, len(window.messages) - len(stored.messages))
 
     @property
-    def link(self) -> Link:
-        """The state of the connection; see ``Feed``."""
-        return Link(self._receiver.is_connected, self._receiver.connections)
+    def link(self) -> ConnectionState:
+        """The state of the connection; see ``MessageFeed``."""
+        return ConnectionState(self._receiver.is_connected, self._receiver.connections)
 
     def lag(self, number: int) -> int:
-        """Return the number of the journal's messages that are not in the trail; see ``Feed``."""
+        """Return the number of the journal's messages that are not in the trail; see ``MessageFeed``."""
         return self._journal.next - number
 
     def mark_captured(self, number: int) -> None:
-        """Delete captured messages from the journal; see ``Feed``."""
+        """Delete captured messages from the journal; see ``MessageFeed``."""
         self._journal.release(number)
 
     def close(self) -> None:
-        """Wait until acknowledgements are confirmed, and disconnect; see ``Feed``."""
+        """Wait until acknowledgements are confirmed, and disconnect; see ``MessageFeed``."""
         try:
             if self._receiver.is_connected:
                 self._receiver.settle(SETTLE_SECONDS)
@@ -440,7 +440,7 @@ class JournalFeed:
         finally:
             self._journal.close()
 
-    def _check(self, window: Window) -> None:
+    def _check(self, window: MessageWindow) -> None:
         """Raise BrokerRefusedError if a message does not have the needed header."""
         if self._needed is None:
             return
@@ -448,15 +448,15 @@ class JournalFeed:
             problem = f"messages come without {self._needed}, which jms.id or $jmsid needs"
             raise BrokerRefusedError(problem, where=Where(source=self._address), hint=NO_ID)
 
-    def _part(self, stored: Stored, repeated: int) -> Part:
+    def _part(self, stored: StoredMessages, repeated: int) -> FeedPart:
         numbers = np.arange(stored.number, stored.end)
         offsets = stored.offsets if len(stored.messages) else numbers
         messages, problems = as_messages(stored.messages, (stored.segment, offsets), self._address)
-        return Part(messages, problems, numbers, stored.end, repeated)
+        return FeedPart(messages, problems, numbers, stored.end, repeated)
 
 
 class KafkaFeed:
-    """The messages of a partition; see ``Feed``.
+    """The messages of a partition; see ``MessageFeed``.
 
     Offsets are the numbers, and generated ids contain them.
     """
@@ -473,7 +473,7 @@ class KafkaFeed:
         return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before an offset that the broker still has; see ``Feed``."""
+        """Yield messages before an offset that the broker still has; see ``MessageFeed``."""
         begin = max(self._receiver.bounds()[0], number - count)
         if begin >= number:
             return
@@ -485,7 +485,7 @@ class KafkaFeed:
             yield part.messages.slice(0, int(np.searchsorted(part.numbers, number)))
 
     def open(self, number: int | None) -> None:
-        """Start at an offset; see ``Feed``."""
+        """Start at an offset; see ``MessageFeed``."""
         self._receiver.open(number)
         self._high = self._end = self._receiver.bounds()[1]
         self.is_replayed = False
@@ -506,8 +506,8 @@ class KafkaFeed:
         self._silent = None
         return not has_more
 
-    def receive(self, seconds: float) -> Part | None:
-        """Return the next messages; see ``Feed``."""
+    def receive(self, seconds: float) -> FeedPart | None:
+        """Return the next messages; see ``MessageFeed``."""
         # the replay ends at the end offset of the start
         self.is_replayed = self.is_replayed or self._receiver.next >= self._high
         window = self._receiver.receive(seconds)
@@ -517,15 +517,15 @@ class KafkaFeed:
         numbers = window.token
         zeros = np.zeros(len(numbers), np.int64)
         messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
-        return Part(messages, problems, numbers, int(numbers[-1]) + 1)
+        return FeedPart(messages, problems, numbers, int(numbers[-1]) + 1)
 
     @property
-    def link(self) -> Link:
-        """The state of the connection; see ``Feed``."""
-        return Link(self._receiver.is_reached, self._receiver.connections)
+    def link(self) -> ConnectionState:
+        """The state of the connection; see ``MessageFeed``."""
+        return ConnectionState(self._receiver.is_reached, self._receiver.connections)
 
     def lag(self, number: int) -> int:
-        """Return the number of messages from an offset on, by the last known end; see ``Feed``."""
+        """Return the number of messages from an offset on, by the last known end; see ``MessageFeed``."""
         return max(0, self._end - number)
 
     def mark_captured(self, number: int) -> None:
@@ -536,7 +536,7 @@ class KafkaFeed:
         self._receiver.close()
 
 
-class Row(NamedTuple):
+class ReceiverClass(NamedTuple):
     """A protocol: the module and class of its receiver, and whether the broker keeps messages after reading."""
 
     module: str
@@ -544,11 +544,15 @@ class Row(NamedTuple):
     keeps_messages: bool = False
 
 
-ROWS: Final[Mapping[Family, Row]] = MappingProxyType(
+ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
     {
-        Family.STOMP: Row("trailgate.live.brokers.stomp.receiver", "StompReceiver"),
-        Family.AMQP: Row("trailgate.live.brokers.amqp.receiver", "AmqpReceiver"),
-        Family.KAFKA: Row("trailgate.live.brokers.kafka", "KafkaReceiver", keeps_messages=True),
+        ProtocolFamily.STOMP: ReceiverClass(
+            "trailgate.live.brokers.stomp.receiver", "StompReceiver"
+        ),
+        ProtocolFamily.AMQP: ReceiverClass("trailgate.live.brokers.amqp.receiver", "AmqpReceiver"),
+        ProtocolFamily.KAFKA: ReceiverClass(
+            "trailgate.live.brokers.kafka", "KafkaReceiver", keeps_messages=True
+        ),
     }
 )
 
@@ -561,7 +565,7 @@ def check_journalled(address: BrokerAddress) -> None:
         raise OptionError(problem, hint=hint)
 
 
-def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Any:
+def make_receiver(address: BrokerAddress, *, lasting: bool = True) -> Any:
     """Return a receiver, which connects on first use.
 
     Raises MissingDependencyError if an extra is not installed.
@@ -572,20 +576,20 @@ def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Any:
     return getattr(importlib.import_module(row.module), row.receiver)(address, lasting=lasting)
 
 
-def feed_of(
+def make_feed(
     address: BrokerAddress,
     folder: Path,
     options: JournalOptions,
     needed: str | None = None,
     *,
     lasting: bool = True,
-) -> Feed:
+) -> MessageFeed:
     """Return the feed of an address.
 
     ``folder`` is the journal's folder, if one is needed. For ``needed`` see ``JournalFeed``, for
-    ``lasting`` see ``receiver_of``.
+    ``lasting`` see ``make_receiver``.
     """
-    receiver = receiver_of(address, lasting=lasting)
+    receiver = make_receiver(address, lasting=lasting)
     if ROWS[address.family].keeps_messages:
         receiver.connect()
         return KafkaFeed(address, receiver)

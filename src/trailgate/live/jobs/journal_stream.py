@@ -23,15 +23,15 @@ from trailgate.arrays import Longs
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import TrailgateError
 from trailgate.live.brokers.receiver import Receiver
-from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
-from trailgate.live.jobs.feed import Part
-from trailgate.live.jobs.units import Units
+from trailgate.live.jobs.feed import FeedPart
+from trailgate.live.jobs.units import UnitSorter
 from trailgate.messages.bounds import Problem, TransactionState
 from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.durable import write_whole, writing
+from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 
 # The search for the last transaction starts in this many messages, and then in FACTOR times as many.
 LOOKED_AT: Final = 256
@@ -129,7 +129,7 @@ def operations_of(
     With ``quarantine``, the messages of bad units are written to a file in this folder instead. It
     is named by the range, so reading the range again writes the same file again.
     """
-    units = Units(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
+    units = UnitSorter(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
     state = TransactionState()
     lines: list[bytes] = []
     for stored in messages.read():
@@ -137,7 +137,7 @@ def operations_of(
         parsed = capture.parse(batch, state, unreadable)
         state = parsed.state
         numbers = np.arange(stored.number, stored.end)
-        taken = units.take(Part(batch, unreadable, numbers, stored.end), parsed)
+        taken = units.take(FeedPart(batch, unreadable, numbers, stored.end), parsed)
         yield from (operations for operations, _ in taken.whole)
         if taken.error is not None:
             raise taken.error
@@ -152,18 +152,18 @@ def operations_of(
     lines += taken.lines
     if lines and quarantine is not None:
         path = quarantine / f"{messages.begin:020}-{messages.end:020}.jsonl"
-        with writing(path):
+        with convert_write_errors(path):
             quarantine.mkdir(parents=True, exist_ok=True)
-        write_whole(path, b"".join(lines))
+        replace_whole_file(path, b"".join(lines))
         _LOG.warning("%d messages are quarantined in %s", len(lines), path)
 
 
-def _parse(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
+def _parse(capture: Capture, stored: StoredMessages, state: TransactionState) -> Parsed:
     messages, unreadable = _messages(stored, "journal")
     return capture.parse(messages, state, unreadable)
 
 
-def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
+def _messages(stored: StoredMessages, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
     return as_messages(stored.messages, (stored.segment, stored.offsets), source)
 
 

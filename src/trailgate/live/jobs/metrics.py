@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from trailgate.errors import OptionError, Where
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
-from trailgate.live.jobs.feed import Link
+from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.run import BatchReport
 from trailgate.storage.writing.table_writing import Counts, add_counts
 
@@ -62,7 +62,7 @@ _TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class CaptureStatistics:
     """Totals over all batches (see ``BatchReport``).
 
     ``last`` is the last batch, or None before the first one.
@@ -84,7 +84,7 @@ class Statistics:
     connected: bool = False
     reconnections: int = 0
 
-    def with_link(self, link: Link) -> Self:
+    def with_link(self, link: ConnectionState) -> Self:
         """Return the statistics with the state of the connection (the same object if nothing changed)."""
         # The first connection is not a reconnection.
         again = max(0, link.made - 1)
@@ -110,7 +110,7 @@ class Statistics:
         """Whether more messages were quarantined than captured."""
         return 2 * self.quarantined > self.messages
 
-    def since(self, before: Statistics) -> Self:
+    def since(self, before: CaptureStatistics) -> Self:
         """Return the totals since an earlier moment.
 
         The counts by table are still those since the start.
@@ -119,10 +119,10 @@ class Statistics:
         return replace(self, **sums)
 
 
-assert set(SUMMED) < {one.name for one in fields(Statistics)}
+assert set(SUMMED) < {one.name for one in fields(CaptureStatistics)}
 
 
-def as_text(statistics: Statistics, trail: str) -> str:
+def format_metrics(statistics: CaptureStatistics, trail: str) -> str:
     """Return all known metrics in Prometheus's text format, with the trail's prefix as the label ``trail``."""
     labels = {"trail": trail}
     lines: list[str] = []
@@ -184,12 +184,12 @@ def _error(name: str, value: str, expected: str) -> OptionError:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class IntervalReport:
     """The totals of an interval of ``seconds``, and since the start."""
 
     seconds: float
-    interval: Statistics
-    total: Statistics
+    interval: CaptureStatistics
+    total: CaptureStatistics
 
     @property
     def rate(self) -> float:
@@ -221,9 +221,9 @@ class Reporter:
     """Decides when a report is due: after an interval or a number of messages, whichever comes first."""
 
     def __init__(self, options: ReportOptions, now: float) -> None:
-        self._options, self._begun, self._before = options, now, Statistics()
+        self._options, self._begun, self._before = options, now, CaptureStatistics()
 
-    def due(self, total: Statistics, now: float) -> Report | None:
+    def due(self, total: CaptureStatistics, now: float) -> IntervalReport | None:
         """Return the report that is due at a time in seconds, or None."""
         seconds, done = now - self._begun, total.since(self._before)
         by_time = self._options.seconds is not None and seconds >= self._options.seconds
@@ -231,4 +231,4 @@ class Reporter:
         if not by_time and not by_count:
             return None
         self._begun, self._before = now, total
-        return Report(seconds, done, total)
+        return IntervalReport(seconds, done, total)

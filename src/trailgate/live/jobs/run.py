@@ -27,18 +27,25 @@ import pyarrow as pa
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.capture.ranges import encode_or_blame
+from trailgate.jobs.capture.ranges import encode_or_reject
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal import JournalOptions
-from trailgate.live.jobs.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
-from trailgate.live.jobs.units import HELD_BYTES, Taken, Units
+from trailgate.live.jobs.feed import (
+    ConnectionState,
+    DuplicateFilter,
+    FeedPart,
+    MessageFeed,
+    PrefetchingFeed,
+    make_feed,
+)
+from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.quarantine import append_lines, read_line
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
-from trailgate.storage.live.recovery import Skipped
+from trailgate.storage.live.recovery import DuplicateSkipper
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 DIGITS: Final = 10  # the digits of each half of a position
@@ -220,7 +227,7 @@ def capture_repaired(
         if position.pending is None:
             appender.commit(replace(position, pending=digest).encode())
         counts: Counts = {}
-        transactions, rest = 0, Skipped(recovered)
+        transactions, rest = 0, DuplicateSkipper(recovered)
         for batch in batches:
             more, begun = count_operations(batch, 0, batch.rows)
             counts, transactions = add_counts(counts, more), transactions + begun
@@ -281,7 +288,7 @@ def _parse(
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
-        bad |= encode_or_blame(appender.encode, batch, message)[1]
+        bad |= encode_or_reject(appender.encode, batch, message)[1]
     if bad:
         at = min(bad)
         raise _locate(bad[at], lines[max(at, 0)])
@@ -316,7 +323,7 @@ class LiveCapture:
     def __init__(
         self,
         capture: Capture,
-        feed: Feed,
+        feed: MessageFeed,
         appender: TrailAppender,
         prefix: str,
         options: ReceiveOptions,
@@ -333,9 +340,9 @@ class LiveCapture:
         self._committed = position
         self._held = 0 if position is None else position.quarantine
         self._repaired = 0 if position is None else position.repaired
-        self._skipped = Skipped(recovered)
+        self._skipped = DuplicateSkipper(recovered)
         reason = None if position is None else position.reason
-        self._units = Units(
+        self._units = UnitSorter(
             appender.encode,
             Path(prefix).parent,
             stop=options.on_error == "stop",
@@ -347,7 +354,7 @@ class LiveCapture:
             ordered=not options.unordered_ids,
             remembered=options.journal.remembered,
         )
-        self._ids = ComparedIds(rule)
+        self._ids = DuplicateFilter(rule)
         last = None if recovered.last is None else recovered.last.csn
         bad = None if position is None or reason is None else position.transaction
         self._state = capture.state_after(last, broken=reason is not None, bad=bad)
@@ -380,7 +387,7 @@ class LiveCapture:
             busy = time.monotonic()
 
     @property
-    def link(self) -> Link:
+    def link(self) -> ConnectionState:
         """The state of the broker connection."""
         return self._feed.link
 
@@ -393,9 +400,9 @@ class LiveCapture:
         error = self._capture.finish(self._state)
         return None if error is None else error.problem
 
-    def _take(self, received: Part) -> BatchReport:
+    def _take(self, received: FeedPart) -> BatchReport:
         part, duplicates = self._ids.deduplicate(received)
-        taken = Taken((), (), self._units.next_number(part.end), self._units.reason)
+        taken = UnitResult((), (), self._units.next_number(part.end), self._units.reason)
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
@@ -411,7 +418,7 @@ class LiveCapture:
             raise taken.error
         return self._report(received, taken, duplicates, counts, transactions)
 
-    def _append(self, taken: Taken) -> tuple[Counts, int]:
+    def _append(self, taken: UnitResult) -> tuple[Counts, int]:
         """Append the operations that the trail does not have yet.
 
         Returns the counts by table and type, and the number of transactions.
@@ -427,7 +434,7 @@ class LiveCapture:
             counts, transactions = add_counts(counts, more), transactions + begun
         return counts, transactions
 
-    def _commit(self, taken: Taken) -> None:
+    def _commit(self, taken: UnitResult) -> None:
         last = self._ids.before(taken.number)
         position = SourcePosition(
             self._feed.name,
@@ -446,7 +453,7 @@ class LiveCapture:
         self._feed.mark_captured(taken.number)
 
     def _report(
-        self, part: Part, taken: Taken, duplicates: int, counts: Counts, transactions: int
+        self, part: FeedPart, taken: UnitResult, duplicates: int, counts: Counts, transactions: int
     ) -> BatchReport:
         file, offset = self._appender.place
         sent = part.sent
@@ -486,8 +493,8 @@ def open_live(
         header = message_id_kind(capture.options.message_id).header
         options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
     with TrailAppender(prefix, capture.tables, options.append) as appender:
-        feed = ReceivingAhead(
-            feed_of(
+        feed = PrefetchingFeed(
+            make_feed(
                 address,
                 Path(f"{prefix}.journal"),
                 options.journal,

@@ -16,7 +16,7 @@ from trailgate.live.brokers.address import (
     BrokerAddress,
     is_address,
     parse_address,
-    unknown_protocol,
+    unknown_protocol_error,
 )
 
 URL: Final = "java.naming.provider.url"
@@ -58,21 +58,21 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 
 def _check_scheme(text: str) -> None:
     """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
-    from trailgate.storage.files.addresses import SCHEMES, known_schemes  # noqa: PLC0415  not for help
+    from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
 
     scheme, slashes, _ = text.partition("://")
     if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
         return
     shown = f"{scheme}:// is neither the protocol of a broker nor that of a store"
     near = did_you_mean(scheme, [*PROTOCOLS, *SCHEMES])
-    hint = f"{near} Known are {known_schemes(*PROTOCOLS)}, and paths of files"
+    hint = f"{near} Known are {list_schemes(*PROTOCOLS)}, and paths of files"
     raise OptionError(shown, hint=hint.strip())
 
 
 def _join(url: str, destination: str) -> str:
     """Return the address of a destination at a provider's URL."""
     if not is_address(url) or "://" not in url:
-        raise unknown_protocol(url)
+        raise unknown_protocol_error(url)
     matched = _NAMED.fullmatch(destination)
     kind, name = QUEUE, destination
     if matched is not None:

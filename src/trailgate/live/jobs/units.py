@@ -22,19 +22,19 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
-from trailgate.jobs.capture.ranges import OTHERS, encode_or_blame, reasons_of_units
-from trailgate.live.jobs.feed import Part
+from trailgate.jobs.capture.ranges import OTHERS, encode_or_reject, unit_reasons
+from trailgate.live.jobs.feed import FeedPart
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_line
-from trailgate.trail.writing.writer import Encoded
+from trailgate.trail.writing.writer import EncodedTrail
 
 HELD_BYTES: Final = 16 << 20  # bytes of message bodies; their operations take several times as much
 
 T = TypeVar("T")
 
 
-class Held(Generic[T]):
+class SpillingBuffer(Generic[T]):
     """A buffer of values in order.
 
     After ``limit`` bytes, further values go to an unnamed file in ``folder``.
@@ -54,7 +54,7 @@ class Held(Generic[T]):
         if self._room >= 0:
             self._values.append(value)
             return
-        with writing(self._folder):
+        with convert_write_errors(self._folder):
             if self._file is None:
                 self._file = TemporaryFile(dir=self._folder)  # noqa: SIM115  closed with this object
                 weakref.finalize(self, self._file.close)
@@ -74,7 +74,7 @@ class Held(Generic[T]):
         self._stored = 0
 
 
-Whole = tuple[ChangeBatch, Encoded | None]
+Whole = tuple[ChangeBatch, EncodedTrail | None]
 
 
 @dataclass(slots=True)
@@ -82,8 +82,8 @@ class _OpenUnit:
     """A unit that later messages may belong to, with its operations and messages so far."""
 
     number: int
-    batches: Held[ChangeBatch]
-    messages: Held[tuple[Part, Longs]]
+    batches: SpillingBuffer[ChangeBatch]
+    messages: SpillingBuffer[tuple[FeedPart, Longs]]
     lines: list[bytes] = field(default_factory=list)
     reason: str | None = None
 
@@ -94,7 +94,7 @@ class _OpenUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class UnitResult:
     """The result of processing a part of messages.
 
     - ``whole``: operations for the trail, which can be iterated only once.
@@ -112,7 +112,7 @@ class Taken:
     error: TrailgateError | None = None
 
 
-class Units:
+class UnitSorter:
     """Sorts the messages of parsed parts into units.
 
     ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
@@ -122,7 +122,7 @@ class Units:
 
     def __init__(
         self,
-        encoded: Callable[[ChangeBatch], Encoded | None],
+        encoded: Callable[[ChangeBatch], EncodedTrail | None],
         folder: Path,
         *,
         stop: bool,
@@ -133,9 +133,9 @@ class Units:
         self._folder, self._limit = folder, limit
         self._open = None if reason is None else self._unit(0, reason)
 
-    def take(self, part: Part, parsed: Parsed) -> Taken:
+    def take(self, part: FeedPart, parsed: Parsed) -> UnitResult:
         """Process a part, and return the complete units, including buffered operations."""
-        encoded, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
+        encoded, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
         for at, error in bad.items():
@@ -147,28 +147,28 @@ class Units:
             return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
         # the usual case: everything is good and complete
         if not bad and self._open is None and not parsed.state.is_open:
-            return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
+            return UnitResult(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
         return self._divide(part, parsed, unit, bad)
 
-    def end(self, parsed: Parsed, number: int) -> Taken:
+    def end(self, parsed: Parsed, number: int) -> UnitResult:
         """Close the open unit, because no more messages follow.
 
         ``parsed`` is the result of ending the input.
         """
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:
-            return Taken((), (), number)
-        _, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
+            return UnitResult((), (), number)
+        _, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
             last: list[Whole] = [(parsed.batch, None)] if parsed.batch.rows else []
-            return Taken(chain(opened.operations, last), (), number)
+            return UnitResult(chain(opened.operations, last), (), number)
         lines = (
             line
             for part, rows in opened.messages
             for line in self._lines(part, rows, {}, str(errors[0]))
         )
-        return Taken((), tuple(lines), number)
+        return UnitResult((), tuple(lines), number)
 
     @property
     def reason(self) -> str | None:
@@ -183,8 +183,8 @@ class Units:
         return end if self._open is None or self._open.reason else self._open.number
 
     def _stop_before(
-        self, part: Part, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
-    ) -> Taken:
+        self, part: FeedPart, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
+    ) -> UnitResult:
         """Return the operations before the unit of the first bad message."""
         blamed = 0 if at < 0 else int(unit[at])
         number = self._number(part, unit, blamed)
@@ -194,9 +194,9 @@ class Units:
         # the operations of the units before the bad one
         before = self._units_of(parsed, unit) < blamed
         complete: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
-        return Taken(chain(buffered, complete), (), number, error=error)
+        return UnitResult(chain(buffered, complete), (), number, error=error)
 
-    def _number(self, part: Part, unit: Longs, number: int) -> int:
+    def _number(self, part: FeedPart, unit: Longs, number: int) -> int:
         """Return the number of a unit's first message."""
         if number == 0 and self._open is not None:
             return self.next_number(int(part.numbers[0]))
@@ -209,10 +209,10 @@ class Units:
         return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
 
     def _divide(
-        self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
-    ) -> Taken:
+        self, part: FeedPart, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
+    ) -> UnitResult:
         """Return the complete units of a part with bad messages or open units, and buffer the rest."""
-        reasons = reasons_of_units(bad, unit, self.reason)
+        reasons = unit_reasons(bad, unit, self.reason)
         unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below this number have ended
         buffered: Iterable[Whole] = ()
@@ -245,12 +245,14 @@ class Units:
                 self._open.batches.add(parsed.batch.where(of_last), part.size)
             lines += self._open.lines
             self._open.lines.clear()
-        return Taken(chain(buffered, whole), tuple(lines), self.next_number(part.end), self.reason)
+        return UnitResult(
+            chain(buffered, whole), tuple(lines), self.next_number(part.end), self.reason
+        )
 
     def _extend(
         self,
         opened: _OpenUnit,
-        part: Part,
+        part: FeedPart,
         mine: Mask,
         bad: Mapping[int, TrailgateError],
         reason: str | None,
@@ -275,10 +277,10 @@ class Units:
     def _unit(self, number: int, reason: str | None = None) -> _OpenUnit:
         """Return a new unit with empty buffers."""
         limits = (self._folder, self._limit)
-        return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
+        return _OpenUnit(number, SpillingBuffer(*limits), SpillingBuffer(*limits), reason=reason)
 
     def _lines(
-        self, part: Part, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
+        self, part: FeedPart, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
     ) -> Iterator[bytes]:
         """Yield the quarantine's lines for messages, each with its own error or that of its unit."""
         messages = part.messages
@@ -290,6 +292,6 @@ class Units:
             yield write_line(body, headers, place, OTHERS + reason if error is None else str(error))
 
 
-def _locate(error: TrailgateError, part: Part, at: int) -> None:
+def _locate(error: TrailgateError, part: FeedPart, at: int) -> None:
     number = int(part.numbers[max(at, 0)]) if len(part) else None
     error.where = replace(error.where, source=part.messages.source, message=number)

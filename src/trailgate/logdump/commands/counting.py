@@ -11,12 +11,12 @@ from pyarrow import fs
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.logdump.commands.files import folder_entries
-from trailgate.logdump.counting import Counting, LargeTransactions
-from trailgate.logdump.open_trail import Chunk, OpenTrail, like
-from trailgate.logdump.reading import progress
-from trailgate.logdump.results import Counts, Detail, Failure, Note, Result
-from trailgate.logdump.session import Command, Session
-from trailgate.logdump.syntax import Arguments, read_number, read_time
+from trailgate.logdump.counting import LargeTransactions, RecordCounter
+from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, name_matcher
+from trailgate.logdump.reading import report_progress
+from trailgate.logdump.results import CountResult, DetailLevel, FailureResult, NoteResult, Result
+from trailgate.logdump.session import LogdumpCommand, LogdumpSession
+from trailgate.logdump.syntax import CommandArguments, read_number, read_time
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import number_digits
 
@@ -45,7 +45,7 @@ class CountOptions:
     table: str | None = None
     files: str | None = None
 
-    def mask(self, chunk: Chunk, mask: Mask) -> Mask:
+    def mask(self, chunk: LogdumpChunk, mask: Mask) -> Mask:
         """Return the mask of records that are counted, out of those in ``mask``."""
         if self.start is not None:
             mask = mask & (chunk.view.io_time >= self.start)
@@ -56,7 +56,7 @@ class CountOptions:
         return mask
 
 
-def count(session: Session, arguments: Arguments) -> Iterator[Result]:
+def count_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Count records from the current position on, or those of other files."""
     options = _options(session, arguments)
     if options.files is None:
@@ -66,7 +66,7 @@ def count(session: Session, arguments: Arguments) -> Iterator[Result]:
     if others:
         names = ", ".join(map(name_of, others))
         problem = f"Not counted, since their names do not end with a number: {names}"
-        yield Note(problem, {"skipped": len(others)})
+        yield NoteResult(problem, {"skipped": len(others)})
     for path in paths:
         trail = OpenTrail(path)
         try:
@@ -76,7 +76,7 @@ def count(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def _count(
-    session: Session, trail: OpenTrail, start: int, options: CountOptions
+    session: LogdumpSession, trail: OpenTrail, start: int, options: CountOptions
 ) -> Iterator[Result]:
     settings = session.settings
     large = None
@@ -84,17 +84,17 @@ def _count(
         large = LargeTransactions(
             settings.trans_history, settings.trans_records, settings.trans_bytes
         )
-    counting = Counting(tables=options.detail, minutes=options.minutes, large=large)
+    counting = RecordCounter(tables=options.detail, minutes=options.minutes, large=large)
     end, scanned = start, 0
     problem: TrailgateError | None = None
     try:
         for chunk in trail.forward(start):
             counting.add(chunk, options.mask(chunk, session.filters.mask(chunk)))
             end, scanned = chunk.end, scanned + len(chunk)
-            yield from progress(session, chunk, scanned)
+            yield from report_progress(session, chunk, scanned)
     except TrailgateError as error:
         problem = error
-    yield Counts(
+    yield CountResult(
         path=mask_logins(trail.path),
         start=start,
         end=end,
@@ -108,11 +108,11 @@ def _count(
         suppressed=counting.suppressed,
     )
     if problem is not None:
-        yield Failure(problem)
+        yield FailureResult(problem)
 
 
-def _options(session: Session, arguments: Arguments) -> CountOptions:
-    values: dict[str, Any] = {"detail": session.settings.detail is not Detail.OFF}
+def _options(session: LogdumpSession, arguments: CommandArguments) -> CountOptions:
+    values: dict[str, Any] = {"detail": session.settings.detail is not DetailLevel.OFF}
     for option, *words in _phrases(arguments):
         field, value = OPTIONS[option], " ".join(words)
         if field == "detail":
@@ -128,7 +128,7 @@ def _options(session: Session, arguments: Arguments) -> CountOptions:
     return CountOptions(**values)
 
 
-def _phrases(arguments: Arguments) -> list[list[str]]:
+def _phrases(arguments: CommandArguments) -> list[list[str]]:
     """Split the arguments into options, each with the words after it.
 
     Commas between them are optional.
@@ -157,7 +157,7 @@ def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
     """
     folder, _, name = pattern.rpartition("/")
     entries = folder_entries(folder or ("/" if pattern.startswith("/") else "."))
-    matches = like(name, fold=False)
+    matches = name_matcher(name, fold=False)
     prefix = f"{folder}/" if "/" in pattern else ""
     matched = sorted(
         prefix + name_of(entry.path)
@@ -171,12 +171,12 @@ def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
 
 
 ROWS: Final = (
-    Command(
+    LogdumpCommand(
         ("COUNT",),
         "[DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",
         "Count the records from here on that pass the filters: bytes, types, transactions;"
         " DETAIL of each table, INTERVAL by time, LOG in each file of that name.",
-        count,
+        count_command,
         tuple(OPTIONS),
     ),
 )

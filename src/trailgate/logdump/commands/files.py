@@ -17,19 +17,19 @@ from pyarrow import fs
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.logdump.header_groups import with_size
-from trailgate.logdump.open_trail import Chunk, OpenTrail, exists, next_path
-from trailgate.logdump.results import Listing, Note, Result
-from trailgate.logdump.session import DEEPEST, Command, Session
+from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, file_exists, next_path
+from trailgate.logdump.results import ListingResult, NoteResult, Result
+from trailgate.logdump.session import DEEPEST, LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import (
-    Arguments,
+    CommandArguments,
     TimeOffset,
     indicator_code,
-    one_of,
+    read_choice,
     read_number,
     time_text,
     unquote,
 )
-from trailgate.storage.files.addresses import locate, read_whole
+from trailgate.storage.files.addresses import locate, read_file
 from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
 from trailgate.trail.format.tokens import FRAME
@@ -52,42 +52,44 @@ OLD: Final = "the format from before release 6 is not public"
 REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
 
 
-def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
+def open_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Open a file, or show which one is open."""
     if arguments.text:
         session.open(unquote(arguments.text))
     trail = session.trail
     path = mask_logins(trail.path)
-    yield Note(f"Current LogTrail is {path}", {"path": path, "size": trail.size})
+    yield NoteResult(f"Current LogTrail is {path}", {"path": path, "size": trail.size})
 
 
-def close_file(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def close_file(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """Close the file."""
     path = mask_logins(session.trail.path)
     session.close()
-    yield Note(f"LogTrail {path} is closed", {"path": path})
+    yield NoteResult(f"LogTrail {path} is closed", {"path": path})
 
 
-def next_trail(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """Open the file with the next number."""
     path = session.trail.path
     following = next_path(path)
     if following is None:
         raise OptionError("the file's name does not end in 6 or 9 digits", hint="OPEN takes any")
-    if not exists(following):
+    if not file_exists(following):
         raise StorageError("there is no next file", where=Where(source=following))
     session.open(following)
     path, following = mask_logins(path), mask_logins(following)
-    yield Note(f"LogTrail {path} closed", {"path": path})
-    yield Note(f"Current LogTrail is {following}", {"path": following, "size": session.trail.size})
+    yield NoteResult(f"LogTrail {path} closed", {"path": path})
+    yield NoteResult(
+        f"Current LogTrail is {following}", {"path": following, "size": session.trail.size}
+    )
 
 
-def list_files(session: Session, arguments: Arguments) -> Iterator[Result]:
+def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """List the files of a folder."""
     folder = session.path(unquote(arguments.text)) or "."
     offset = session.settings.time_offset
     rows = [_file_row(entry, offset) for entry in folder_entries(folder)]
-    yield Listing(f"Files in {mask_logins(folder)}", tuple(sorted(rows)))
+    yield ListingResult(f"Files in {mask_logins(folder)}", tuple(sorted(rows)))
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
@@ -107,7 +109,7 @@ def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
     return str(entry.base_name), f"{entry.size:>14} bytes  {time_text(changed, offset)}"
 
 
-def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
+def change_folder(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Set the folder that relative paths start from."""
     if arguments.text:
         folder = session.path(unquote(arguments.text))
@@ -116,27 +118,27 @@ def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
             raise StorageError("there is no such folder", where=Where(source=folder))
         session.folder = folder
     folder = session.folder or "."
-    yield Note(f"Current folder is {folder}", {"folder": folder})
+    yield NoteResult(f"Current folder is {folder}", {"folder": folder})
 
 
-def obey(session: Session, arguments: Arguments) -> Iterator[Result]:
+def obey_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Run the commands in a file."""
     path = session.path(unquote(arguments.text))
     if session.depth == DEEPEST:
         raise OptionError(f"command files are nested more than {DEEPEST} deep")
-    lines = read_whole(path).decode("utf-8", "replace").splitlines()
+    lines = read_file(path).decode("utf-8", "replace").splitlines()
     session.depth += 1
     try:
         # -- starts a comment
         for line in lines:
             if line.strip() and not line.lstrip().startswith("--"):
-                yield Note(f">> {line.strip()}", {"command": line.strip()})
+                yield NoteResult(f">> {line.strip()}", {"command": line.strip()})
                 yield from session.run(line)
     finally:
         session.depth -= 1
 
 
-def log(session: Session, arguments: Arguments) -> Iterator[Result]:
+def log_session(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Start or stop the session log."""
     text = arguments.text
     first, _, rest = text.partition(" ")
@@ -145,7 +147,7 @@ def log(session: Session, arguments: Arguments) -> Iterator[Result]:
             raise OptionError("no log is being written")
         session.log.close()
         session.log = None
-        yield Note("The session log is closed", {"log": None})
+        yield NoteResult("The session log is closed", {"log": None})
         return
     path = session.path(unquote(rest.strip() if first.upper() == "TO" else text))
     if not text or not path:
@@ -153,10 +155,10 @@ def log(session: Session, arguments: Arguments) -> Iterator[Result]:
     if session.log is not None:
         session.log.close()
     session.log = Path(path).open("a", encoding="utf-8")  # noqa: SIM115  LOG STOP closes it
-    yield Note(f"The session is logged to {path}", {"log": path})
+    yield NoteResult(f"The session is logged to {path}", {"log": path})
 
 
-def write_log(session: Session, arguments: Arguments) -> Iterator[Result]:
+def write_log(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Write a line into the log."""
     if session.log is None:
         raise OptionError("no log is being written", hint="LOG TO starts one")
@@ -166,25 +168,29 @@ def write_log(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 FILE_COMMANDS: Final = (
-    Command(("OPEN", "FROM"), "[file]", "Open a trail file, or show which one is open.", open_file),
-    Command(("CLOSE",), "", "Close the file.", close_file),
-    Command(("NEXTTRAIL", "NT"), "", "Close the file and open the next one.", next_trail),
-    Command(("FILES", "FI", "DIR"), "[folder]", "List the files of a folder.", list_files),
-    Command(("CD",), "[folder]", "Set the folder that paths are relative to.", change_folder),
-    Command(
+    LogdumpCommand(
+        ("OPEN", "FROM"), "[file]", "Open a trail file, or show which one is open.", open_file
+    ),
+    LogdumpCommand(("CLOSE",), "", "Close the file.", close_file),
+    LogdumpCommand(("NEXTTRAIL", "NT"), "", "Close the file and open the next one.", next_trail),
+    LogdumpCommand(("FILES", "FI", "DIR"), "[folder]", "List the files of a folder.", list_files),
+    LogdumpCommand(
+        ("CD",), "[folder]", "Set the folder that paths are relative to.", change_folder
+    ),
+    LogdumpCommand(
         ("VOLUME", "VOL", "V"),
         "[folder]",
         "The same as CD: there are no NonStop volumes here.",
         change_folder,
     ),
-    Command(("OBEY", "O"), "file", "Run the commands of a file, one per line.", obey),
-    Command(
+    LogdumpCommand(("OBEY", "O"), "file", "Run the commands of a file, one per line.", obey_file),
+    LogdumpCommand(
         ("LOG",),
         "TO file | STOP",
         "Write everything that is typed and printed to a file as well.",
-        log,
+        log_session,
     ),
-    Command(("WRITELOG",), "text", "Write a line into the session log.", write_log),
+    LogdumpCommand(("WRITELOG",), "text", "Write a line into the session log.", write_log),
 )
 
 
@@ -199,7 +205,7 @@ class SaveOptions:
     comments: bool = False
     indicator: int | None = None
 
-    def limit_rows(self, chunk: Chunk, rows: Longs, saved: Saved) -> Longs:
+    def limit_rows(self, chunk: LogdumpChunk, rows: Longs, saved: SavedFile) -> Longs:
         """Return the first rows that are within the limits."""
         if self.records is not None:
             rows = rows[: self.records - saved.records]
@@ -209,14 +215,14 @@ class SaveOptions:
             rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
         return rows
 
-    def is_reached(self, saved: Saved) -> bool:
+    def is_reached(self, saved: SavedFile) -> bool:
         """Return whether a limit is reached."""
         by_records = self.records is not None and saved.records >= self.records
         return by_records or (self.data_bytes is not None and saved.data_bytes >= self.data_bytes)
 
 
 @dataclass(slots=True)
-class Saved:
+class SavedFile:
     """The output of SAVE so far. ``size`` counts all bytes of the file."""
 
     stream: Any = field(repr=False)
@@ -229,7 +235,7 @@ class Saved:
         self.size += self.stream.write(raw)
 
 
-def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
+def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
     """Parse the options of SAVE. Raises OptionError."""
     plain = arguments.plain
     if not plain:
@@ -254,18 +260,18 @@ def read_options(arguments: Arguments, *, comments: bool) -> SaveOptions:
     return SaveOptions(**values)
 
 
-def save_records(session: Session, arguments: Arguments) -> Iterator[Result]:
+def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Write records to a new trail file."""
     options = read_options(arguments, comments=session.settings.save_comments)
     path = session.path(options.path)
     saved = save(session, options, path)
-    yield Note(
+    yield NoteResult(
         f"Saved {saved.records} records, {saved.size} bytes, into {path}",
         {"path": path, "records": saved.records, "bytes": saved.size, "rba": session.position},
     )
 
 
-def save(session: Session, options: SaveOptions, target: str) -> Saved:
+def save(session: LogdumpSession, options: SaveOptions, target: str) -> SavedFile:
     """Write the records from the session's position on, and move the session past them.
 
     The file is written under another name, and renamed when it is complete.
@@ -282,7 +288,7 @@ def save(session: Session, options: SaveOptions, target: str) -> Saved:
     part = f"{path}.part"
     try:
         with store.open_output_stream(part) as stream:
-            saved = Saved(stream)
+            saved = SavedFile(stream)
             _write(session, options, saved)
         _set_size(store, part, session.trail, saved.size)
         store.move(part, path)
@@ -300,7 +306,7 @@ def _is_same(store: fs.FileSystem, path: str, other: str) -> bool:
     return bool(store == other_store) and same[0].lstrip("./") == same[1].lstrip("./")
 
 
-def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
+def _write(session: LogdumpSession, options: SaveOptions, saved: SavedFile) -> None:
     """Write the header, the metadata records before the position, comments, and the selected records."""
     trail = session.trail
     start = session.start
@@ -325,7 +331,7 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
         saved.write(_comment(trail, f"End of what was saved, {saved.records} records"))
 
 
-def _bytes_of(chunk: Chunk, rows: Longs, indicator: int | None) -> bytes:
+def _bytes_of(chunk: LogdumpChunk, rows: Longs, indicator: int | None) -> bytes:
     """Return the bytes of the selected records, with another transaction indicator if one is given."""
     data = chunk.source.data
     if indicator is not None:
@@ -360,21 +366,21 @@ def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> N
         file.write(header)
 
 
-def set_comments(session: Session, arguments: Arguments) -> Iterator[Result]:
+def set_comments(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Set whether SAVE writes comment records by default."""
-    session.set(save_comments=one_of(arguments.only("ON"), {"ON": True, "OFF": False}))
+    session.set(save_comments=read_choice(arguments.only("ON"), {"ON": True, "OFF": False}))
     state = "on" if session.settings.save_comments else "off"
-    yield Note(f"Comment records in saved files: {state}", {"comments": state == "on"})
+    yield NoteResult(f"Comment records in saved files: {state}", {"comments": state == "on"})
 
 
 SAVING_COMMANDS: Final = (
-    Command(
+    LogdumpCommand(
         ("SAVE",),
         "file [!] [n RECORDS | n BYTES] [COMMENT | NOCOMMENT] [TRANSIND indicator] [TRUNCATE]",
         "Write the records from here on that pass the filters, with the file header, into a new file; ! and TRUNCATE replace an existing one.",
         save_records,
     ),
-    Command(
+    LogdumpCommand(
         ("SAVEFILECOMMENT",),
         "ON | OFF",
         "Whether SAVE writes comment records by default.",

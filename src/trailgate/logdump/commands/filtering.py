@@ -10,15 +10,15 @@ from typing import Final
 
 from trailgate.errors import OptionError
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME, FilterOption, OptionArguments
-from trailgate.logdump.filters import Filter, Side
-from trailgate.logdump.results import Lines, Note, Result
-from trailgate.logdump.session import Command, Session
-from trailgate.logdump.syntax import Arguments, one_of, read_arguments
+from trailgate.logdump.filters import FilterSide, RecordFilter
+from trailgate.logdump.results import NoteResult, Result, TextResult
+from trailgate.logdump.session import LogdumpCommand, LogdumpSession
+from trailgate.logdump.syntax import CommandArguments, read_arguments, read_choice
 
 MATCH: Final = MappingProxyType({"ALL": True, "ANY": False})
 
 
-def filter_records(session: Session, arguments: Arguments) -> Iterator[Result]:
+def filter_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show, add, switch or clear filters."""
     first, rest = _first_word(arguments.text)
     verb = VERBS.get(first.upper())
@@ -30,7 +30,7 @@ def filter_records(session: Session, arguments: Arguments) -> Iterator[Result]:
     if first.upper() == "MATCH":
         yield _match(session, rest, side)
         return
-    one = _filter(session, one_of(first, OPTIONS_BY_NAME), text=text, rest=rest)
+    one = _filter(session, read_choice(first, OPTIONS_BY_NAME), text=text, rest=rest)
     session.filters = session.filters.with_filter(side, one)
     yield _state(session)
 
@@ -40,68 +40,68 @@ def _first_word(text: str) -> tuple[str, str]:
     return first, rest.strip()
 
 
-def _side_of(text: str) -> tuple[Side, str]:
+def _side_of(text: str) -> tuple[FilterSide, str]:
     """Split off the side at the start of a text. Without one it is the side that includes."""
     first, rest = _first_word(text)
-    for side in Side:
+    for side in FilterSide:
         if len(first) >= 3 and side.startswith(first.lower()):
             return side, rest
-    return Side.INCLUDE, text
+    return FilterSide.INCLUDE, text
 
 
-def _filter(session: Session, option: FilterOption, *, text: str, rest: str) -> Filter:
+def _filter(session: LogdumpSession, option: FilterOption, *, text: str, rest: str) -> RecordFilter:
     """Build the filter of an option. Its complete text is kept for FILTER SHOW."""
     typed = read_arguments(rest)
     if not typed.plain and not option.bare:
         raise OptionError(f"something is missing after {option.names[0]}", hint=option.syntax)
     phrases = tuple(map(tuple, typed.phrases()))
     arguments = OptionArguments(phrases, session.settings.time_offset, session.now())
-    return Filter(option.names[0], text, option.make(arguments), option.joins)
+    return RecordFilter(option.names[0], text, option.make(arguments), option.joins)
 
 
-def show_filters(session: Session, _rest: str = "") -> Result:
+def show_filters(session: LogdumpSession, _rest: str = "") -> Result:
     """Return all filters as lines."""
     filters = session.filters
     lines = []
     numbers = count()
-    for side in Side:
+    for side in FilterSide:
         listed = filters.side(side)
         lines.append(f"{side.capitalize()}  Match {'ALL' if listed.match_all else 'ANY'}")
         lines += [f"  {next(numbers)}: {one.text}" for one in listed.filters]
-    return Lines(f"Data filters are {_enable(session)}", tuple(lines))
+    return TextResult(f"Data filters are {_enable(session)}", tuple(lines))
 
 
-def _switch(enabled: bool) -> Callable[[Session, str], Result]:
-    def run(session: Session, _rest: str) -> Result:
+def _switch(enabled: bool) -> Callable[[LogdumpSession, str], Result]:
+    def run(session: LogdumpSession, _rest: str) -> Result:
         session.filters = replace(session.filters, enabled=enabled)
         return _state(session)
 
     return run
 
 
-def _clear(session: Session, rest: str) -> Result:
+def _clear(session: LogdumpSession, rest: str) -> Result:
     session.filters = session.filters.clear(rest or "ALL")
     return _state(session)
 
 
-def _match(session: Session, rest: str, side: Side = Side.INCLUDE) -> Result:
-    match_all = one_of(rest, MATCH)
+def _match(session: LogdumpSession, rest: str, side: FilterSide = FilterSide.INCLUDE) -> Result:
+    match_all = read_choice(rest, MATCH)
     session.filters = session.filters.matching(side, match_all=match_all)
     word = "ALL" if match_all else "ANY"
-    return Note(f"{side.capitalize()} filters match {word}", {"side": side, "match": word})
+    return NoteResult(f"{side.capitalize()} filters match {word}", {"side": side, "match": word})
 
 
-def _state(session: Session) -> Note:
+def _state(session: LogdumpSession) -> NoteResult:
     number = len(session.filters.by_number)
     values = {"enabled": session.filters.enabled, "filters": number}
-    return Note(f"Data filters are {_enable(session)}, {number} set", values)
+    return NoteResult(f"Data filters are {_enable(session)}, {number} set", values)
 
 
-def _enable(session: Session) -> str:
+def _enable(session: LogdumpSession) -> str:
     return "ENABLED" if session.filters.enabled else "DISABLED"
 
 
-VERBS: Final[Mapping[str, Callable[[Session, str], Result]]] = MappingProxyType(
+VERBS: Final[Mapping[str, Callable[[LogdumpSession, str], Result]]] = MappingProxyType(
     {
         "": show_filters,
         "SHOW": show_filters,
@@ -114,7 +114,7 @@ VERBS: Final[Mapping[str, Callable[[Session, str], Result]]] = MappingProxyType(
     }
 )
 ROWS: Final = (
-    Command(
+    LogdumpCommand(
         ("FILTER",),
         "[SHOW | ON | OFF | CLEAR [n | option | ALL] | [INCLUDE | EXCLUDE] MATCH ALL | ANY"
         " | [INCLUDE | EXCLUDE] option ...]",

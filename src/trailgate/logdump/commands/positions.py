@@ -13,22 +13,22 @@ from trailgate.arrays import Mask
 from trailgate.errors import OptionError
 from trailgate.logdump import filters
 from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import SMALL, Chunk
+from trailgate.logdump.open_trail import SMALL, LogdumpChunk
 from trailgate.logdump.reading import (
-    at_end,
-    chosen,
     chunks,
-    find,
+    find_record,
     rba_of,
+    report_end,
+    selected_rows,
     show_file_header,
     show_record,
 )
-from trailgate.logdump.results import Display, Note, Result, ShownBytes
-from trailgate.logdump.session import Command, Session
+from trailgate.logdump.results import DisplayLevel, NoteResult, Result, ShownBytes
+from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import (
     METADATA_KINDS,
-    Arguments,
-    one_of,
+    CommandArguments,
+    read_choice,
     read_number,
     read_time,
     type_codes,
@@ -40,7 +40,7 @@ DUMPED: Final = 256  # bytes that DUMP shows by default
 MOST_BYTES: Final = 1 << 20  # bytes that DUMP shows at most
 
 
-def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_next(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show the next records that pass the filters."""
     wanted = arguments.number(1)
     if wanted and _at_file_header(session):
@@ -50,18 +50,18 @@ def show_next(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield from _records(session, wanted)
 
 
-def _at_file_header(session: Session) -> bool:
-    wanted = session.settings.file_header is not Display.OFF and session.settings.forward
+def _at_file_header(session: LogdumpSession) -> bool:
+    wanted = session.settings.file_header is not DisplayLevel.OFF and session.settings.forward
     return wanted and session.position == 0 and session.trail.header_length > 0
 
 
-def _records(session: Session, wanted: int) -> Iterator[Result]:
+def _records(session: LogdumpSession, wanted: int) -> Iterator[Result]:
     # at the end of the file, records may have been appended since it was opened
     if session.settings.forward and session.start >= session.trail.size:
         session.trail.grown()
     suppressed = 0
     for chunk in chunks(session, SMALL):
-        rows = chosen(session, session.filters.mask(chunk))[:wanted]
+        rows = selected_rows(session, session.filters.mask(chunk))[:wanted]
         for row in rows:
             yield show_record(session, chunk, row)
         wanted -= len(rows)
@@ -70,17 +70,19 @@ def _records(session: Session, wanted: int) -> Iterator[Result]:
             break
         suppressed += len(chunk) - len(rows)
     if suppressed:
-        yield Note(f"Filtering suppressed {suppressed:>6} records", {"suppressed": suppressed})
+        yield NoteResult(
+            f"Filtering suppressed {suppressed:>6} records", {"suppressed": suppressed}
+        )
     if wanted:
-        yield from at_end(session)
+        yield from report_end(session)
 
 
-def _records_read(session: Session, chunk: Chunk, rows: list[int]) -> int:
+def _records_read(session: LogdumpSession, chunk: LogdumpChunk, rows: list[int]) -> int:
     """Return how many records of a chunk were read up to the last one shown."""
     return rows[-1] + 1 if session.settings.forward else len(chunk) - rows[-1]
 
 
-def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
+def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Skip records. With FILTER, records that do not pass the filters are not counted."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
@@ -89,17 +91,17 @@ def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
     for chunk in chunks(session, SMALL):
         # Every record has a length above 0: this mask selects all.
         mask = session.filters.mask(chunk) if filtered else chunk.view.lengths > 0
-        rows = chosen(session, mask)[:left]
+        rows = selected_rows(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
             # Called for its effect: it moves the session past the record.
             show_record(session, chunk, rows[-1])
             break
     values = {"skipped": wanted - left, "rba": session.position}
-    yield Note(f"Skipped {wanted - left} records, RBA {session.position}", values)
+    yield NoteResult(f"Skipped {wanted - left} records, RBA {session.position}", values)
 
 
-def position(session: Session, arguments: Arguments) -> Iterator[Result]:
+def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Set the position or the direction of reading."""
     trail = session.trail
     word = arguments.only("").upper()
@@ -119,21 +121,21 @@ def position(session: Session, arguments: Arguments) -> Iterator[Result]:
         session.position = rba
     direction = "forward" if session.settings.forward else "in reverse"
     values = {"rba": session.position, "forward": session.settings.forward}
-    yield Note(f"Reading {direction} from RBA {session.position}", values)
+    yield NoteResult(f"Reading {direction} from RBA {session.position}", values)
 
 
-def set_direction(word: str) -> Callable[[Session, Arguments], Iterator[Result]]:
+def set_direction(word: str) -> Callable[[LogdumpSession, CommandArguments], Iterator[Result]]:
     """Return a command that sets the direction of reading, like ``POSITION FORWARD``."""
 
-    def run(session: Session, arguments: Arguments) -> Iterator[Result]:
+    def run(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
         if arguments.plain:
             raise OptionError(f"{word} takes no words", hint="POSITION goes to an offset")
-        return position(session, Arguments((word,), word))
+        return set_position(session, CommandArguments((word,), word))
 
     return run
 
 
-def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
+def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Move to the first record at a time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
     for chunk in session.trail.forward(session.trail.header_length, SMALL):
@@ -142,13 +144,13 @@ def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
             # argmax gives the index of the first True
             session.position = rba_of(chunk, int(late.argmax()))
             values = {"rba": session.position}
-            yield Note(f"Reading forward from RBA {session.position}", values)
+            yield NoteResult(f"Reading forward from RBA {session.position}", values)
             return
         session.position = chunk.end
-    yield from at_end(session, "no record has this time or a later one")
+    yield from report_end(session, "no record has this time or a later one")
 
 
-def show_bytes(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_bytes(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show bytes as they are stored in the file."""
     size = min(arguments.number(DUMPED), MOST_BYTES)
     raw = session.trail.read(session.position, size).tobytes()
@@ -156,30 +158,36 @@ def show_bytes(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 MOVING_COMMANDS: Final = (
-    Command(("NEXT", "N"), "[n]", "Show the next n records.", show_next),
-    Command(
+    LogdumpCommand(("NEXT", "N"), "[n]", "Show the next n records.", show_next),
+    LogdumpCommand(
         ("SKIP",),
         "[n] [FILTER]",
         "Skip n records; with FILTER, n of those that pass the filters.",
-        skip,
+        skip_records,
     ),
-    Command(
+    LogdumpCommand(
         ("POSITION", "POS"),
         "[rba | FIRST | LAST | EOF | FORWARD | REVERSE]",
         "Go to an offset in the file, or change the direction of reading.",
-        position,
+        set_position,
     ),
-    Command(("FORWARD",), "", "Read forward, like POSITION FORWARD.", set_direction("FORWARD")),
-    Command(("REVERSE",), "", "Read in reverse, like POSITION REVERSE.", set_direction("REVERSE")),
-    Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),
-    Command(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
+    LogdumpCommand(
+        ("FORWARD",), "", "Read forward, like POSITION FORWARD.", set_direction("FORWARD")
+    ),
+    LogdumpCommand(
+        ("REVERSE",), "", "Read in reverse, like POSITION REVERSE.", set_direction("REVERSE")
+    ),
+    LogdumpCommand(
+        ("BEGIN",), "time", "Move to the first record of that time or later.", move_to_time
+    ),
+    LogdumpCommand(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
 )
 
 
-def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
+def scan_for_header(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show the next good record, skipping damaged bytes, or with PREV the previous one."""
     trail = session.trail
-    previous = bool(arguments.plain) and one_of(arguments.only(), {"PREV": True})
+    previous = bool(arguments.plain) and read_choice(arguments.only(), {"PREV": True})
     back = previous or not session.settings.forward
     start = session.start
     if back and session.current is not None and session.settings.forward:
@@ -187,44 +195,50 @@ def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
         start = min(start, session.current)
     offset = trail.record_before(start) if back else trail.good_record_from(start)
     if offset is None:
-        yield Note("No further record header was found", {"found": False})
+        yield NoteResult("No further record header was found", {"found": False})
         return
     skipped = 0 if back else offset - start
     if skipped:
-        yield Note(f"Passed over {skipped} bytes from RBA {start}", {"skipped_bytes": skipped})
+        yield NoteResult(
+            f"Passed over {skipped} bytes from RBA {start}", {"skipped_bytes": skipped}
+        )
     chunk = next(trail.forward(offset, SMALL), None)
     if chunk is not None:
         yield show_record(session, chunk, 0)
 
 
-def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def scan_for_transaction_end(
+    session: LogdumpSession, _arguments: CommandArguments
+) -> Iterator[Result]:
     """Find the end of the transaction, and show the first record of the next one."""
     if not session.settings.forward:
         raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
     for chunk in chunks(session, SMALL):
-        rows = chosen(session, _is_at_border(chunk, LAST))
+        rows = selected_rows(session, _is_at_border(chunk, LAST))
         if rows:
             rba = rba_of(chunk, rows[0])
             # The position is the end of the record, which must not be shown.
             session.position = rba + int(chunk.view.lengths[rows[0]])
-            yield Note(f"End of Transaction found at RBA {rba}", {"rba": rba})
+            yield NoteResult(f"End of Transaction found at RBA {rba}", {"rba": rba})
             break
     else:
-        yield from at_end(session, "no end of a transaction was found")
+        yield from report_end(session, "no end of a transaction was found")
         return
     following = next(chunks(session, SMALL), None)
     if following is None:
-        yield from at_end(session)
+        yield from report_end(session)
     else:
         yield show_record(session, following, 0)
 
 
-def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def scan_for_transaction_begin(
+    session: LogdumpSession, _arguments: CommandArguments
+) -> Iterator[Result]:
     """Show the next record that begins a transaction."""
-    return find(session, lambda chunk: _is_at_border(chunk, FIRST))
+    return find_record(session, lambda chunk: _is_at_border(chunk, FIRST))
 
 
-def _is_at_border(chunk: Chunk, border: int) -> Mask:
+def _is_at_border(chunk: LogdumpChunk, border: int) -> Mask:
     """Return the mask of the records that are the first, or the last, of their transactions."""
     indicator = chunk.view.indicator
     # `apart` marks records that neither open nor end a transaction.
@@ -232,35 +246,35 @@ def _is_at_border(chunk: Chunk, border: int) -> Mask:
     return mask
 
 
-def for_time(session: Session, arguments: Arguments) -> Iterator[Result]:
+def scan_for_time(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show the next record at a time or later."""
     typed, *names = arguments.phrases() or [[]]
     time = read_time(" ".join(typed), session.settings.time_offset, session.now())
     patterns = [word for phrase in names for word in phrase]
-    return find(session, _and_named(filters.of_time(operator.ge, time), patterns))
+    return find_record(session, _and_named(filters.of_time(operator.ge, time), patterns))
 
 
-def for_rba(session: Session, arguments: Arguments) -> Iterator[Result]:
+def scan_for_rba(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show the next record with an AuditRBA."""
     first, *names = arguments.plain or [""]
     test = filters.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
-    return find(session, _and_named(test, names))
+    return find_record(session, _and_named(test, names))
 
 
-def for_type(session: Session, arguments: Arguments) -> Iterator[Result]:
+def scan_for_type(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show the next record of a type."""
     first, *names = arguments.plain or [""]
-    return find(session, _and_named(filters.of_types(type_codes([first])), names))
+    return find_record(session, _and_named(filters.of_types(type_codes([first])), names))
 
 
-def for_metadata(session: Session, arguments: Arguments) -> Iterator[Result]:
+def scan_for_metadata(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show the next metadata record, optionally of one type or table."""
     names = arguments.plain
     tests = [filters.of_types([IO_METADATA])]
     if names and names[0].upper() in METADATA_KINDS:
         kind = METADATA_KINDS[names.pop(0).upper()]
         tests.append(filters.of_field("node", operator.eq, kind))
-    return find(session, _and_named(filters.all_of(tests), names))
+    return find_record(session, _and_named(filters.all_of(tests), names))
 
 
 def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
@@ -269,46 +283,46 @@ def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
 
 
 SCANNING_COMMANDS: Final = (
-    Command(
+    LogdumpCommand(
         ("SCANFORHEADER", "SFH"),
         "[PREV]",
         "Show the next good record, past damaged bytes; PREV: the previous one.",
-        for_header,
+        scan_for_header,
     ),
-    Command(
+    LogdumpCommand(
         ("SCANFORENDTRANS", "SFET"),
         "",
         "Find the end of the transaction; show the first record of the next.",
-        for_transaction_end,
+        scan_for_transaction_end,
     ),
-    Command(
+    LogdumpCommand(
         ("SCANFORNEXTTRANS", "SFNT"),
         "",
         "Show the next record that begins a transaction.",
-        for_transaction_begin,
+        scan_for_transaction_begin,
     ),
-    Command(
+    LogdumpCommand(
         ("SCANFORTIME", "SFTS"),
         "time [, name]",
         "Show the next record of that time or later, of a table if one is named.",
-        for_time,
+        scan_for_time,
     ),
-    Command(
+    LogdumpCommand(
         ("SCANFORRBA", "SFR"),
         "number [name]",
         "Show the next record whose header has that AuditRBA.",
-        for_rba,
+        scan_for_rba,
     ),
-    Command(
+    LogdumpCommand(
         ("SCANFORTYPE", "SFT"),
         "type [, name]",
         "Show the next record of that type, by name or number.",
-        for_type,
+        scan_for_type,
     ),
-    Command(
+    LogdumpCommand(
         ("SCANFORMETADATA", "SFMD"),
         "[DDR | TDR | TDRREF | PNR] [name]",
         "Show the next metadata record, of that kind and table.",
-        for_metadata,
+        scan_for_metadata,
     ),
 )

@@ -13,14 +13,21 @@ from trailgate.errors import OptionError, mask_logins
 from trailgate.logdump.commands.filtering import show_filters
 from trailgate.logdump.commands.settings import setting_text
 from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
-from trailgate.logdump.results import Edit, Goodbye, Lines, Listing, Note, Result
-from trailgate.logdump.session import DEEPEST, Command, Session
+from trailgate.logdump.results import (
+    EditResult,
+    ListingResult,
+    NoteResult,
+    Result,
+    SessionEnd,
+    TextResult,
+)
+from trailgate.logdump.session import DEEPEST, LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import (
     EPOCH,
     MICROSECOND,
-    Arguments,
+    CommandArguments,
     iso_time,
-    one_of,
+    read_choice,
     read_number,
     read_time,
     time_text,
@@ -58,13 +65,13 @@ SHOWN_SETTINGS: Final = (
 )
 
 
-def show_time(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def show_time(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """Show the time."""
     now = (session.now() - EPOCH) // MICROSECOND
     yield _times(session, now)
 
 
-def _times(session: Session, microseconds: int) -> Result:
+def _times(session: LogdumpSession, microseconds: int) -> Result:
     text = time_text(microseconds, session.settings.time_offset)
     rows = (
         ("Time", f"{text} ({session.settings.time_offset})"),
@@ -72,30 +79,30 @@ def _times(session: Session, microseconds: int) -> Result:
         ("Trail timestamp", str(julian_from_unix(microseconds))),
         ("Unix microseconds", str(microseconds)),
     )
-    return Listing("", rows, COLON)
+    return ListingResult("", rows, COLON)
 
 
-def compute_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
+def compute_timestamp(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Convert a time to a trail's timestamp."""
     typed = " ".join(arguments.plain)
     yield _times(session, read_time(typed, session.settings.time_offset, session.now()))
 
 
-def interpret_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
+def interpret_timestamp(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Convert a trail's timestamp to a time."""
     yield _times(session, unix_from_julian(arguments.number()))
 
 
-def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Result]:
+def interpret_interval(_session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Convert microseconds to days, hours, minutes and seconds."""
     microseconds = arguments.number()
     seconds, rest = divmod(microseconds, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
-    yield Note(f"{days} days {clock}", {"microseconds": microseconds, "days": days})
+    yield NoteResult(f"{days} days {clock}", {"microseconds": microseconds, "days": days})
 
 
-def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_float(_session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Convert hex digits to an IEEE float of 4 or 8 bytes."""
     digits = "".join(arguments.plain).removeprefix("0x")
     try:
@@ -105,36 +112,36 @@ def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
     except (ValueError, KeyError) as error:
         raise OptionError("FLOAT takes 8 or 16 hex digits") from error
     value = struct.unpack(kind, raw)[0]
-    yield Note(repr(value), {"value": repr(value)})
+    yield NoteResult(repr(value), {"value": repr(value)})
 
 
 CONVERSION_COMMANDS: Final = (
-    Command(("TIME",), "", "Show the time.", show_time),
-    Command(
+    LogdumpCommand(("TIME",), "", "Show the time.", show_time),
+    LogdumpCommand(
         ("COMPUTETIMESTAMP", "CTS"),
         "time",
         "Show a time as a trail's timestamp.",
         compute_timestamp,
     ),
-    Command(
+    LogdumpCommand(
         ("INTERPRETTIMESTAMP", "ITS", "CTIME"),
         "number",
         "Show a trail's timestamp as a time.",
         interpret_timestamp,
     ),
-    Command(
+    LogdumpCommand(
         ("INTERPRETINTERVAL", "II"),
         "number",
         "Show microseconds as days, hours, minutes and seconds.",
         interpret_interval,
     ),
-    Command(
+    LogdumpCommand(
         ("FLOAT",), "digits", "Show the number of an IEEE float of 4 or 8 bytes in hex.", show_float
     ),
 )
 
 
-class Unsupported(NamedTuple):
+class UnsupportedCommand(NamedTuple):
     """A command that has no effect.
 
     It raises an error if ``refused``, and prints a note otherwise.
@@ -146,35 +153,35 @@ class Unsupported(NamedTuple):
 
 
 UNSUPPORTED: Final = (
-    *(Unsupported((name,), NONSTOP) for name in _NONSTOP_NAMES.split()),
-    Unsupported(("RECORD", "REC"), NONSTOP),
-    *(Unsupported((name,), ENCRYPTION) for name in ("DECRYPT", "ENCRYPT")),
-    *(Unsupported((name,), BLOCKS, refused=False) for name in ("ESBLOCK", "BIO")),
-    *(Unsupported((name,), EXACT, refused=False) for name in ("HASHSTATS", "HASHCLEAR")),
-    Unsupported(
+    *(UnsupportedCommand((name,), NONSTOP) for name in _NONSTOP_NAMES.split()),
+    UnsupportedCommand(("RECORD", "REC"), NONSTOP),
+    *(UnsupportedCommand((name,), ENCRYPTION) for name in ("DECRYPT", "ENCRYPT")),
+    *(UnsupportedCommand((name,), BLOCKS, refused=False) for name in ("ESBLOCK", "BIO")),
+    *(UnsupportedCommand((name,), EXACT, refused=False) for name in ("HASHSTATS", "HASHCLEAR")),
+    UnsupportedCommand(
         ("TRAILFORMAT",), "a file states its format; the one before release 6 is not public"
     ),
-    Unsupported(
+    UnsupportedCommand(
         ("DEBUG",), "there is no debugger; TRAILGATE_DEBUG=1 in the environment shows tracebacks"
     ),
-    Unsupported(("X",), "a session runs no other programs"),
+    UnsupportedCommand(("X",), "a session runs no other programs"),
 )
 
 
-def _command(row: Unsupported) -> Command:
-    def run(_session: Session, _arguments: Arguments) -> Iterator[Result]:
+def _command(row: UnsupportedCommand) -> LogdumpCommand:
+    def run(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
         if row.refused:
             raise OptionError(f"{row.names[0]}: {row.reason}")
-        yield Note(f"{row.names[0]}: {row.reason}", {"ignored": row.names[0]})
+        yield NoteResult(f"{row.names[0]}: {row.reason}", {"ignored": row.names[0]})
 
     verb = "Refused" if row.refused else "Accepted without effect"
-    return Command(row.names, "", f"{verb}: {row.reason}.", run)
+    return LogdumpCommand(row.names, "", f"{verb}: {row.reason}.", run)
 
 
 UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
 
 
-def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """List the open file and all settings."""
     settings = session.settings
     rows = [("Current Volume", mask_logins(session.folder or "."))]
@@ -193,33 +200,33 @@ def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
     rows += [(title, setting_text(getattr(settings, field))) for title, field in SHOWN_SETTINGS]
     limits = f"Records {settings.trans_records}, Bytes {settings.trans_bytes}"
     rows.append(("Trans History", f"{settings.trans_history} Transactions, {limits}"))
-    yield Listing("", tuple(rows), COLON)
+    yield ListingResult("", tuple(rows), COLON)
 
 
-def show_open(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """List the open file."""
     rows = (
         [(mask_logins(session.trail.path), f"{session.trail.size} bytes")]
         if session.is_open
         else []
     )
-    yield Listing("Open files", tuple(rows))
+    yield ListingResult("Open files", tuple(rows))
 
 
-def show_types(_session: Session, _arguments: Arguments) -> Iterator[Result]:
+def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """List the record types."""
-    yield Listing(
+    yield ListingResult(
         "Record types",
         tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),
     )
 
 
-def _show_filter(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def _show_filter(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     yield show_filters(session)
 
 
 SHOWS: Final = {
-    "ENV": environment,
+    "ENV": show_environment,
     "FILTER": _show_filter,
     "OPEN": show_open,
     "RECTYPE": show_types,
@@ -227,19 +234,19 @@ SHOWS: Final = {
 }
 
 
-def show(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Show a part of the session's state."""
-    return one_of(arguments.only("ENV"), SHOWS)(session, arguments)
+    return read_choice(arguments.only("ENV"), SHOWS)(session, arguments)
 
 
-def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_help(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """List the commands, or explain one of them. REFUSED lists those without effect."""
     name = " ".join(arguments.plain)
     if name and name.upper() != REFUSED:
         command, _ = session.find(name)
         lines = (command.help, *_more(command))
         others = f"  ({', '.join(command.names[1:])})" if command.names[1:] else ""
-        yield Lines(f"{command.syntax}{others}", lines)
+        yield TextResult(f"{command.syntax}{others}", lines)
         return
     without = {names for row in UNSUPPORTED for names in row.names}
     # The mapping has a command under each of its names; list it once.
@@ -250,35 +257,35 @@ def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
         if (row.names[0] in without) is bool(name)
     )
     title = "HELP command explains one of them; HELP REFUSED lists those of Logdump without effect."
-    yield Lines(
+    yield TextResult(
         "Commands without effect, with the reason." if name else title, tuple(sorted(listed))
     )
 
 
-def _more(command: Command) -> tuple[str, ...]:
+def _more(command: LogdumpCommand) -> tuple[str, ...]:
     if command.names[0] != "FILTER":
         return ()
     return tuple(f"  {option.syntax:<42} {option.help}" for option in FILTER_OPTIONS)
 
 
-def history(session: Session, arguments: Arguments) -> Iterator[Result]:
+def show_history(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """List the commands that were typed, or the last of them."""
     count = arguments.number(len(session.history)) if arguments.plain else len(session.history)
     numbered = [(f"{number}>", line) for number, line in enumerate(session.history, 1)]
-    yield Listing("", tuple(numbered[max(0, len(numbered) - count) :]))
+    yield ListingResult("", tuple(numbered[max(0, len(numbered) - count) :]))
 
 
-def edit(session: Session, arguments: Arguments) -> Iterator[Result]:
+def edit_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Offer an earlier command for editing."""
-    yield Edit(_earlier(session, arguments.text))
+    yield EditResult(_earlier(session, arguments.text))
 
 
-def again(session: Session, arguments: Arguments) -> Iterator[Result]:
+def repeat_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Run an earlier command once more."""
     line = _earlier(session, arguments.text)
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
-    yield Note(f">> {line}", {"command": line})
+    yield NoteResult(f">> {line}", {"command": line})
     # the history gets the repeated command in place of the "!"
     session.history[-1] = line
     session.depth += 1
@@ -288,7 +295,7 @@ def again(session: Session, arguments: Arguments) -> Iterator[Result]:
         session.depth -= 1
 
 
-def _earlier(session: Session, text: str) -> str:
+def _earlier(session: LogdumpSession, text: str) -> str:
     """Return an earlier command by its number, by a number counted from the end, or by its first letters."""
     # the last entry is the present command
     earlier = session.history[:-1]
@@ -303,33 +310,35 @@ def _earlier(session: Session, text: str) -> str:
     raise OptionError("no earlier command matches", hint="HISTORY lists them")
 
 
-def leave(session: Session, _arguments: Arguments) -> Iterator[Result]:
+def end_session(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """End the session."""
     session.close()
-    yield Goodbye()
+    yield SessionEnd()
 
 
 SESSION_COMMANDS: Final = (
-    Command(("ENV",), "", "List the open file and all settings.", environment),
-    Command(
+    LogdumpCommand(("ENV",), "", "List the open file and all settings.", show_environment),
+    LogdumpCommand(
         ("SHOW", "SH"),
         "[ENV | FILTER | OPEN | RECTYPE | TIME]",
         "Show a part of the session's state.",
         show,
     ),
-    Command(
+    LogdumpCommand(
         ("HELP", "?"),
         "[command | REFUSED]",
         "List the commands, or explain one of them; REFUSED: those without effect.",
-        explain,
+        show_help,
     ),
-    Command(("HISTORY", "H"), "[n]", "List the commands that were typed, or the last n.", history),
-    Command(
+    LogdumpCommand(
+        ("HISTORY", "H"), "[n]", "List the commands that were typed, or the last n.", show_history
+    ),
+    LogdumpCommand(
         ("FC",),
         "[n | -n | text]",
         "Edit an earlier command: the last, one by number, or one by its first letters.",
-        edit,
+        edit_command,
     ),
-    Command(("!",), "[n | -n | text]", "Run an earlier command once more.", again),
-    Command(("EXIT", "QUIT", "E", "Q"), "", "End the session.", leave),
+    LogdumpCommand(("!",), "[n | -n | text]", "Run an earlier command once more.", repeat_command),
+    LogdumpCommand(("EXIT", "QUIT", "E", "Q"), "", "End the session.", end_session),
 )

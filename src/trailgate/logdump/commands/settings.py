@@ -7,22 +7,35 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.logdump.results import Charset, Detail, Display, MetadataForm, Note, Result
-from trailgate.logdump.session import Command, Session
-from trailgate.logdump.syntax import Arguments, TimeOffset, one_of, read_number, read_offset
+from trailgate.logdump.results import (
+    DetailLevel,
+    DisplayLevel,
+    DumpCharset,
+    MetadataForm,
+    NoteResult,
+    Result,
+)
+from trailgate.logdump.session import LogdumpCommand, LogdumpSession
+from trailgate.logdump.syntax import (
+    CommandArguments,
+    TimeOffset,
+    read_choice,
+    read_number,
+    read_offset,
+)
 
 FLAG: Final[Mapping[str, Any]] = MappingProxyType({"ON": True, "OFF": False})
-DISPLAY: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in Display})
-DETAIL: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in Detail})
+DISPLAY: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in DisplayLevel})
+DETAIL: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in DetailLevel})
 METADATA: Final[Mapping[str, Any]] = MappingProxyType(
     {one.value.upper(): one for one in MetadataForm}
 )
-ASCII: Final = MappingProxyType({"ON": Charset.ASCII, "OFF": Charset.EBCDIC})
-EBCDIC: Final = MappingProxyType({"ON": Charset.EBCDIC, "OFF": Charset.ASCII})
+ASCII: Final = MappingProxyType({"ON": DumpCharset.ASCII, "OFF": DumpCharset.EBCDIC})
+EBCDIC: Final = MappingProxyType({"ON": DumpCharset.EBCDIC, "OFF": DumpCharset.ASCII})
 GREATEST: Final = 1 << 30
 
 
-class Setting(NamedTuple):
+class SettingCommand(NamedTuple):
     """A command that shows a setting, or sets it to one of ``choices``, or to a number if there are none."""
 
     names: tuple[str, ...]
@@ -40,90 +53,96 @@ class Setting(NamedTuple):
         """Parse a word as a value. Raises OptionError."""
         if self.choices is None:
             return read_number(word, self.least, GREATEST)
-        return one_of(word, self.choices)
+        return read_choice(word, self.choices)
 
 
 SETTINGS: Final = (
-    Setting(("GHDR",), "ghdr", FLAG, "The record header before a record."),
-    Setting(
+    SettingCommand(("GHDR",), "ghdr", FLAG, "The record header before a record."),
+    SettingCommand(
         ("DETAIL", "DET"),
         "detail",
         DETAIL,
         "The columns of a record; DATA: with their bytes. COUNT: counts of each table.",
     ),
-    Setting(
+    SettingCommand(
         ("GGSTOKEN",),
         "ggs_tokens",
         DISPLAY,
         "GGS tokens, such as LOGCSN and TRANID: their bytes, or each with its name.",
     ),
-    Setting(
+    SettingCommand(
         ("USERTOKEN",),
         "user_tokens",
         DISPLAY,
         "User tokens: names and lengths; DETAIL: names and values.",
     ),
-    Setting(
+    SettingCommand(
         ("HEADERTOKEN",),
         "header_tokens",
         DISPLAY,
         "The tokens that make up a record; DETAIL: with the header's bytes.",
     ),
-    Setting(
+    SettingCommand(
         ("FILEHEADER",),
         "file_header",
         DISPLAY,
         "The file header, shown by NEXT at RBA 0; DETAIL: each of its tokens.",
     ),
-    Setting(
+    SettingCommand(
         ("METADATA",),
         "metadata",
         METADATA,
         "Table definitions in the trail: all attributes, as Defgen, as SQL, or as bytes.",
     ),
-    Setting(("ASCIIDATA",), "data_charset", ASCII, "The text beside column data is ASCII."),
-    Setting(("EBCDICDATA",), "data_charset", EBCDIC, "The text beside column data is EBCDIC."),
-    Setting(("ASCIIHEADER",), "header_charset", ASCII, "The text beside header bytes is ASCII."),
-    Setting(
+    SettingCommand(("ASCIIDATA",), "data_charset", ASCII, "The text beside column data is ASCII."),
+    SettingCommand(
+        ("EBCDICDATA",), "data_charset", EBCDIC, "The text beside column data is EBCDIC."
+    ),
+    SettingCommand(
+        ("ASCIIHEADER",), "header_charset", ASCII, "The text beside header bytes is ASCII."
+    ),
+    SettingCommand(
         ("EBCDICHEADER", "HEADEREBCDIC"),
         "header_charset",
         EBCDIC,
         "The text beside header bytes is EBCDIC.",
     ),
-    Setting(("ASCIIDUMP",), "dump_charset", ASCII, "The text beside dumps of a record is ASCII."),
-    Setting(
+    SettingCommand(
+        ("ASCIIDUMP",), "dump_charset", ASCII, "The text beside dumps of a record is ASCII."
+    ),
+    SettingCommand(
         ("EBCDICDUMP",), "dump_charset", EBCDIC, "The text beside dumps of a record is EBCDIC."
     ),
-    Setting(
+    SettingCommand(
         ("SCANSCROLLING",),
         "scrolling",
         FLAG,
         "Kept for scripts and without effect: NOTIFY always writes a line each time.",
     ),
-    Setting(("RECLEN",), "reclen", None, "The number of bytes of a record that are shown."),
-    Setting(
+    SettingCommand(("RECLEN",), "reclen", None, "The number of bytes of a record that are shown."),
+    SettingCommand(
         ("COLUMNDATA",), "column_length", None, "The number of bytes of a column that are shown."
     ),
-    Setting(
+    SettingCommand(
         ("NOTIFY", "NOTIFYINTERVAL"),
         "notify",
         None,
         "The number of records after which a scan reports its position; 0: never.",
     ),
-    Setting(
+    SettingCommand(
         ("TRANSHIST",),
         "trans_history",
         None,
         "The number of the largest transactions that COUNT lists.",
     ),
-    Setting(
+    SettingCommand(
         ("TRANSRECLIMIT",),
         "trans_records",
         None,
         "The number of records that make a transaction large.",
         least=1,
     ),
-    Setting(
+    SettingCommand(
         ("TRANSBYTELIMIT",),
         "trans_bytes",
         None,
@@ -133,44 +152,44 @@ SETTINGS: Final = (
 )
 
 
-def _command(row: Setting) -> Command:
-    def run(session: Session, arguments: Arguments) -> Iterator[Result]:
+def _command(row: SettingCommand) -> LogdumpCommand:
+    def run(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
         verb = "set to" if arguments.plain else "is"
         if arguments.plain:
             session.set(**{row.field: row.read(arguments.only())})
         value = getattr(session.settings, row.field)
         plain = value.value if isinstance(value, Enum) else value
         text = f"{row.names[0].capitalize()} {verb} {setting_text(value)}"
-        yield Note(text, {row.field: plain})
+        yield NoteResult(text, {row.field: plain})
 
-    return Command(row.names, row.arguments, row.help, run)
+    return LogdumpCommand(row.names, row.arguments, row.help, run)
 
 
 def setting_text(value: object) -> str:
     """Format a setting's value."""
     if isinstance(value, bool):
         return "On" if value else "Off"
-    if isinstance(value, Charset):
+    if isinstance(value, DumpCharset):
         return value.name
     if isinstance(value, Enum):
         return str(value.value).capitalize()
     return "All" if value is None else str(value)
 
 
-def time_offset(session: Session, arguments: Arguments) -> Iterator[Result]:
+def set_time_offset(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Set the time zone of times that are shown and typed."""
     if arguments.text:
         session.set(time_offset=read_offset(arguments.text))
     offset: TimeOffset = session.settings.time_offset
-    yield Note(f"Times are {offset}", {"offset": str(offset)})
+    yield NoteResult(f"Times are {offset}", {"offset": str(offset)})
 
 
 ROWS: Final = (
     *map(_command, SETTINGS),
-    Command(
+    LogdumpCommand(
         ("TIMEOFFSET",),
         "LOCAL | GMT | GMT +hh:mm",
         "The time zone of times that are shown and typed; GMT by default.",
-        time_offset,
+        set_time_offset,
     ),
 )

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.logdump.commands import counting, files, filtering, positions, session, settings
-from trailgate.logdump.session import Command
+from trailgate.logdump.session import LogdumpCommand
 
-ROWS: Final[tuple[Command, ...]] = (
+ROWS: Final[tuple[LogdumpCommand, ...]] = (
     *files.FILE_COMMANDS,
     *files.SAVING_COMMANDS,
     *positions.MOVING_COMMANDS,
@@ -21,6 +21,6 @@ ROWS: Final[tuple[Command, ...]] = (
     *session.CONVERSION_COMMANDS,
     *session.UNSUPPORTED_COMMANDS,
 )
-COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
+COMMANDS: Final[Mapping[str, LogdumpCommand]] = MappingProxyType(
     {name: command for command in ROWS for name in command.names}
 )

@@ -13,10 +13,10 @@ from trailgate.cobol.copybook.conditional_text import read_constants
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     BinarySizes,
-    Dialect,
-    Field,
-    Layout,
-    Sign,
+    CobolDialect,
+    CopybookField,
+    CopybookLayout,
+    SignPosition,
     SourceFormat,
 )
 from trailgate.cobol.copybook.reader import read_copybook
@@ -102,9 +102,9 @@ def command(
             _print(layouts)
 
 
-def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list[Layout]:
+def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
-    from trailgate.storage.files.found_files import copy_members, folder_of, read_source
+    from trailgate.storage.files.found_files import folder_of, member_finder, read_source
 
     stated: dict[str, Any] = {
         "source_format": given.source_format,
@@ -113,8 +113,8 @@ def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list
     }
     if given.binary_sizes is not None:
         stated["binary_sizes"] = given.binary_sizes
-    dialect = Dialect(**{**COMPILERS[compiler], **stated})
-    members = copy_members([*(given.copy_path or ()), *map(folder_of, paths)])
+    dialect = CobolDialect(**{**COMPILERS[compiler], **stated})
+    members = member_finder([*(given.copy_path or ()), *map(folder_of, paths)])
     return [
         layout
         for path in paths
@@ -131,7 +131,7 @@ def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
         raise OptionError(problem) from None
 
 
-def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[Layout]]:
+def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[CopybookLayout]]:
     """Parse copybooks for each compiler. Compilers that refuse them are reported on stderr.
 
     Raises the first error if all compilers refuse.
@@ -152,7 +152,7 @@ def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[
 
 def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:
     """Return the schema of the records in a form such as CREATE TABLE."""
-    from trailgate.cobol.records.decoding import Shape
+    from trailgate.cobol.records.decoding import ColumnShape
     from trailgate.mainframe.commands.schemas import FORMS
     from trailgate.mainframe.jobs.options import OPTIONS
     from trailgate.mainframe.jobs.reading import record_schemas
@@ -171,11 +171,11 @@ def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> s
     # Flags and --option set the same options, so each may be set only in one way.
     for name in OPTIONS.match_names(flags).keys() & named.keys():
         raise OptionError(f"{name} is given twice, also by --option")
-    shape = Shape.FLAT if form == "sql" else Shape.TREE
+    shape = ColumnShape.FLAT if form == "sql" else ColumnShape.TREE
     return FORMS[form](record_schemas({**flags, **named}, shape=shape))
 
 
-def _facts(layout: Layout, field: Field) -> dict[str, Any]:
+def _facts(layout: CopybookLayout, field: CopybookField) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "record": layout.name,
         "level": field.level,
@@ -195,7 +195,7 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
     return facts
 
 
-def _print(layouts: list[Layout]) -> None:
+def _print(layouts: list[CopybookLayout]) -> None:
     rows = [
         (
             f"{'  ' * depth}{field.level:02d}",
@@ -214,7 +214,7 @@ def _print(layouts: list[Layout]) -> None:
     print_rows(names, rows)
 
 
-def _print_dialects(by_compiler: Mapping[str, list[Layout]]) -> None:
+def _print_dialects(by_compiler: Mapping[str, list[CopybookLayout]]) -> None:
     """Print items whose offset or size depends on the compiler, with one column per compiler.
 
     The size of each record is printed as well.
@@ -234,13 +234,13 @@ def _print_dialects(by_compiler: Mapping[str, list[Layout]]) -> None:
     output.say("Of each item: offset, length")
 
 
-def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:
+def _walk(field: CopybookField, depth: int) -> Iterator[tuple[int, CopybookField]]:
     yield depth, field
     for child in field.children:
         yield from _walk(child, depth + 1)
 
 
-def _type(field: Field) -> str:
+def _type(field: CopybookField) -> str:
     number = field.number
     if number is None:
         return field.usage.value
@@ -249,7 +249,7 @@ def _type(field: Field) -> str:
     return f"{field.usage.value}{form}{signed}"
 
 
-def _occurs(field: Field) -> str:
+def _occurs(field: CopybookField) -> str:
     if field.occurs is None:
         return ""
     if field.occurs.counter:
@@ -257,10 +257,13 @@ def _occurs(field: Field) -> str:
     return str(field.occurs.most)
 
 
-def _remarks(field: Field) -> Iterator[str]:
+def _remarks(field: CopybookField) -> Iterator[str]:
     if field.occurs is not None:
         yield f"occurs {_occurs(field)}"
-    if field.number is not None and field.number.sign not in (Sign.NONE, Sign.TRAILING):
+    if field.number is not None and field.number.sign not in (
+        SignPosition.NONE,
+        SignPosition.TRAILING,
+    ):
         yield f"sign {field.number.sign.value}"
     if field.redefines:
         yield f"redefines {field.redefines}"

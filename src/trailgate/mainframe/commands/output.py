@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyTally
 from trailgate.storage.files.addresses import name_of
-from trailgate.terminal.counts import many
-from trailgate.terminal.layout import Part, Shown, print_rows
+from trailgate.terminal.counts import count_noun
+from trailgate.terminal.layout import PaintedText, TableRow, print_rows
 from trailgate.terminal.output import printable, say
 from trailgate.terminal.rows import Paint, Row, RowForm, cell_text
 
 if TYPE_CHECKING:
-    from trailgate.mainframe.jobs.verifying import BadPlace, RecordsReport
+    from trailgate.mainframe.jobs.verifying import BadFieldExample, RecordsReport
 
 BYTES: Final = 16  # the most bytes shown of a field
 
@@ -61,38 +61,40 @@ def print_report(report: RecordsReport) -> None:
         say(f"{', '.join(dict.fromkeys(names))}: {problem}", indent="  ")
     for error in report.unread:
         say(f"not read to its end: {printable(error)}", "red", indent="  ")
-    for line in Tally(report.counts).lines():
+    for line in PolicyTally(report.counts).lines():
         say(line)
-    read = f"{many(report.records, 'record')} in {many(report.files, 'file')}"
+    read = f"{count_noun(report.records, 'record')} in {count_noun(report.files, 'file')}"
     if report.is_good:
         say(f"{read}: all fields are values", "green")
     else:
         say(f"{report.bad_records:,} of {read} bad", "red")
 
 
-def form_of_kinds(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
+def record_types_form(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
     """Return a row form that shows only the fields of a row's own record type.
 
     ``kinds`` are the columns of record types. In each row all but one of them are null.
     """
     head = [name for name in names if name not in kinds]
 
-    def parts(row: Row, _: Paint) -> Shown:
+    def parts(row: Row, _: Paint) -> TableRow:
         cells = [cell_text(row[name]) for name in head]
         fields: Row = next((row[kind] for kind in kinds if row[kind] is not None), {})
         data = [f"{name}={cell_text(value)}" for name, value in fields.items()]
-        return Shown([Part(text, text) for text in cells], [Part(text, text) for text in data])
+        return TableRow(
+            [PaintedText(text, text) for text in cells], [PaintedText(text, text) for text in data]
+        )
 
     return RowForm(head, parts, rows, data="fields")
 
 
-def _shown(places: Sequence[BadPlace], *, with_file: bool) -> list[str]:
+def _shown(places: Sequence[BadFieldExample], *, with_file: bool) -> list[str]:
     """Format places, each but the last with a comma."""
     shown = [_in_words(place, with_file=with_file) for place in places]
     return [f"{one}," for one in shown[:-1]] + shown[-1:]
 
 
-def _in_words(place: BadPlace, *, with_file: bool) -> str:
+def _in_words(place: BadFieldExample, *, with_file: bool) -> str:
     parts = [name_of(place.file)] if with_file else []
     if place.record is not None:
         parts.append(f"record {place.record}")

@@ -13,10 +13,18 @@ import typer
 
 from trailgate.errors import OptionError, mask_logins
 from trailgate.options import Flag
-from trailgate.terminal.counts import many
-from trailgate.terminal.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
-from trailgate.terminal.output import done_already, progress_bar, quiet_pipe, say
-from trailgate.terminal.standard_input import is_stream, kept_input
+from trailgate.terminal.counts import count_noun
+from trailgate.terminal.options import (
+    Base,
+    FewRows,
+    OutputFormat,
+    RowFormat,
+    Wide,
+    named_values,
+    takes,
+)
+from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished, say
+from trailgate.terminal.standard_input import buffer_input, is_stream
 
 if TYPE_CHECKING:
     from trailgate.mainframe.jobs.reading import CopybookOptions
@@ -40,7 +48,7 @@ class RecordsArguments:
         Flag("NAME=VALUE", "--option -o"),
         "An option of the copybook format, such as recordFormat=rdw or codePage=1140; repeatable.",
     ] = field(default_factory=list)
-    format: RowFormat = Format.TABLE
+    format: RowFormat = OutputFormat.TABLE
     limit: FewRows = None
     to: Annotated[
         str | None,
@@ -85,7 +93,7 @@ def command(
             raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
         _write_records(path, given)
         return
-    from trailgate.cobol.records.decoding import Shape
+    from trailgate.cobol.records.decoding import ColumnShape
     from trailgate.mainframe.jobs.reading import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
@@ -94,11 +102,11 @@ def command(
     # Nested records (a tree) do not fit into a line of CSV or the columns of a table, so these are
     # flat. Records of several types have no common columns, so a table shows them as a tree.
     stated = {name.lower() for name in named}
-    several = "kinds" in stated and "segment" not in stated and given.format is Format.TABLE
-    is_tree = several or to is not None or given.format is Format.JSON
-    shape = Shape.TREE if is_tree else Shape.FLAT
+    several = "kinds" in stated and "segment" not in stated and given.format is OutputFormat.TABLE
+    is_tree = several or to is not None or given.format is OutputFormat.JSON
+    shape = ColumnShape.TREE if is_tree else ColumnShape.FLAT
     options = CopybookOptions.of(named, shape=shape, base=base)
-    if given.verify and (to is not None or given.format is Format.CSV):
+    if given.verify and (to is not None or given.format is OutputFormat.CSV):
         problem = "--verify writes nothing, and prints a table or JSON"
         raise OptionError(problem, hint="Leave out --to and --format csv")
     if to is None and given.master is not None and not given.verify:
@@ -107,7 +115,7 @@ def command(
     if base is not None:
         path = [one if is_stream(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
-    with kept_input(path) as sources:
+    with buffer_input(path) as sources:
         if given.verify:
             _verify(sources, options, given)
         elif to is not None:
@@ -134,13 +142,13 @@ def _write_records(path: list[str], given: RecordsArguments) -> None:
     if given.base is not None:
         path = [one if is_stream(one) else absolute(one, given.base) for one in path]
         to = absolute(to, given.base)
-    with kept_input(path) as sources:
+    with buffer_input(path) as sources:
         done = (
             _set_fields(sources, to, given, options)
             if given.set
             else _new_file(sources, to, given, options)
         )
-    with done_already():
+    with report_finished():
         print(f"{done}: {mask_logins(given.to)}")
 
 
@@ -149,7 +157,7 @@ def _new_file(path: list[str], to: str, given: RecordsArguments, options: Writin
     from trailgate.terminal.rows import limit_rows
 
     count = write_file(limit_rows(rows_of(path, options), given.limit), to, options)
-    return many(count, "record")
+    return count_noun(count, "record")
 
 
 def _set_fields(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
@@ -158,26 +166,26 @@ def _set_fields(path: list[str], to: str, given: RecordsArguments, options: Writ
     if given.limit is not None:
         raise OptionError("--limit cannot be combined with --set, which writes complete files")
     records, files = edit_records(path, to, given.set, options)
-    return f"{many(records, 'record')} in {many(files, 'file')}"
+    return f"{count_noun(records, 'record')} in {count_noun(files, 'file')}"
 
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
-    from trailgate.cobol.records.fields import Tally
+    from trailgate.cobol.records.fields import PolicyTally
     from trailgate.cobol.records.record_kinds import KindsDecoder
-    from trailgate.mainframe.commands.output import form_of_kinds
+    from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
     from trailgate.terminal.rows import RowForm, print_batches
 
     first = given.limit
     if first is None:
-        first = TABLE_ROWS if given.format is Format.TABLE else 0
-    tally = Tally()
+        first = TABLE_ROWS if given.format is OutputFormat.TABLE else 0
+    tally = PolicyTally()
     rows = read_all_records(path, options, first, tally)
     names = rows.schema.names
     shape = RowForm.of_columns(names, TABLE_ROWS)
     decoder = options.decoder()
     if isinstance(decoder, KindsDecoder):
-        shape = form_of_kinds(names, decoder.names, TABLE_ROWS)
+        shape = record_types_form(names, decoder.names, TABLE_ROWS)
     print_batches(rows, names, shape, format=given.format, limit=given.limit, wide=given.wide)
     for line in tally.lines():
         say(line, stderr=True)
@@ -188,7 +196,7 @@ def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) 
     from trailgate.mainframe.commands.output import print_report, report_values
     from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
 
-    as_json = given.format is Format.JSON
+    as_json = given.format is OutputFormat.JSON
     places = SHOWN if given.limit is None else given.limit
     if given.master is not None:
         from trailgate.mainframe.spark.jobs import run_verify
@@ -207,10 +215,10 @@ def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) 
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
-    from trailgate.cobol.records.fields import Tally
+    from trailgate.cobol.records.fields import PolicyTally
     from trailgate.mainframe.jobs.parquet import prepare_parquet, run_local
 
-    tally = Tally()
+    tally = PolicyTally()
     job = prepare_parquet(path, to, options)
     if master is None:
         rows = run_local(job, tally)
@@ -218,7 +226,9 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
         from trailgate.mainframe.spark.jobs import run_parquet
 
         rows = run_parquet(master, job, tally)
-    with done_already():
-        print(f"{many(rows, 'record')} in {many(len(job.parts), 'part')}: {mask_logins(to)}")
+    with report_finished():
+        print(
+            f"{count_noun(rows, 'record')} in {count_noun(len(job.parts), 'part')}: {mask_logins(to)}"
+        )
         for line in tally.lines():
             print(line)

@@ -1,7 +1,7 @@
 """Read files of fixed-width records: list files, plan splits, and read complete records in chunks.
 
 Fixed-length records and lines can be split at any byte. For other formats, splits must start at
-record boundaries: they are found by the descriptor words around (``common_begin``), or by an index
+record boundaries: they are found by the descriptor words around (``find_common_begin``), or by an index
 from one pass over all record lengths.
 """
 
@@ -19,7 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import CHUNK, Longs
-from trailgate.cobol.records.framing import FrameKind, Frames, Framing, common_begin, find_frames
+from trailgate.cobol.records.framing import (
+    FrameKind,
+    Framing,
+    RecordFrames,
+    find_common_begin,
+    find_frames,
+)
 from trailgate.columnar.rows import octets
 from trailgate.errors import (
     DecodeError,
@@ -29,7 +35,7 @@ from trailgate.errors import (
     Where,
     mask_logins,
 )
-from trailgate.mainframe.files.record_index import Cut, IndexKey, KeptIndex, RecordIndex
+from trailgate.mainframe.files.record_index import IndexKey, RecordIndex, SplitStart, StoredIndex
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
@@ -48,7 +54,7 @@ NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # the folder value that stands
 LOG: Final = logging.getLogger(__name__)
 
 
-class Search(Enum):
+class SplitSearch(Enum):
     """How to find the starts of a file's splits if records vary in length."""
 
     WORDS = "words"  # by the descriptor words around; by an index if these are ambiguous
@@ -150,7 +156,7 @@ def plan_record_splits(
     files: tuple[RecordFile, ...],
     framing: Framing,
     split_bytes: int = SPLIT_BYTES,
-    search: Search = Search.WORDS,
+    search: SplitSearch = SplitSearch.WORDS,
     *,
     numbered: bool = False,
 ) -> list[RecordSplit]:
@@ -190,17 +196,19 @@ def _has_bytes(file: RecordFile) -> bool:
 
 
 def _splits(
-    file: RecordFile, framing: Framing, step: int, search: Search, numbered: bool
+    file: RecordFile, framing: Framing, step: int, search: SplitSearch, numbered: bool
 ) -> list[RecordSplit]:
     """Return the splits of a file whose records vary in length."""
     if step >= file.size - file.begin:
         return [RecordSplit(file, file.begin, file.size)]
     skips = framing.skip_first or framing.skip_last
-    if framing.kind is FrameKind.LINE and not (skips or numbered or search is not Search.WORDS):
+    if framing.kind is FrameKind.LINE and not (
+        skips or numbered or search is not SplitSearch.WORDS
+    ):
         starts = range(file.begin, file.size, step)
         return [RecordSplit(file, start, min(start + step, file.size)) for start in starts]
     cuts = None
-    if search is Search.WORDS and not numbered:
+    if search is SplitSearch.WORDS and not numbered:
         cuts = _searched_cuts(file, framing, step)
     cuts = cuts or _index(file, framing, search, step).choose(step, framing)
     ends = [*(cut.start for cut in cuts[1:]), file.size]
@@ -210,14 +218,14 @@ def _splits(
     ]
 
 
-def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[Cut] | None:
+def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitStart] | None:
     """Find split starts that the surrounding descriptor words prove. Returns None if any is unclear."""
     longest = framing.longest
     # The minimum number of records in the first and last split. Skipped records must all be there.
     certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
-    cuts = [Cut(file.begin, 0)]
+    cuts = [SplitStart(file.begin, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
         # The last split may be up to half a step longer, rather than leaving a tiny one.
         for border in range(file.begin + step, file.size - step // 2, step):
@@ -226,25 +234,25 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[Cut] |
             for windows in WINDOWS:
                 data = opened.read(at, windows * longest)
                 last = opened.ended(at + data.size)
-                boundary = common_begin(octets(data), framing, last=last)
+                boundary = find_common_begin(octets(data), framing, last=last)
                 if boundary is not None or last:
                     break
             if boundary is None:
                 return None
-            cuts.append(Cut(at + boundary, None))
+            cuts.append(SplitStart(at + boundary, None))
     return cuts
 
 
-def _index(file: RecordFile, framing: Framing, search: Search, step: int) -> RecordIndex:
+def _index(file: RecordFile, framing: Framing, search: SplitSearch, step: int) -> RecordIndex:
     """Return the index of a file's records: the stored one, or one from a pass over all lengths.
 
     If that pass fails, the index ends early, and reading the last split raises the error.
     """
     key = IndexKey(file.path, file.size, file.modified, framing)
-    is_kept = search is Search.KEPT
-    if is_kept and (kept := KeptIndex.load(key)) is not None:
+    is_kept = search is SplitSearch.KEPT
+    if is_kept and (kept := StoredIndex.load(key)) is not None:
         return kept.index
-    cuts = [Cut(file.begin, 0)]
+    cuts = [SplitStart(file.begin, 0)]
     count = 0
     all_records = RecordSplit(file, file.begin, file.size)
     size = KEPT_BYTES if is_kept else min(CHUNK, max(1, step // 4))
@@ -252,13 +260,13 @@ def _index(file: RecordFile, framing: Framing, search: Search, step: int) -> Rec
         for chunk in _chunks(all_records, framing, size):
             assert chunk.first is not None, "one split has all records"
             if chunk.base > file.begin:
-                cuts.append(Cut(chunk.base, chunk.first, chunk.left))
+                cuts.append(SplitStart(chunk.base, chunk.first, chunk.left))
             count = chunk.first + len(chunk.starts)
     except DecodeError:
         return RecordIndex(cuts, count)
     index = RecordIndex(cuts, count)
     if is_kept:
-        KeptIndex(key, index).keep()
+        StoredIndex(key, index).keep()
     return index
 
 
@@ -350,7 +358,7 @@ def _larger(size: int, at: int) -> int:
     return 2 * size
 
 
-def _frames_at(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frames:
+def _frames_at(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> RecordFrames:
     try:
         return find_frames(octets(data), framing, finish=finish)
     except DecodeError as error:

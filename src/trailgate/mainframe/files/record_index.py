@@ -25,7 +25,7 @@ SUFFIX: Final = ".records"
 _UNFINISHED: Final = ".unfinished"
 
 
-class Cut(NamedTuple):
+class SplitStart(NamedTuple):
     """The start of a split: its offset, the number of records before it, and bytes left in its block."""
 
     start: int
@@ -37,10 +37,10 @@ class Cut(NamedTuple):
 class RecordIndex:
     """Offsets at which splits of a file can start, in order, and the file's number of records."""
 
-    cuts: Sequence[Cut]
+    cuts: Sequence[SplitStart]
     count: int
 
-    def choose(self, step: int, framing: Framing) -> list[Cut]:
+    def choose(self, step: int, framing: Framing) -> list[SplitStart]:
         """Return the starts of splits of about ``step`` bytes.
 
         All header records are in the first split, and all trailer records in the last one.
@@ -77,7 +77,7 @@ class IndexKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptIndex:
+class StoredIndex:
     """An index that is stored in a file."""
 
     key: IndexKey
@@ -91,7 +91,7 @@ class KeptIndex:
             with store.open_input_stream(path) as file:
                 content = json.loads(file.read())
             if key.modified is not None and content["about"] == key.stated:
-                cuts = [Cut(*map(int, cut)) for cut in content["cuts"]]
+                cuts = [SplitStart(*map(int, cut)) for cut in content["cuts"]]
                 return cls(key, RecordIndex(cuts, int(content["count"]))) if cuts else None
         return None
 

@@ -17,17 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
-from trailgate.cobol.copybook.items import Item, columns_below, counter_keys, key_among, place_items
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.copybook.items import (
+    PlacedItem,
+    columns_below,
+    counter_keys,
+    find_counter_key,
+    place_items,
+)
+from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
-from trailgate.cobol.records.decoding import RecordDecoder, Shape, Surplus
+from trailgate.cobol.records.decoding import ColumnShape, RecordDecoder, TrailingBytesPolicy
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
 from trailgate.cobol.records.framing import FrameKind, find_frames
 from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.records.segments import find_layout
 from trailgate.columnar.digits import UPPER, to_hex
-from trailgate.columnar.numbers import exact_decimals
+from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import (
     DecodeError,
     EncodeError,
@@ -36,7 +42,7 @@ from trailgate.errors import (
     Where,
     did_you_mean,
 )
-from trailgate.expressions.evaluation import no_rows, strings
+from trailgate.expressions.evaluation import evaluate_as_text, make_empty_block
 from trailgate.expressions.parser import parse_value
 from trailgate.expressions.syntax import Expression
 from trailgate.mainframe.files.record_files import (
@@ -90,9 +96,14 @@ class RecordEditor:
     """Sets fields in records of one layout."""
 
     def __init__(
-        self, layout: Layout, assignments: Sequence[Assignment], options: WritingOptions
+        self, layout: CopybookLayout, assignments: Sequence[Assignment], options: WritingOptions
     ) -> None:
-        values = replace(options.records.records, shape=Shape.FLAT, raw=True, surplus=Surplus.DROP)
+        values = replace(
+            options.records.records,
+            shape=ColumnShape.FLAT,
+            raw=True,
+            surplus=TrailingBytesPolicy.DROP,
+        )
         items = list(columns_below(place_items(layout, values.names(layout)).root))
         self.targets = [
             (item, assignment)
@@ -112,14 +123,14 @@ class RecordEditor:
         if self.targets:  # check the expressions before any record is read
             empty = self._decoder.decode(records_of_length(b"", max(layout.size, 1)))
             for item, assignment in self.targets:
-                strings(
+                evaluate_as_text(
                     assignment.value,
-                    no_rows(_table(layout.name, _columns(empty, item, assignment))),
+                    make_empty_block(_table(layout.name, _columns(empty, item, assignment))),
                 )
 
-    def _check(self, layout: Layout) -> None:
+    def _check(self, layout: CopybookLayout) -> None:
         for item, assignment in self.targets:
-            if key_among(counter_keys(layout), item.field, item.groups):
+            if find_counter_key(counter_keys(layout), item.field, item.groups):
                 problem = f"{assignment.field} is the counter of an OCCURS and cannot be set"
                 raise OptionError(problem, hint="Records must keep their lengths")
             if sum(other is item for other, _ in self.targets) > 1:
@@ -139,11 +150,11 @@ class RecordEditor:
             raise EncodeError("the record ends before the end of a field to be set", where=where)
         return edited
 
-    def _set(self, decoded: pa.RecordBatch, item: Item, assignment: Assignment) -> pa.Array:
+    def _set(self, decoded: pa.RecordBatch, item: PlacedItem, assignment: Assignment) -> pa.Array:
         """Return the new values of an item, NULL in records that do not have it."""
         columns = _columns(decoded, item, assignment)
         block = _block(_table(self._layout.name, columns), columns, decoded.num_rows)
-        text = strings(assignment.value, block)
+        text = evaluate_as_text(assignment.value, block)
         old = decoded.column(item.name)
         try:
             return _convert_text(text, old.type)
@@ -154,16 +165,18 @@ class RecordEditor:
             raise EncodeError(problem, where=where) from None
 
 
-def _is_named(item: Item, name: str) -> bool:
+def _is_named(item: PlacedItem, name: str) -> bool:
     """Return True if a name is that of the item's column, or of the OCCURS that it is an element of."""
     return name.upper() in (item.name.upper(), item.name.upper().removesuffix(_suffix(item)))
 
 
-def _suffix(item: Item) -> str:
+def _suffix(item: PlacedItem) -> str:
     return "".join(f"_{index}" for index in item.indexes)
 
 
-def _columns(decoded: pa.RecordBatch, item: Item, assignment: Assignment) -> dict[str, pa.Array]:
+def _columns(
+    decoded: pa.RecordBatch, item: PlacedItem, assignment: Assignment
+) -> dict[str, pa.Array]:
     """Return the columns by their names in an expression.
 
     The plain name of the field means the element that is being set.
@@ -212,9 +225,9 @@ def _convert_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Convert text to the type of a field. Raises DecodeError with the row if it is not a number."""
     if pa.types.is_int64(kind) or pa.types.is_decimal(kind):
         scale = kind.scale if pa.types.is_decimal(kind) else 0
-        return exact_decimals(text, pa.decimal128(38, max(scale, 0)))
+        return parse_decimals(text, pa.decimal128(38, max(scale, 0)))
     if pa.types.is_floating(kind):
-        exact_decimals(text, pa.decimal256(76, 38))
+        parse_decimals(text, pa.decimal256(76, 38))
         return pc.cast(text, kind)
     return text
 
@@ -233,7 +246,7 @@ class FileEditor:
         if chosen.kinds is not None:
             names = chosen.kinds.records
             self._kinds = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
-        layouts = [layout_named(chosen.layouts, name) for name in names]
+        layouts = [find_layout(chosen.layouts, name) for name in names]
         self._editors = [RecordEditor(layout, parsed, options) for layout in layouts]
         for one in parsed:
             targets = [item for e in self._editors for item, other in e.targets if other is one]
@@ -362,7 +375,7 @@ def edit_records(
     return records, len(files)
 
 
-def _key_items(layouts: Sequence[Layout], names: Sequence[str]) -> set[str]:
+def _key_items(layouts: Sequence[CopybookLayout], names: Sequence[str]) -> set[str]:
     """Return the names, in capitals, of the items that choose kinds, directly or as part of a group."""
     wanted = {name.upper() for name in names}
     groups = (field for layout in layouts for field in layout.root.walk())

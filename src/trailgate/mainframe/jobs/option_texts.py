@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from trailgate.cobol.copybook.conditional_text import passed_constants, read_constants
+from trailgate.cobol.copybook.conditional_text import normalize_constants, read_constants
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.values.codec import Trim
+from trailgate.cobol.values.codec import TrimSide
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import OptionError
-from trailgate.options import COUNT, Kind, choice, instance, names_in
+from trailgate.options import COUNT, OptionType, choice, instance, split_names
 from trailgate.storage.files.found_files import read_source
 
 
@@ -28,7 +28,7 @@ def _kinds(text: str) -> RecordKinds | str:
     return text[1:] if text.startswith("@") else RecordKinds.parse(text)
 
 
-def known_kinds(given: RecordKinds | str | None) -> RecordKinds | None:
+def load_kinds(given: RecordKinds | str | None) -> RecordKinds | None:
     """Return the kinds. If an address is given, read them from the file."""
     return (
         RecordKinds.parse(read_source(given, "file of kinds")) if isinstance(given, str) else given
@@ -120,7 +120,7 @@ def _as_lengths(lengths: Any) -> dict[str, int]:
 
 def _constants(text: str) -> tuple[tuple[str, str], ...]:
     """Parse ``NAME=VALUE, NAME=OFF``."""
-    if not names_in(text):
+    if not split_names(text):
         raise ValueError
     return read_constants(text)
 
@@ -128,7 +128,7 @@ def _constants(text: str) -> tuple[tuple[str, str], ...]:
 def read_pairs(text: str, form: str) -> dict[str, str]:
     """Parse ``NAME=VALUE, NAME=VALUE``. Raises OptionError, which shows ``form``."""
     pairs = {}
-    for part in names_in(text):
+    for part in split_names(text):
         name, equals, value = part.partition("=")
         if not equals or not value.strip():
             raise OptionError(f"{form} was expected, not {part!r}")
@@ -173,15 +173,15 @@ RECFM: Final = {name + mark: kind for name, kind in _RECFM.items() for mark in (
 FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
     words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, _RECFM)])
 )
-KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
-PARENTS: Final = Kind("kinds and their parents", _parents, _named_texts)
-LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _as_lengths)
-CONSTANTS: Final = Kind("constants and their values", _constants, passed_constants)
-INDICATORS: Final = Kind("items and their indicators", _indicators, _named_texts)
-PAGES: Final = Kind("code pages of items", _pages, _paged_items)
-TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+KINDS: Final = OptionType("kinds of records", _kinds, _passed_kinds)
+PARENTS: Final = OptionType("kinds and their parents", _parents, _named_texts)
+LENGTHS: Final = OptionType("values and their lengths above 0", _lengths_of, _as_lengths)
+CONSTANTS: Final = OptionType("constants and their values", _constants, normalize_constants)
+INDICATORS: Final = OptionType("items and their indicators", _indicators, _named_texts)
+PAGES: Final = OptionType("code pages of items", _pages, _paged_items)
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in TrimSide}})
 OTHERS: Final = choice({"error": False, "skip": True})
-RENAMED: Final = Kind("names and new ones", _new_names, _named_texts)
-ELEMENTS: Final = Kind("items and names of elements", _element_names, _element_lists)
-COUNTS: Final = Kind("values of counters and their counts", _counts, _as_numbers)
-DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
+RENAMED: Final = OptionType("names and new ones", _new_names, _named_texts)
+ELEMENTS: Final = OptionType("items and names of elements", _element_names, _element_lists)
+COUNTS: Final = OptionType("values of counters and their counts", _counts, _as_numbers)
+DELIMITER: Final = OptionType("characters and escapes", _delimiter, instance(bytes))

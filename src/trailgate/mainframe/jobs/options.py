@@ -11,19 +11,30 @@ from typing import Any, Final, Literal, TypedDict
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     BinarySizes,
-    Dialect,
+    CobolDialect,
     Endian,
     FloatFormat,
-    Signs,
+    SignRules,
     SourceFormat,
 )
-from trailgate.cobol.copybook.names import Filler, Names
-from trailgate.cobol.records.decoding import Depending, OnError, Shape, Short, Surplus
+from trailgate.cobol.copybook.names import FillerPolicy, NameStyle
+from trailgate.cobol.records.decoding import (
+    BadFieldPolicy,
+    ColumnShape,
+    DependingLength,
+    ShortRecordPolicy,
+    TrailingBytesPolicy,
+)
 from trailgate.cobol.records.framing import FrameKind
-from trailgate.cobol.records.nested_kinds import Children, Orphans
+from trailgate.cobol.records.nested_kinds import ChildRecords, OrphanPolicy
 from trailgate.cobol.records.segments import SegmentLength
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
-from trailgate.mainframe.files.record_files import SPLIT_BYTES, Search
+from trailgate.cobol.values.codec import (
+    BlankPolicy,
+    IntegerRepresentation,
+    NumberRepresentation,
+    PaddingPolicy,
+)
+from trailgate.mainframe.files.record_files import SPLIT_BYTES, SplitSearch
 from trailgate.mainframe.framing import LENGTH_WIDTH
 from trailgate.mainframe.jobs.option_texts import (
     CONSTANTS,
@@ -41,7 +52,7 @@ from trailgate.mainframe.jobs.option_texts import (
     TRIM,
 )
 from trailgate.options import COUNT, FLAG, NAMES, PATH, PATHS, TEXT, WHOLE, Option, Options, choice
-from trailgate.storage.files.addresses import Address, absolute_value
+from trailgate.storage.files.addresses import Address, make_value_absolute
 
 
 class CopybookKeywords(TypedDict, total=False):
@@ -149,7 +160,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     split_search: Literal["words", "index", "kept"]
 
 
-_COBOL: Final = Dialect()
+_COBOL: Final = CobolDialect()
 OPTIONS: Final = Options(
     "copybook",
     (
@@ -160,29 +171,76 @@ OPTIONS: Final = Options(
         Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
         Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
         Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
-        Option("children", choice(Children), "records below others: ids, or nested", Children.IDS),
-        Option("orphans", choice(Orphans), "nested records without a parent", Orphans.ERROR),
+        Option(
+            "children",
+            choice(ChildRecords),
+            "records below others: ids, or nested",
+            ChildRecords.IDS,
+        ),
+        Option(
+            "orphans", choice(OrphanPolicy), "nested records without a parent", OrphanPolicy.ERROR
+        ),
         Option("columns", NAMES, "only these items or groups, comma-separated"),
-        Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
-        Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),
-        Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
+        Option("shape", choice(ColumnShape), "tree: structs and arrays; flat: a column an item"),
+        Option(
+            "depending",
+            choice(DependingLength),
+            "how many elements OCCURS has",
+            DependingLength.REAL,
+        ),
+        Option(
+            "errors",
+            choice(BadFieldPolicy),
+            "a bad field: stop, or column (_errors)",
+            BadFieldPolicy.STOP,
+        ),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
-        Option("surplus", choice(Surplus), "bytes after the last item: error, drop, padding"),
-        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
+        Option(
+            "surplus",
+            choice(TrailingBytesPolicy),
+            "bytes after the last item: error, drop, padding",
+        ),
+        Option(
+            "short",
+            choice(ShortRecordPolicy),
+            "items that a record ends before: error, pad or null",
+        ),
         Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
-        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
-        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
-        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
+        Option(
+            "blank",
+            choice(BlankPolicy),
+            "a number of only blanks: error, null, zero",
+            BlankPolicy.ERROR,
+        ),
+        Option(
+            "low_values",
+            choice(BlankPolicy),
+            "a number of only low-values, alike",
+            BlankPolicy.ERROR,
+        ),
+        Option(
+            "padding", choice(PaddingPolicy), "blanks beside a number's digits", PaddingPolicy.LEFT
+        ),
         Option("code_page", TEXT, "of text and DISPLAY numbers: cp037, of lines ascii"),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
-        Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
-        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
+        Option(
+            "integers",
+            choice(IntegerRepresentation),
+            "what whole numbers become",
+            IntegerRepresentation.INT64,
+        ),
+        Option(
+            "numbers",
+            choice(NumberRepresentation),
+            "value, or always text",
+            NumberRepresentation.VALUE,
+        ),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
         Option("native", choice(Endian), "byte order of COMP-5"),
         Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
         Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
         Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
-        Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option("signs", choice(SignRules), "nibbles and overpunches that are taken", _COBOL.signs),
         Option(
             "compiler",
             choice(COMPILERS),
@@ -190,8 +248,18 @@ OPTIONS: Final = Options(
         ),
         Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
         Option("constants", CONSTANTS, "of conditional text: NAME=VALUE, NAME=OFF", ()),
-        Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
-        Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
+        Option(
+            "names",
+            choice(NameStyle),
+            "of columns: cobol, or sql with _ for each -",
+            NameStyle.COBOL,
+        ),
+        Option(
+            "filler",
+            choice(FillerPolicy),
+            "columns of FILLER: drop, keep or bytes",
+            FillerPolicy.DROP,
+        ),
         Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
         Option("element_names", ELEMENTS, "of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
         Option("count_map", COUNTS, "of values of counters: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
@@ -234,7 +302,12 @@ OPTIONS: Final = Options(
         Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
         Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
-        Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
+        Option(
+            "split_search",
+            choice(SplitSearch),
+            "how the splits of a file are found",
+            SplitSearch.WORDS,
+        ),
     ),
 )
 # The options that also apply to a column of records.
@@ -248,4 +321,4 @@ def with_base(options: Options, values: dict[str, Any], base: str | None) -> dic
     """Return the options' values with relative paths based on ``base`` (None: the working directory)."""
     files = (PATH, PATHS, KINDS)
     own = [row.name for row in options if row.kind in files] if base is not None else []
-    return values | {name: absolute_value(values[name], base or "") for name in own}
+    return values | {name: make_value_absolute(values[name], base or "") for name in own}

@@ -16,12 +16,12 @@ from dataclasses import field as member
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trailgate.cobol.records.fields import PolicyCounts, Tally
+from trailgate.cobol.records.fields import PolicyCounts, PolicyTally
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import is_stored, locate
-from trailgate.storage.publish.local_disk import LocalDisk
-from trailgate.storage.publish.protocol import Backend, Commit, Sidecar, StagedFile
-from trailgate.storage.publish.store_folder import STATE, StoreFolder
+from trailgate.storage.publish.local_disk import LocalBackend
+from trailgate.storage.publish.protocol import CommitPlan, PublishBackend, SidecarFile, StagedFile
+from trailgate.storage.publish.store_folder import STATE, StoreBackend
 from trailgate.storage.stores.kinds import writable_store
 
 DONE: Final = "_SUCCESS"  # this file marks a complete folder
@@ -42,7 +42,7 @@ class WrittenPart:
 
     rows: int
     files: tuple[StagedFile, ...]
-    tally: PolicyCounts = member(default_factory=Tally)
+    tally: PolicyCounts = member(default_factory=PolicyTally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class PartFolder:
     deleted, including those of killed runs.
     """
 
-    backend: Backend
+    backend: PublishBackend
     run: str
-    sidecars: tuple[Sidecar, ...] = ()
+    sidecars: tuple[SidecarFile, ...] = ()
     tables: tuple[str, ...] = ("",)  # the subfolders of the parts
     ending: str = PARQUET
     names: tuple[str, ...] = ()  # the parts' names by number; empty means generated names
@@ -117,7 +117,7 @@ class PartFolder:
             self.backend.state()
             raise self._not_empty(NEW)
         files = tuple(file for part in parts for file in part.files)
-        commit = Commit(
+        commit = CommitPlan(
             files,
             self._state,
             lambda generation, record: self._state(generation, decided={"record": record}),
@@ -148,11 +148,11 @@ def part_folder(
     """Return the folder of a new run at an address. Raises OptionError if the store cannot be written."""
     run, tables_ = uuid.uuid4().hex[:12], tuple(tables)
     if not is_stored(target):
-        disk = LocalDisk(locate(target)[1], DONE, is_folder=True)
+        disk = LocalBackend(locate(target)[1], DONE, is_folder=True)
         return PartFolder(disk, run, (), tables_, ending)
     store, key = writable_store(target, what)
     return PartFolder(
-        StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),), tables_, ending
+        StoreBackend.of_folder(store, key), run, (SidecarFile(DONE, b""),), tables_, ending
     )
 
 

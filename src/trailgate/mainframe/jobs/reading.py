@@ -18,26 +18,26 @@ import pyarrow as pa
 
 from trailgate.arrays import CHUNK
 from trailgate.cobol.copybook.items import counter_keys
-from trailgate.cobol.copybook.layouts import Dialect, Field, Layout
-from trailgate.cobol.copybook.names import ColumnNames
+from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout
+from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
+    ColumnShape,
     RecordDecoder,
     RecordOptions,
-    Shape,
-    Short,
-    Surplus,
+    ShortRecordPolicy,
+    TrailingBytesPolicy,
 )
 from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.records.nested_kinds import Children, NestedDecoder, Orphans
+from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, OrphanPolicy
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
-from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.records.segments import find_layout
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
@@ -45,20 +45,20 @@ from trailgate.mainframe.files.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
     RecordSplit,
-    Search,
+    SplitSearch,
     find_record_files,
     plan_record_splits,
     read_record_split,
 )
-from trailgate.mainframe.framing import check_formats, framing_of, without_ends
-from trailgate.mainframe.jobs.option_texts import known_kinds
+from trailgate.mainframe.framing import check_formats, framing_of, skip_named_ends
+from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
 from trailgate.options import list_names
 from trailgate.storage.files.found_files import (
     Addresses,
     check_folder,
-    copy_members,
     folder_of,
+    member_finder,
     read_source,
 )
 
@@ -93,17 +93,17 @@ Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
 class CopybookOptions:
     """The layouts of a copybook, and all options. It is pickled, so Spark's workers read no copybook."""
 
-    layouts: tuple[Layout, ...]
+    layouts: tuple[CopybookLayout, ...]
     record: str | None
     kinds: RecordKinds | None
     records: RecordOptions
     framing: Framing
     split_bytes: int = SPLIT_BYTES
     segment: str | None = None
-    search: Search = Search.WORDS
+    search: SplitSearch = SplitSearch.WORDS
     partitions: tuple[str, ...] = ()
-    children: Children = Children.IDS
-    orphans: Orphans = Orphans.ERROR
+    children: ChildRecords = ChildRecords.IDS
+    orphans: OrphanPolicy = OrphanPolicy.ERROR
 
     def check_names(self) -> None:
         """Raise OptionError if a partition's name is also a column, or is not valid Unicode."""
@@ -117,7 +117,11 @@ class CopybookOptions:
 
     @classmethod
     def of(
-        cls, named: Mapping[str, Any], *, shape: Shape = Shape.TREE, base: str | None = None
+        cls,
+        named: Mapping[str, Any],
+        *,
+        shape: ColumnShape = ColumnShape.TREE,
+        base: str | None = None,
     ) -> Self:
         """Parse options. Relative paths are relative to ``base``, or to the working directory.
 
@@ -131,23 +135,21 @@ class CopybookOptions:
 
         Options that only apply to files are errors.
         """
-        values = {"surplus": Surplus.ERROR, **named}
+        values = {"surplus": TrailingBytesPolicy.ERROR, **named}
         return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(values)})
 
     @classmethod
-    def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
+    def of_values(cls, given: Mapping[str, Any], *, shape: ColumnShape = ColumnShape.TREE) -> Self:
         """Build the options from parsed values. Raises the same errors as ``of``."""
-        given = {**given, "kinds": known_kinds(given["kinds"])}
+        given = {**given, "kinds": load_kinds(given["kinds"])}
         dialect = _dialect(given)
-        names = ColumnNames(
-            given["names"], given["filler"], given["rename"], given["element_names"]
-        )
+        names = ItemNames(given["names"], given["filler"], given["rename"], given["element_names"])
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         elements = names.elements(layouts)
-        if elements and (given["shape"] or shape) is Shape.TREE:
+        if elements and (given["shape"] or shape) is ColumnShape.TREE:
             problem = f"rename: {next(iter(elements))} is a column only with shape=flat"
             raise OptionError(problem)
-        if given["element_names"] and (given["shape"] or shape) is Shape.TREE:
+        if given["element_names"] and (given["shape"] or shape) is ColumnShape.TREE:
             raise OptionError("elementNames: elements are columns only with shape=flat")
         layouts, given = names.layouts(layouts), _rename_items(given, names)
         values = ValueOptions(
@@ -171,8 +173,9 @@ class CopybookOptions:
             columns=given["columns"],
             errors=given["errors"],
             raw=given["raw"],
-            surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
-            short=given["short"] or (Short.PAD if line else Short.ERROR),
+            surplus=given["surplus"]
+            or (TrailingBytesPolicy.DROP if fixed else TrailingBytesPolicy.ERROR),
+            short=given["short"] or (ShortRecordPolicy.PAD if line else ShortRecordPolicy.ERROR),
             indicators=_known_indicators(given["indicators"], layouts),
             added=(
                 *(column for name, column in _ADDED.items() if given[name]),
@@ -181,7 +184,7 @@ class CopybookOptions:
             renamed=elements,
             counts=_known_counts(given["count_map"], names, layouts),
         )
-        given, layouts = without_ends(given, layouts)
+        given, layouts = skip_named_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds cannot be combined", hint="Omit one of them")
@@ -191,10 +194,10 @@ class CopybookOptions:
                 raise OptionError(
                     f"{name} is an option of files of several kinds", hint="Add kinds"
                 )
-        nested = given["children"] is Children.NESTED
+        nested = given["children"] is ChildRecords.NESTED
         if nested and not given["parents"]:
             raise OptionError("children=nested needs parents", hint="Add parents: CHILD=PARENT")
-        if given["orphans"] is not Orphans.ERROR and not nested:
+        if given["orphans"] is not OrphanPolicy.ERROR and not nested:
             problem = "orphans is an option of children=nested: with children=ids they are rows"
             raise OptionError(problem, hint="Omit it")
         if given["parents"]:
@@ -217,7 +220,7 @@ class CopybookOptions:
         """
         added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         columns = tuple(name for name in names if name not in added and not is_level_column(name))
-        trees = self.segment is None or self.children is Children.NESTED
+        trees = self.segment is None or self.children is ChildRecords.NESTED
         if (self.kinds is not None and trees) or not columns:
             return self
         kept = tuple(name for name in self.records.added if name in names)
@@ -238,24 +241,24 @@ class CopybookOptions:
         It adds the number of values that options decided on to ``tally``.
         """
         if self.kinds is None:
-            return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
+            return RecordDecoder(find_layout(self.layouts, self.record), self.records, tally)
         arguments = self.layouts, self.kinds, self.records, tally
         kinds = KindsDecoder(*arguments)
-        if self.children is Children.NESTED:
+        if self.children is ChildRecords.NESTED:
             kinds = NestedDecoder(*arguments, orphans=self.orphans)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
-def _dialect(given: Mapping[str, Any]) -> Dialect:
+def _dialect(given: Mapping[str, Any]) -> CobolDialect:
     """Return the dialect: the stated options, and the compiler's defaults for the others."""
     stated = {name: given[name] for name in _DIALECT if given[name] is not None}
     if given["record_format"] is FrameKind.LINE and given["delimiter"] in _ASCII_ENDS:
         # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
         stated = {"code_page": "ascii", **stated}
-    return Dialect(**{**(given["compiler"] or {}), **stated})
+    return CobolDialect(**{**(given["compiler"] or {}), **stated})
 
 
-def _rename_items(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
+def _rename_items(given: Mapping[str, Any], names: ItemNames) -> dict[str, Any]:
     """Replace item names in the options by the new names. Options may use either name."""
     values = dict(given)
     for name in ("record", "segment"):
@@ -270,7 +273,7 @@ def _rename_items(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any
     return values
 
 
-def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
+def _layouts(given: Mapping[str, Any], dialect: CobolDialect) -> list[CopybookLayout]:
     """Parse the copybooks. Raises OptionError if two of them have a record of the same name."""
     paths, text = given["copybook"], given["copybook_text"]
     if (not paths) == (text is None):
@@ -279,10 +282,10 @@ def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
     for folder in given["copy_path"]:
         check_folder(folder, "copyPath")
     folders = [*given["copy_path"], *map(folder_of, paths or ())]
-    layouts: list[Layout] = []
+    layouts: list[CopybookLayout] = []
     for source, content in sources:
         parsed = read_copybook(
-            content, source=source, dialect=dialect, member=copy_members(folders)
+            content, source=source, dialect=dialect, member=member_finder(folders)
         )
         for layout in parsed:
             if any(layout.name.upper() == other.name.upper() for other in layouts):
@@ -292,18 +295,20 @@ def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
     return layouts
 
 
-def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[Layout, ...]:
+def _with_pages(
+    layouts: tuple[CopybookLayout, ...], pages: Mapping[str, str]
+) -> tuple[CopybookLayout, ...]:
     """Return the layouts with the code pages of single items (option ``codePages``)."""
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
     for name in pages:
         if name not in known:
             problem = f"codePages: no item {name} in the copybook"
             raise OptionError(problem, hint=did_you_mean(name, known))
-    return tuple(Layout(_with_code_page(layout.root, pages, None)) for layout in layouts)
+    return tuple(CopybookLayout(_with_code_page(layout.root, pages, None)) for layout in layouts)
 
 
 def _known_indicators(
-    indicators: Mapping[str, str] | None, layouts: Sequence[Layout]
+    indicators: Mapping[str, str] | None, layouts: Sequence[CopybookLayout]
 ) -> dict[str, str]:
     """Return the items and their indicators. Raises OptionError if an item is not in any layout."""
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
@@ -315,7 +320,7 @@ def _known_indicators(
 
 
 def _known_counts(
-    counts: Mapping[str, Mapping[str, int]], names: ColumnNames, layouts: Sequence[Layout]
+    counts: Mapping[str, Mapping[str, int]], names: ItemNames, layouts: Sequence[CopybookLayout]
 ) -> dict[str, Mapping[str, int]]:
     """Return the counts by counter, in capitals. Raises OptionError if an item is not a counter."""
     known = {key[0] for layout in layouts for key in counter_keys(layout)}
@@ -327,7 +332,9 @@ def _known_counts(
     return counts_by_name
 
 
-def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
+def _with_code_page(
+    field: CopybookField, pages: Mapping[str, str], around: str | None
+) -> CopybookField:
     """Return a field with its code page, which also applies to the items in it."""
     page = pages.get(field.name.upper())
     if page is None and around is not None and not has_own_code_pages(field, around):
@@ -423,20 +430,22 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
     return {name: decoder.table_schema(name) for name in decoder.names}
 
 
-def record_schemas(named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> dict[str, pa.Schema]:
+def record_schemas(
+    named: Mapping[str, Any], *, shape: ColumnShape = ColumnShape.TREE
+) -> dict[str, pa.Schema]:
     """Return the schemas of the tables that the records form, by name.
 
     There is one for each kind, or for each record of the copybook if no option chooses one. Raises
     the same errors as ``CopybookOptions.of``.
     """
     given = OPTIONS.read(named)
-    layouts = without_ends(given, tuple(_layouts(given, _dialect(given))))[1]
+    layouts = skip_named_ends(given, tuple(_layouts(given, _dialect(given))))[1]
     chosen = len(layouts) == 1 or given["record"] is not None or given["kinds"] is not None
     schemas = {}
     for choice_of in [{}] if chosen else [{"record": layout.name} for layout in layouts]:
         options = CopybookOptions.of({**named, **choice_of}, shape=shape)
         for name, schema in table_schemas(options.decoder()).items():
-            table = name or options.segment or layout_named(options.layouts, options.record).name
+            table = name or options.segment or find_layout(options.layouts, options.record).name
             schemas[table] = schema
     return schemas
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import UNPLACED
-from trailgate.cobol.records.decoding import OnError
-from trailgate.cobol.records.fields import Fault, FaultyRecords, RecordBytes, Tally
+from trailgate.cobol.records.decoding import BadFieldPolicy
+from trailgate.cobol.records.fields import FaultyRecords, FieldFault, PolicyTally, RecordBytes
 from trailgate.cobol.records.framing import FrameKind
-from trailgate.cobol.values.codec import Why
+from trailgate.cobol.values.codec import FaultReason
 from trailgate.columnar.rows import windows
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.mainframe.files.record_files import (
@@ -37,11 +37,11 @@ from trailgate.storage.files.found_files import Addresses
 
 SHOWN: Final = 3  # examples per field and reason
 Progress = Callable[[int, int], None]
-_WHY: Final = tuple(Why)
+_WHY: Final = tuple(FaultReason)
 
 
 @dataclass(frozen=True, slots=True)
-class BadPlace:
+class BadFieldExample:
     """An occurrence of a bad field, and its bytes. ``record`` and ``offset`` are None if unknown."""
 
     file: str
@@ -62,7 +62,7 @@ class BadField:
     reason: str
     count: int
     problem: str
-    places: tuple[BadPlace, ...]
+    places: tuple[BadFieldExample, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class RecordsReport:
 
 
 @dataclass(slots=True)
-class Findings:
+class VerifyFindings:
     """The problems found so far, in one split or in all.
 
     ``end`` is the number of the last record; in a split whose record numbers are unknown, it counts
@@ -98,7 +98,7 @@ class Findings:
     records: int = 0
     bad_records: int = 0
     fields: dict[tuple[str, str, str], BadField] = member(default_factory=dict)
-    tally: Tally = member(default_factory=Tally)
+    tally: PolicyTally = member(default_factory=PolicyTally)
     end: int = 0
     error: TrailgateError | None = None
 
@@ -116,7 +116,7 @@ class Findings:
                 self._count(part, fault, _WHY[number].value, rows_of_reason)
         self.bad_records += int(np.count_nonzero(bad))
 
-    def _count(self, part: FaultyRecords, fault: Fault, reason: str, rows: Longs) -> None:
+    def _count(self, part: FaultyRecords, fault: FieldFault, reason: str, rows: Longs) -> None:
         key = part.record, fault.field, reason
         field = self.fields.get(key)
         places = () if field is None else field.places
@@ -127,7 +127,7 @@ class Findings:
             field = BadField(*key, 0, problem, ())
         self.fields[key] = replace(field, count=field.count + len(rows), places=places + new)
 
-    def join(self, other: Findings, file: str, before: int) -> None:
+    def join(self, other: VerifyFindings, file: str, before: int) -> None:
         """Add the findings of a split. Its record numbers are increased by ``before``."""
         self.records += other.records
         self.bad_records += other.bad_records
@@ -142,20 +142,20 @@ class Findings:
             self.fields[key] = replace(field, count=count, places=field.places + places)
 
 
-def _reasons(records: RecordBytes, fault: Fault, rows: Longs) -> Longs:
+def _reasons(records: RecordBytes, fault: FieldFault, rows: Longs) -> Longs:
     """Return the number of the reason for each row in which a field is bad."""
-    if isinstance(fault.why, Why):
+    if isinstance(fault.why, FaultReason):
         return np.full(len(rows), _WHY.index(fault.why))
     starts = records.starts[rows] + fault.offsets(rows)
     raws = windows(records.data, fault.size)[starts].view(np.uint8).reshape(len(rows), fault.size)
     return fault.why(raws).astype(np.int64)
 
 
-def _place(part: FaultyRecords, fault: Fault, row: int) -> BadPlace:
+def _place(part: FaultyRecords, fault: FieldFault, row: int) -> BadFieldExample:
     records, at = part.records, fault.offset(row)
     number = records.number(row) if part.numbers is None else int(part.numbers[row])
     offset = None if at == UNPLACED else int(records.offsets[row]) + at
-    return BadPlace("", number, offset, fault.raw(records, row))
+    return BadFieldExample("", number, offset, fault.raw(records, row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def prepare_verify(
     path: Addresses, options: CopybookOptions, places: int, split_bytes: int | None = None
 ) -> VerifyJob:
     """Plan the verification of files in splits of ``split_bytes`` (None: the option's)."""
-    options = replace(options, records=replace(options.records, errors=OnError.COLUMN))
+    options = replace(options, records=replace(options.records, errors=BadFieldPolicy.COLUMN))
     options.decoder()  # only to raise errors early
     size = split_bytes or options.split_bytes
     files = find_record_files(path, options.partitions)
@@ -246,14 +246,14 @@ def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileW
 
 def verify_splits(
     job: VerifyJob, splits: Iterable[RecordSplit], progress: Progress | None = None
-) -> Iterator[Findings]:
+) -> Iterator[VerifyFindings]:
     """Verify splits, and yield the findings of each."""
-    tally = Tally()
+    tally = PolicyTally()
     decoder = job.options.decoder(tally)
     done, total = 0, sum(file.size for file in job.files)
     for split in splits:
         tally.clear()
-        findings = Findings(job.places)
+        findings = VerifyFindings(job.places)
         # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
@@ -263,14 +263,14 @@ def verify_splits(
                     progress(done + int(records.offsets[-1]), total)
         except TrailgateError as error:
             findings.error = error
-        findings.tally = Tally(tally)
+        findings.tally = PolicyTally(tally)
         done += split.file.size
         if progress is not None:
             progress(done, total)
         yield findings
 
 
-def _verify(findings: Findings, decoder: Decoder, records: RecordBytes) -> None:
+def _verify(findings: VerifyFindings, decoder: Decoder, records: RecordBytes) -> None:
     findings.records += len(records)
     if len(records):
         findings.end = records.number(len(records) - 1) or 0
@@ -278,13 +278,13 @@ def _verify(findings: Findings, decoder: Decoder, records: RecordBytes) -> None:
         findings.add(one)
 
 
-def join_findings(job: VerifyJob, findings: Iterable[Findings]) -> RecordsReport:
+def join_findings(job: VerifyJob, findings: Iterable[VerifyFindings]) -> RecordsReport:
     """Combine the findings of all splits, in order, into a report.
 
     After the first error in a file its later splits are ignored, as if the file had been read in
     one piece.
     """
-    total, unread, rest = Findings(job.places), list[str](), iter(findings)
+    total, unread, rest = VerifyFindings(job.places), list[str](), iter(findings)
     for file in job.files:
         name, end = mask_logins(file.path), 0
         broken: TrailgateError | None = None

@@ -20,19 +20,19 @@ from trailgate.cobol.copybook.layouts import Usage
 from trailgate.cobol.records.encoding import (
     FILLED,
     ONE_A_BLOCK,
-    Blocks,
+    BlockLimits,
     RecordEncoder,
-    frame,
-    whole_blocks,
+    count_in_complete_blocks,
+    frame_records,
 )
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
-from trailgate.cobol.records.framing import FrameKind, header_of
+from trailgate.cobol.records.framing import FrameKind, encode_file_header
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
-from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
+from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.segments import SegmentLength, layout_named, written_layout
+from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import (
     EncodeError,
@@ -48,7 +48,7 @@ from trailgate.mainframe.jobs.option_texts import read_pairs
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
 from trailgate.mainframe.jobs.reading import CopybookOptions
-from trailgate.options import COUNT, Kind, Option, Options, instance, list_names
+from trailgate.options import COUNT, Option, Options, OptionType, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
@@ -67,7 +67,7 @@ def _nulls(text: str) -> dict[Usage, NullAs]:
     return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
 
 
-NULLS: Final = Kind(
+NULLS: Final = OptionType(
     "types and what NULL is written as",
     _nulls,
     lambda given: null_policies(instance(Mapping)(given)),
@@ -113,7 +113,7 @@ class WritingOptions:
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
     own_lengths: bool = True
-    blocks: Blocks = ONE_A_BLOCK
+    blocks: BlockLimits = ONE_A_BLOCK
 
     @classmethod
     def of(
@@ -137,7 +137,7 @@ class WritingOptions:
         if in_place and (length or records):
             raise OptionError("blocks cannot be changed when fields are set")
         check_formats(given, WRITING)
-        blocks = FILLED if length is None and records is None else Blocks(records, length)
+        blocks = FILLED if length is None and records is None else BlockLimits(records, length)
         chosen = CopybookOptions.of_values(given)
         own_lengths = given["segment_length"] is SegmentLength.OWN
         return cls(chosen, given["nulls"] or {}, own_lengths, blocks)
@@ -150,7 +150,7 @@ class WritingOptions:
         encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
         kind_options = chosen.layouts, chosen.kinds, chosen.records
         encoder_options = chosen.kinds, encoders, chosen.segment
-        if chosen.children is Children.NESTED:
+        if chosen.children is ChildRecords.NESTED:
             return NestedEncoder(NestedDecoder(*kind_options), *encoder_options)
         return KindsEncoder(KindsDecoder(*kind_options), *encoder_options)
 
@@ -159,7 +159,7 @@ class WritingOptions:
         framing, layouts = self.records.framing, self.records.layouts
         fixed = framing.kind is FrameKind.FIXED
         full_length = fixed or not self.own_lengths
-        layout = layout_named(layouts, name) if full_length else written_layout(layouts, name)
+        layout = find_layout(layouts, name) if full_length else find_layout_to_write(layouts, name)
         length = max(framing.length, layout.size) if fixed else layout.size
         return RecordEncoder(layout, self.records.records, self.nulls, length)
 
@@ -182,7 +182,7 @@ def write_to(
     """
     encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
     written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
-    file.write(header_of(framing))
+    file.write(encode_file_header(framing))
     # None at the end flushes the last block.
     for batch in chain(gather_objects(batches), [None]):
         at = written
@@ -191,9 +191,13 @@ def write_to(
                 at = written + len(pending)
                 pending = pending.followed_by(encoder.encode(batch))
             at = written
-            complete = len(pending) if batch is None else whole_blocks(pending, framing, blocks)
+            complete = (
+                len(pending)
+                if batch is None
+                else count_in_complete_blocks(pending, framing, blocks)
+            )
             if complete:
-                file.write(frame(pending.part(0, complete), framing, blocks).tobytes())
+                file.write(frame_records(pending.part(0, complete), framing, blocks).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(

@@ -16,14 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
 
-from trailgate.cobol.records.fields import Tally, records_at
+from trailgate.cobol.records.fields import PolicyTally, records_at
 from trailgate.errors import OptionError
 from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import check_arguments, list_names
 from trailgate.spark.errors import arrow_schema, brief_errors
 from trailgate.spark.frames import frame_of
-from trailgate.spark.options import checked_session
+from trailgate.spark.options import check_session
 from trailgate.spark.sources import spark_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses
@@ -37,7 +37,7 @@ def read_records(
     copybook: Addresses | None = None,
     *,
     base: Address | None = None,
-    counts: Accumulator[Tally] | None = None,
+    counts: Accumulator[PolicyTally] | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
     """Return the records of files. The options are those of the format ``copybook``.
@@ -51,22 +51,22 @@ def read_records(
     return frame_of(spark, CopybookSource, path, named, counts)
 
 
-class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
+class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's types are not followed
     """Adds up the counts of tasks."""
 
-    def zero(self, value: Tally) -> Tally:
+    def zero(self, value: PolicyTally) -> PolicyTally:
         """Return the value with which tasks start."""
         del value
-        return Tally()
+        return PolicyTally()
 
-    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
+    def addInPlace(self, value1: PolicyTally, value2: PolicyTally) -> PolicyTally:  # noqa: N802  Spark's name
         """Add the second counts to the first, and return these."""
         value1.update(value2)
         return value1
 
 
 @check_arguments
-def record_counts(spark: SparkSession) -> Accumulator[Tally]:
+def record_counts(spark: SparkSession) -> Accumulator[PolicyTally]:
     """Return an accumulator for ``read_records``: counts by option, record and field.
 
     A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
@@ -74,12 +74,12 @@ def record_counts(spark: SparkSession) -> Accumulator[Tally]:
     repeated. Raises OptionError over Spark Connect, which has no accumulators.
     """
     try:
-        context = checked_session(spark).sparkContext
+        context = check_session(spark).sparkContext
     except PySparkException as error:
         problem = "Spark Connect has no accumulators"
         hint = "Observe the column _errors, or let trailgate.verify_records count"
         raise OptionError(problem, hint=hint) from error
-    return context.accumulator(Tally(), _Sums())
+    return context.accumulator(PolicyTally(), _Sums())
 
 
 @check_arguments

@@ -9,7 +9,7 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyTally
 from trailgate.errors import TrailgateError
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
@@ -17,28 +17,30 @@ from trailgate.mainframe.jobs.parquet import ParquetJob, count_records, write_pa
 from trailgate.mainframe.jobs.part_folder import WrittenPart, publishing
 from trailgate.mainframe.jobs.verifying import (
     SHOWN,
-    Findings,
     RecordsReport,
+    VerifyFindings,
     VerifyJob,
     join_findings,
     prepare_verify,
     verify_splits,
 )
-from trailgate.mainframe.spark.reader import FileOptions, pack_splits
+from trailgate.mainframe.spark.reader import RecordFileOptions, pack_splits
 from trailgate.options import check_arguments, list_names
-from trailgate.spark.jobs import on_session, run_numbered
+from trailgate.spark.jobs import run_numbered, use_session
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
 
-def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
+def run_parquet(
+    spark: SparkSession | str, job: ParquetJob, tally: PolicyTally | None = None
+) -> int:
     """Run a job on a session or master, and return the number of records.
 
     Policy counts are added to ``tally``. Raises the error of the earliest part that failed; then
     nothing is published.
     """
     job = job.anywhere()
-    with publishing(job.folder) as parts, on_session(spark) as running:
+    with publishing(job.folder) as parts, use_session(spark) as running:
         for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
             if isinstance(report, TrailgateError):
                 raise report
@@ -70,7 +72,7 @@ def verify_records(
     or at the working folder. Raises OptionError, DefinitionError and StorageError.
     """
     given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
-    files = FileOptions.of(given)
+    files = RecordFileOptions.of(given)
     return run_verify(spark, prepare_verify(files.paths, files.records, places))
 
 
@@ -78,10 +80,10 @@ def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
     """Run a job on a session or master, and return its report."""
     splits = (split.anywhere() for split in job.splits)
     parts = list(pack_splits(splits, job.options.split_bytes))
-    with on_session(spark) as running:
+    with use_session(spark) as running:
         findings = run_numbered(running, parts, partial(_findings, replace(job, files=())))
     return join_findings(job, chain.from_iterable(findings))
 
 
-def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[Findings]:
+def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[VerifyFindings]:
     return list(verify_splits(job, splits))

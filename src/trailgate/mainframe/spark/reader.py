@@ -14,22 +14,22 @@ from pyspark import Accumulator
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyTally
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.options import OPTIONS, with_base
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
-from trailgate.model.shapes import names_of
+from trailgate.model.shapes import resolve_columns
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, read_with_paths
-from trailgate.spark.sources import Rows, Source
+from trailgate.spark.sources import PartitionReader, SparkSource
 
 ON_SPARK: Final = Options("copybook", (*OPTIONS, BASE))
 PACKED: Final = 256  # the most small files that one task reads
 
 
 @dataclass(frozen=True, slots=True)
-class FileOptions:
+class RecordFileOptions:
     """The paths of files of records, and the options to read them."""
 
     paths: tuple[str, ...]
@@ -47,14 +47,14 @@ class FileOptions:
 
 
 @with_brief_errors
-class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
     """Read splits of files in parallel.
 
     A partition is one or more splits that a task reads in sequence.
     """
 
-    def __init__(self, files: FileOptions, schema: StructType) -> None:
-        names = names_of(files.schema(), schema.names)
+    def __init__(self, files: RecordFileOptions, schema: StructType) -> None:
+        names = resolve_columns(files.schema(), schema.names)
         self._paths, self._options = files.paths, files.records.only(names)
         self._schema, self._names = schema, names
 
@@ -70,25 +70,25 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
             yield batch.select(self._names)
 
     def counted_rows(
-        self, part: tuple[RecordSplit, ...], counts: Accumulator[Tally]
+        self, part: tuple[RecordSplit, ...], counts: Accumulator[PolicyTally]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the records of splits, and add the counts of policies before the rows that they count."""
-        tally = Tally()
+        tally = PolicyTally()
         for batch in read_splits(part, self._options, self._options.decoder(tally)):
             # a copy, because the tally is cleared for the next batch
-            counts.add(Tally(tally))
+            counts.add(PolicyTally(tally))
             tally.clear()
             yield batch.select(self._names)
         counts.add(tally)
 
 
 @with_brief_errors
-class CopybookSource(Source):
+class CopybookSource(SparkSource):
     """Records of files, as structs and arrays, or as flat columns."""
 
     format = "copybook"
     does = "It can only be read and written as a batch"
-    _reads = FileOptions
+    _reads = RecordFileOptions
 
     def reader(self, schema: StructType) -> CopybookReader:
         """Return the batch reader."""

@@ -29,7 +29,7 @@ ON_SPARK: Final = Options("copybook", (*WRITING, BASE))
 
 
 @dataclass
-class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+class StagedRecords(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
     """The file that a task has staged."""
 
     part: WrittenPart
@@ -42,15 +42,15 @@ class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's 
     def __init__(self, job: WritingJob) -> None:
         self._job = job
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRecords:
         """Stage a partition's records. A second attempt writes a file of its own."""
         task = TaskContext.get()
         attempt = str(task.taskAttemptId())
-        return Written(self._job.write_part(iterator, task.partitionId(), attempt))
+        return StagedRecords(self._job.write_part(iterator, task.partitionId(), attempt))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish the files that the tasks have staged."""
-        self._job.folder.publish([m.part for m in messages if isinstance(m, Written)])
+        self._job.folder.publish([m.part for m in messages if isinstance(m, StagedRecords)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete the files that the tasks have staged."""

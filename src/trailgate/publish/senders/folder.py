@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from trailgate.errors import EncodeError, StorageError, Where
-from trailgate.messages.publishing import Messages
+from trailgate.messages.publishing import WrittenMessages
 from trailgate.storage.files.addresses import Address, is_stored, locate
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import message_line
-from trailgate.storage.publish.local_disk import LocalDisk
+from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.publish.protocol import (
-    Backend,
-    Commit,
+    CommitPlan,
     IsPublished,
+    PublishBackend,
     StagedFile,
     overtaken_error,
 )
-from trailgate.storage.publish.store_folder import STAGED, STATE, StoreFolder
+from trailgate.storage.publish.store_folder import STAGED, STATE, StoreBackend
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.writing.table_writing import Counts
 
@@ -46,15 +46,15 @@ NEWLINE: Final = b"\n"
 def message_folder(address: Address) -> MessageFolder:
     """Return the folder at an address. Raises OptionError if the store cannot be written."""
     if not is_stored(address):
-        return MessageFolder(LocalDisk(str(Path(locate(address)[1])), STATE, is_folder=True))
+        return MessageFolder(LocalBackend(str(Path(locate(address)[1])), STATE, is_folder=True))
     store, key = writable_store(str(address), "a folder of messages")
-    return MessageFolder(StoreFolder.of_folder(store, key))
+    return MessageFolder(StoreBackend.of_folder(store, key))
 
 
 class MessageFolder:
     """A folder of message files, and the fields of its state."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: PublishBackend) -> None:
         self._backend = backend
         self._fields: dict[str, Any] = {}
         self._filling = ExitStack()
@@ -138,7 +138,7 @@ class MessageFolder:
         file = StagedFile(path.name, path.name, path.stat().st_size)
         try:
             self._filling.close()
-            commit = Commit((file,), state, deciding, _is_published(fields))
+            commit = CommitPlan((file,), state, deciding, _is_published(fields))
             self._backend.commit(commit, self._staging)
         except BaseException:
             with suppress(StorageError):  # the next run deletes what is left
@@ -178,7 +178,7 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class FolderState:
     """What a folder contains: from which source, with which options, up to which position.
 
     The counts are sums over all runs.
@@ -194,7 +194,7 @@ class Published:
     counts: Counts = field(default_factory=dict)
 
 
-def read_published(folder: MessageFolder) -> Published | None:
+def read_published(folder: MessageFolder) -> FolderState | None:
     """Return what a folder contains, or None if nothing was published into it. Raises StorageError."""
     where = Where(source=f"{folder.name}/{STATE}")
     try:
@@ -204,13 +204,13 @@ def read_published(folder: MessageFolder) -> Published | None:
         version = fields.pop("version")
         if version != VERSION:
             raise StorageError(f"the checkpoint has version {version}, not {VERSION}", where=where)
-        return Published(**fields)
+        return FolderState(**fields)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the checkpoint cannot be understood: {error!r}"
         raise StorageError(problem, where=where, hint=HINT) from error
 
 
-def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> Published:
+def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> FolderState:
     """Return what a folder contains, with zero counts if it is new or empty.
 
     Raises StorageError if it was published from a different source, or with different options.
@@ -223,7 +223,7 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
         if other:
             problem = f"the folder is not empty, but nothing was published into it: {other}"
             raise StorageError(problem, where=where, hint=HINT)
-        return Published(source, form)
+        return FolderState(source, form)
     expected, stored = {"trail": source, **form}, {"trail": known.source, **known.form}
     for name in sorted(expected.keys() | stored.keys()):
         wanted, before = expected.get(name), stored.get(name)
@@ -237,7 +237,7 @@ class MessageFileWriter:
     """Writes messages into files of about ``file_bytes``. Uncommitted messages are lost in a crash."""
 
     def __init__(
-        self, folder: MessageFolder, known: Published, *, bare: bool, file_bytes: int
+        self, folder: MessageFolder, known: FolderState, *, bare: bool, file_bytes: int
     ) -> None:
         self._folder, self._bare, self._file_bytes = folder, bare, file_bytes
         self.published = known
@@ -246,18 +246,18 @@ class MessageFileWriter:
         self.names: list[str] = []
         folder.begin(self._fields(known))
 
-    def append(self, messages: Messages, begin: int = 0, stop: int | None = None) -> None:
+    def append(self, messages: WrittenMessages, begin: int = 0, stop: int | None = None) -> None:
         """Write the messages [begin, stop)."""
         count = len(messages) if stop is None else stop
         if begin == count:
             return
-        with writing(self._folder.name):
+        with convert_write_errors(self._folder.name):
             file = self._open()
             for line in _lines(messages, begin, count, bare=self._bare):
                 file.write(line)
                 self._size += len(line)
 
-    def commit(self, state: Published) -> None:
+    def commit(self, state: FolderState) -> None:
         """Mark everything written so far as belonging to ``state``. If the file is large, it ends here."""
         self.published = replace(state, files=self.published.files)
         self._safe = self._size
@@ -271,7 +271,7 @@ class MessageFileWriter:
             self._folder.write_state(self._fields(self.published))
             return
         path = Path(self._file.name)
-        with writing(path):
+        with convert_write_errors(path):
             self._file.truncate(self._safe)
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -283,7 +283,7 @@ class MessageFileWriter:
         self.published = done
         self.names.append(path.name)
 
-    def _fields(self, published: Published) -> dict[str, Any]:
+    def _fields(self, published: FolderState) -> dict[str, Any]:
         return json.loads(json.dumps({"version": VERSION, **asdict(published)}))  # type: ignore[no-any-return]
 
     def discard(self) -> None:
@@ -304,7 +304,7 @@ class MessageFileWriter:
         return self._file
 
 
-def _lines(messages: Messages, begin: int, stop: int, *, bare: bool) -> Iterator[bytes]:
+def _lines(messages: WrittenMessages, begin: int, stop: int, *, bare: bool) -> Iterator[bytes]:
     headers = {name: values.to_pylist() for name, values in messages.headers.items()}
     for at, body in enumerate(messages.bodies.slice(begin, stop - begin).to_pylist(), begin):
         if bare:

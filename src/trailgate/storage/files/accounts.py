@@ -26,14 +26,14 @@ from pyarrow import fs
 from trailgate.errors import OptionError
 
 
-class Refusal(NamedTuple):
+class RefusalTexts(NamedTuple):
     """The texts for refusing a parameter: {} is its name in ``problem``, and the allowed ones in ``hint``."""
 
     problem: str
     hint: str
 
 
-def obeyed_parameters(query: str, obeyed: Collection[str], refusal: Refusal) -> dict[str, str]:
+def parse_parameters(query: str, obeyed: Collection[str], refusal: RefusalTexts) -> dict[str, str]:
     """Parse the parameters of a URI. Raises OptionError if one is not supported."""
     parameters = dict(parse_qsl(query, keep_blank_values=True))
     for name in parameters:
@@ -50,7 +50,7 @@ CLIENT: Final = ("tenant_id", "client_id", "client_secret")
 AZURE_OBEYED: Final = frozenset(
     {"blob_storage_authority", "dfs_storage_authority", "enable_tls", *CLIENT}
 )
-AZURE_REFUSED: Final = Refusal(
+AZURE_REFUSED: Final = RefusalTexts(
     "the parameter {} of an Azure address is not supported", "Supported: {}"
 )
 CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
@@ -85,7 +85,7 @@ class AzureAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class AzurePlace:
+class AzurePath:
     """A path in a container. ``shown`` is the container's address as given, without a login."""
 
     account: AzureAccount
@@ -94,10 +94,10 @@ class AzurePlace:
     shown: str
 
 
-def azure_place(address: str) -> AzurePlace:
+def parse_azure_address(address: str) -> AzurePath:
     """Parse an address, and complete it from the environment. Raises OptionError."""
     url = urlsplit(address)
-    parameters = obeyed_parameters(url.query, AZURE_OBEYED, AZURE_REFUSED)
+    parameters = parse_parameters(url.query, AZURE_OBEYED, AZURE_REFUSED)
     login, _, host = url.netloc.rpartition("@")
     user, _, password = (unquote(part) for part in login.partition(":"))
     path = unquote(url.path).lstrip("/")
@@ -126,7 +126,7 @@ def azure_place(address: str) -> AzurePlace:
         hint = "For example, abfs://container@account.dfs.core.windows.net/dirdat/ot"
         raise OptionError(f"an Azure address does not name its {missing}", hint=hint)
     head = f"{url.scheme}://{user}{'@' if user else ''}{host}"
-    return AzurePlace(account, container, key, f"{head}/{container}" if inside else head)
+    return AzurePath(account, container, key, f"{head}/{container}" if inside else head)
 
 
 def _check_port(authority: str) -> None:
@@ -206,7 +206,7 @@ def azure_files(address: str) -> tuple[fs.FileSystem, str]:
     if "credential_kind=" in address:  # pyarrow's own ways to find a login
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
-    place = azure_place(address)
+    place = parse_azure_address(address)
     account = place.account
     files = fs.AzureFileSystem(
         account_name=account.name,
@@ -222,7 +222,7 @@ def azure_files(address: str) -> tuple[fs.FileSystem, str]:
 
 
 GOOGLE_OBEYED: Final = frozenset({"endpoint_override", "scheme"})
-GOOGLE_REFUSED: Final = Refusal(
+GOOGLE_REFUSED: Final = RefusalTexts(
     "writing does not support the parameter {} of a Google address", "Supported: {}"
 )
 EMULATOR: Final = "STORAGE_EMULATOR_HOST"
@@ -230,7 +230,7 @@ SERVER: Final = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
-class GooglePlace:
+class GooglePath:
     """A path in a bucket. ``anonymous`` means access without a login."""
 
     bucket: str
@@ -239,10 +239,10 @@ class GooglePlace:
     anonymous: bool = False
 
 
-def google_place(address: str) -> GooglePlace:
+def parse_google_address(address: str) -> GooglePath:
     """Parse an address, and complete it from the environment. Raises OptionError."""
     url = urlsplit(address)
-    parameters = obeyed_parameters(url.query, GOOGLE_OBEYED, GOOGLE_REFUSED)
+    parameters = parse_parameters(url.query, GOOGLE_OBEYED, GOOGLE_REFUSED)
     user, _, bucket = url.netloc.rpartition("@")
     if user not in ("", "anonymous"):
         problem = "the only user that a Google address can have is anonymous"
@@ -253,7 +253,7 @@ def google_place(address: str) -> GooglePlace:
         server = f"{parameters.get('scheme', 'https')}://{parameters['endpoint_override']}"
     elif _emulator():
         server, anonymous = _emulator(), True
-    return GooglePlace(unquote(bucket), key, server, anonymous)
+    return GooglePath(unquote(bucket), key, server, anonymous)
 
 
 def _emulator() -> str:
@@ -267,7 +267,7 @@ def google_files(address: str) -> tuple[fs.FileSystem, str]:
     if not _emulator() or "?" in address:
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
-    place = google_place(address)
+    place = parse_google_address(address)
     scheme, _, host = place.server.partition("://")
     made = fs.GcsFileSystem(anonymous=True, scheme=scheme, endpoint_override=host)
     return made, f"{place.bucket}/{place.key}".rstrip("/")
@@ -275,7 +275,7 @@ def google_files(address: str) -> tuple[fs.FileSystem, str]:
 
 # The parameters of pyarrow that writing can support. Others would only apply to reading.
 S3_OBEYED: Final = frozenset({"region", "scheme", "endpoint_override", "force_virtual_addressing"})
-S3_REFUSED: Final = Refusal(
+S3_REFUSED: Final = RefusalTexts(
     "writing does not support the parameter {} of an S3 address", "Supported: {}"
 )
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -293,10 +293,10 @@ class S3Settings:
     path_style: bool = False
 
 
-def s3_settings(address: str) -> tuple[S3Settings, str]:
+def parse_s3_address(address: str) -> tuple[S3Settings, str]:
     """Parse an address into the access to its bucket, and the key. Raises OptionError."""
     url = urlsplit(address)
-    parameters = obeyed_parameters(url.query, S3_OBEYED, S3_REFUSED)
+    parameters = parse_parameters(url.query, S3_OBEYED, S3_REFUSED)
     user, _, host = url.netloc.rpartition("@")
     access, _, secret = user.partition(":")
     endpoint = parameters.get("endpoint_override")

@@ -64,7 +64,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
     if scheme not in SCHEMES and scheme != MOCK:
         raise OptionError(
             f"{scheme}:// is not the scheme of a known store",
-            hint=f"Known: {known_schemes()}, and file paths",
+            hint=f"Known: {list_schemes()}, and file paths",
         )
     try:
         return _locate(text, os.getpid())
@@ -73,7 +73,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
         raise OptionError(mask_logins(f"cannot use the address {text}: {error}")) from None
 
 
-def known_schemes(*others: str) -> str:
+def list_schemes(*others: str) -> str:
     """Return a comma-separated list of URI schemes: ``others``, and those of stores."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
@@ -118,7 +118,7 @@ def absolute(address: Address, base: Address | None = None) -> str:
     return folder if inside in ("", ".") else address_in(folder, inside)
 
 
-def absolute_value(value: Any, base: str) -> Any:
+def make_value_absolute(value: Any, base: str) -> Any:
     """Make the paths in an option's value absolute: a path, a tuple of paths, or something else."""
     if isinstance(value, tuple):
         return tuple(absolute(path, base) for path in value)
@@ -133,7 +133,7 @@ def address_in(folder: str, inside: str) -> str:
     return f"{path.rstrip('/')}/{quote(inside, safe='/*')}{mark}{parameters}"
 
 
-def read_whole(address: Address, what: str = "file") -> bytes:
+def read_file(address: Address, what: str = "file") -> bytes:
     """Return a file's bytes. Raises StorageError, in which the file is called ``what``."""
     store, path = locate(address)
     try:
@@ -150,13 +150,13 @@ def is_file(address: Address) -> bool:
     return bool(store.get_file_info(path).type == fs.FileType.File)
 
 
-def is_there(address: Address) -> bool:
+def address_exists(address: Address) -> bool:
     """Return True if a file or folder exists at the address."""
     store, path = locate(address)
     return bool(store.get_file_info(path).type != fs.FileType.NotFound)
 
 
-def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
+def read_if_exists(store: fs.FileSystem, path: str) -> bytes | None:
     """Return the bytes of a file in a store, or None if it does not exist."""
     if store.get_file_info(path).type != fs.FileType.File:
         return None
@@ -164,7 +164,7 @@ def bytes_if_present(store: fs.FileSystem, path: str) -> bytes | None:
         return bytes(file.read())
 
 
-def addresses_like(asked: str, path: str) -> Callable[[str], str]:
+def address_speller(asked: str, path: str) -> Callable[[str], str]:
     """Return a function that converts paths in a store to addresses in the form of ``asked``.
 
     ``path`` is the store's path for ``asked``. Example: for ``s3://b/x?region=r`` and ``b/x``, the

@@ -19,7 +19,7 @@ TRIES: Final = 10  # the attempts to delete a folder
 
 
 @contextmanager
-def writing(path: str | Path) -> Iterator[None]:
+def convert_write_errors(path: str | Path) -> Iterator[None]:
     """Convert operating system errors while writing to WriteError with the path."""
     try:
         yield
@@ -28,10 +28,10 @@ def writing(path: str | Path) -> Iterator[None]:
         raise WriteError(f"cannot write: {error.strerror or error}", where=where) from error
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def replace_whole_file(path: Path, data: bytes) -> None:
     """Replace a file's content completely or not at all, and sync it. Raises WriteError."""
     temporary = path.with_name(f".{path.name}.new")
-    with writing(path):
+    with convert_write_errors(path):
         try:
             with temporary.open("wb") as file:
                 file.write(data)
@@ -80,25 +80,25 @@ class WrittenFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self._is_named = path, False
-        with writing(path):
+        with convert_write_errors(path):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def write(self, offset: int, data: Any) -> None:
         """Write bytes at an offset; readers see them at once."""
         rest = memoryview(data)
-        with writing(self.path):
+        with convert_write_errors(self.path):
             while rest:
                 written = os.pwrite(self._handle, rest, offset)
                 offset, rest = offset + written, rest[written:]
 
     def truncate(self, size: int) -> None:
         """Truncate the file."""
-        with writing(self.path):
+        with convert_write_errors(self.path):
             os.ftruncate(self._handle, size)
 
     def sync(self) -> None:
         """Sync the file's bytes and, the first time, its name."""
-        with writing(self.path):
+        with convert_write_errors(self.path):
             os.fsync(self._handle)
             if not self._is_named:
                 sync_folder(self.path.parent)
@@ -122,7 +122,7 @@ def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
     The system releases the lock when the process ends, for whatever reason.
     """
     path = _lock_path(prefix)
-    with writing(path):
+    with convert_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:

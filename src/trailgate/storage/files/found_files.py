@@ -24,11 +24,11 @@ from trailgate.storage.files.addresses import (
     RENAME,
     Address,
     address_in,
-    addresses_like,
+    address_speller,
     list_names,
     locate,
     name_of,
-    read_whole,
+    read_file,
 )
 
 LOG: Final = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def find_files(
             raise _without_files(store, infos[0], what, address)
         if len(infos) == 1 and infos[0].type == fs.FileType.Directory and not deep:
             _warn_of_folders(store, infos[0], address)
-        spell = addresses_like(address, path_in_store)
+        spell = address_speller(address, path_in_store)
         for file in files:
             # A single file keeps the address by which it was requested.
             path = address if file.path == path_in_store else spell(file.path)
@@ -127,7 +127,7 @@ def find_growing(folder: Address) -> tuple[FoundFile, ...]:
     if info.type != fs.FileType.Directory:
         problem = "a stream of messages needs a folder to which files are added"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
-    spell = addresses_like(os.fspath(folder), path_in_store)
+    spell = address_speller(os.fspath(folder), path_in_store)
     return tuple(FoundFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
 
 
@@ -152,16 +152,16 @@ def _infos(store: fs.FileSystem, path_in_store: str) -> list[fs.FileInfo]:
         return [info]
     if not WILD.search(path_in_store):
         return []
-    matched: list[fs.FileInfo] = store.get_file_info(sorted(matches(store, path_in_store)))
+    matched: list[fs.FileInfo] = store.get_file_info(sorted(match_paths(store, path_in_store)))
     return matched
 
 
-def matches(store: fs.FileSystem, pattern: str) -> Iterator[str]:
+def match_paths(store: fs.FileSystem, pattern: str) -> Iterator[str]:
     """Yield the paths in a store that a pattern matches. ``**`` matches a folder and all below it."""
     parent, _, last = pattern.rstrip("/").rpartition("/")
     folders = [parent or ("/" if pattern.startswith("/") else ".")]
     if WILD.search(parent):
-        folder_infos = store.get_file_info(list(matches(store, parent)))
+        folder_infos = store.get_file_info(list(match_paths(store, parent)))
         folders = [one.path for one in folder_infos if one.type == fs.FileType.Directory]
     for folder in folders:
         if last == DEEP:
@@ -258,7 +258,7 @@ SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 def read_source(address: Address, what: str = "copybook") -> str:
     """Read a text file as UTF-8, or else as Latin-1. Errors call it ``what``."""
-    raw = read_whole(address, what)
+    raw = read_file(address, what)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -269,7 +269,7 @@ def folder_of(address: Address) -> str:
     """Return the address of a file's folder."""
     text = str(address)
     path = locate(text)[1]
-    return addresses_like(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
+    return address_speller(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
 
 
 def check_folder(folder: Address, what: str) -> None:
@@ -280,7 +280,7 @@ def check_folder(folder: Address, what: str) -> None:
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
 
 
-def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
+def member_finder(folders: Iterable[Address]) -> Callable[[str], str | None]:
     """Return a function that finds a COPY member's text by its name, in any case and with any suffix."""
     folder_addresses = [str(folder) for folder in folders]
 
@@ -288,7 +288,7 @@ def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
         wanted = {(name + suffix).casefold() for suffix in SUFFIXES}
         for folder in folder_addresses:
             store, path_in_store = locate(folder)
-            spell = addresses_like(folder, path_in_store)
+            spell = address_speller(folder, path_in_store)
             # Only names in the folder itself are compared, so a member named ../x is not found.
             for entry in sorted(
                 list_names(store, path_in_store or ".")[0], key=lambda one: one.base_name

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.storage.files.accounts import Refusal, obeyed_parameters
+from trailgate.storage.files.accounts import RefusalTexts, parse_parameters
 
 # The client's errors look as Rust prints them:
 # RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
@@ -67,7 +67,7 @@ class RefusedError(OSError):
         return type(self), (self.problem, self.kind)
 
 
-def refusal(error: BaseException) -> RefusedError:
+def refused_error(error: BaseException) -> RefusedError:
     """Convert an error of the client to one line."""
     kind, text = _parts(error)
     line = " ".join(text.partition("\n")[0].split())
@@ -160,7 +160,7 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
     except MissingDependencyError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
-        raise refusal(error) from None
+        raise refused_error(error) from None
     # A panic of the Rust client is not an Exception.
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3's, which cannot be imported
@@ -308,24 +308,24 @@ def _describe(path: str, status: Any) -> fs.FileInfo:
     return fs.FileInfo(path, fs.FileType.File, size=int(status.length), mtime_ns=changed)
 
 
-REFUSED: Final = Refusal(
+REFUSED: Final = RefusalTexts(
     "the parameter {} of an HDFS address is not supported",
     "Set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, which configure the access",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class HdfsPlace:
+class HdfsPath:
     """A path in a cluster. ``key`` is the path without its leading slash."""
 
     authority: str
     key: str
 
 
-def hdfs_place(address: str) -> HdfsPlace:
+def parse_hdfs_address(address: str) -> HdfsPath:
     """Parse an address. Raises OptionError."""
     url = urlsplit(address)
-    obeyed_parameters(url.query, (), REFUSED)
+    parse_parameters(url.query, (), REFUSED)
     if "@" in url.netloc:
         problem = "an HDFS address cannot have a user"
         hint = "Set the user by HADOOP_USER_NAME, or by kinit if the cluster has Kerberos"
@@ -335,7 +335,7 @@ def hdfs_place(address: str) -> HdfsPlace:
     key = unquote(url.path).lstrip("/")
     if ":" in key:
         raise OptionError(f"{key} contains a colon", hint="Names in HDFS have no colon")
-    return HdfsPlace(url.netloc, key)
+    return HdfsPath(url.netloc, key)
 
 
 def hdfs_files(address: str) -> tuple[fs.FileSystem, str]:
@@ -343,6 +343,6 @@ def hdfs_files(address: str) -> tuple[fs.FileSystem, str]:
 
     Raises OptionError or MissingDependencyError.
     """
-    place = hdfs_place(address)
+    place = parse_hdfs_address(address)
     check_installed()
     return fs.PyFileSystem(HadoopFiles(place.authority)), f"/{place.key}"

@@ -21,14 +21,14 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import (
     LOCAL,
     Address,
-    addresses_like,
-    bytes_if_present,
+    address_speller,
     list_names,
     locate,
     name_of,
-    read_whole,
+    read_file,
+    read_if_exists,
 )
-from trailgate.storage.files.found_files import WILD, matches
+from trailgate.storage.files.found_files import WILD, match_paths
 
 # Only 6 and 9 digits are legal (trail format §1). Nine are tried first, so t1000000000 is the prefix
 # t1 and the number 000000000.
@@ -46,7 +46,7 @@ class TrailFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class TrailListing:
     """Files by number, with paths in a store. ``spell`` converts such paths to addresses.
 
     ``alone``: the address was that of a single file, so other files are not listed.
@@ -59,47 +59,47 @@ class Listing:
     alone: bool = False
 
 
-def list_trail(address: Address) -> Listing:
+def list_trail(address: Address) -> TrailListing:
     """List the files of a trail by its prefix, by its folder, or by one of its files.
 
     Raises StorageError if a folder contains several trails.
     """
     store, path = locate(address)
-    spell = addresses_like(os.fspath(address), path)
+    spell = address_speller(os.fspath(address), path)
     info = store.get_file_info(path)
     if info.type == fs.FileType.File:
         digits, number = _number(name_of(path))
         file = TrailFile(path, number, info.size)
-        return Listing(store, path[: len(path) - digits], (file,), spell, alone=True)
+        return TrailListing(store, path[: len(path) - digits], (file,), spell, alone=True)
     if info.type != fs.FileType.Directory:
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
         numbered = _list_numbered(store, folder, name_of(path))
-        return Listing(store, path, tuple(file for _, file in numbered), spell)
+        return TrailListing(store, path, tuple(file for _, file in numbered), spell)
     numbered = _list_numbered(store, path.rstrip("/") or "/")
     prefixes = sorted({prefix for prefix, _ in numbered})
     if len(prefixes) > 1:
         problem = f"more than one trail in the directory: {', '.join(map(name_of, prefixes))}"
         where = Where(source=os.fspath(address))
         raise StorageError(problem, where=where, hint="Name one by its prefix")
-    return Listing(store, (prefixes or [path])[0], tuple(file for _, file in numbered), spell)
+    return TrailListing(store, (prefixes or [path])[0], tuple(file for _, file in numbered), spell)
 
 
-def trails_like(address: str) -> list[str]:
+def expand_trail_pattern(address: str) -> list[str]:
     """Return the prefixes of the trails that a pattern matches, by name. Other addresses are unchanged."""
     store, path = locate(address)
     if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
         return [address]
-    spell = addresses_like(address, path)
+    spell = address_speller(address, path)
     prefixes = {
         path_found[: -number_digits(path_found)]
-        for path_found in matches(store, f"{path}[0-9]*")
+        for path_found in match_paths(store, f"{path}[0-9]*")
         if number_digits(path_found)
     }
     named = [prefix for prefix in sorted(prefixes) if fnmatchcase(name_of(prefix), name_of(path))]
     return [spell(prefix) for prefix in named] or [address]
 
 
-def stored_file(address: str) -> TrailFile:
+def find_single_file(address: str) -> TrailFile:
     """Return a single file, whatever its name. Raises StorageError if it does not exist."""
     store, path = locate(address)
     info = store.get_file_info(path)
@@ -145,13 +145,13 @@ def _list_numbered(
 
 def read_definitions(address: Address) -> Definitions:
     """Read a definitions file. Raises StorageError or DefinitionError."""
-    return read_sourcedefs(read_whole(address), source=str(address))
+    return read_sourcedefs(read_file(address), source=str(address))
 
 
 def trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions | None:
     """Read the definitions in ``<prefix>.def``, or return None if the file does not exist."""
     path = f"{prefix}.def"
-    text = bytes_if_present(store, path)
+    text = read_if_exists(store, path)
     return None if text is None else read_sourcedefs(text, source=path)
 
 
@@ -161,7 +161,7 @@ def files_at(path: str) -> tuple[TrailFile, ...]:
     Raises StorageError if there are none.
     """
     try:
-        return (stored_file(path),)
+        return (find_single_file(path),)
     except StorageError:
         listing = list_trail(path)
         files = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)

@@ -18,13 +18,13 @@ from typing import Any, Final, Self
 from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, bytes_if_present
-from trailgate.storage.files.durable import write_whole
+from trailgate.storage.files.addresses import LOCAL, read_if_exists
+from trailgate.storage.files.durable import replace_whole_file
 from trailgate.storage.files.listing import NUMBERED
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class ManifestFile:
     """One file of a trail. ``operations`` is None if the manifest does not state their number."""
 
     name: str
@@ -43,7 +43,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Growing:
+class GrowingFileState:
     """A last file that is being appended to: when it was begun (microseconds), and its last change.
 
     ``form`` is a digest of the format of its records.
@@ -75,7 +75,7 @@ class Manifest:
     - In a store without renames, ``edition`` counts the manifests, and ``decided`` names the record of files that are being renamed; these are added to ``files`` only then.
     """
 
-    files: tuple[Published, ...] = ()
+    files: tuple[ManifestFile, ...] = ()
     quarantine: int = 0
     last_run: str = ""
     summary: dict[str, Any] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Manifest:
     queries: dict[str, int] = field(default_factory=dict)
     positions: dict[str, QueryPosition] = field(default_factory=dict)
     unfinished: dict[str, str] = field(default_factory=dict)
-    growing: Growing | None = None
+    growing: GrowingFileState | None = None
     edition: int = 0
     decided: dict[str, str] = field(default_factory=dict)
 
@@ -94,7 +94,7 @@ class Manifest:
         """The number of the next file."""
         return self.files[-1].number + 1 if self.files else 0
 
-    def by_name(self) -> dict[str, Published]:
+    def by_name(self) -> dict[str, ManifestFile]:
         """Return the files by name."""
         return {file.name: file for file in self.files}
 
@@ -108,7 +108,7 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
     """Read a trail's manifest, or return None if it does not exist. Raises StorageError."""
     path = f"{prefix}.manifest.json"
     try:
-        text = bytes_if_present(store, path)
+        text = read_if_exists(store, path)
     except OSError as error:
         problem = f"the manifest cannot be read: {error}"
         raise StorageError(problem, where=Where(source=path)) from error
@@ -119,9 +119,9 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
     """Parse a manifest. Raises StorageError."""
     try:
         fields = json.loads(text)
-        files = tuple(Published.of(entry) for entry in fields["files"])
+        files = tuple(ManifestFile.of(entry) for entry in fields["files"])
         growing = fields.get("growing")
-        growing = None if growing is None else Growing(**growing)
+        growing = None if growing is None else GrowingFileState(**growing)
         others = fields.keys() & set(Manifest.__slots__) - {"files", "growing"}
         named = {name: fields[name] for name in others}
         positions = named.get("positions", {})
@@ -134,7 +134,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
 
 def write_manifest(prefix: str, manifest: Manifest) -> None:
     """Replace a trail's manifest completely or not at all."""
-    write_whole(manifest_path(prefix), encode_manifest(manifest))
+    replace_whole_file(manifest_path(prefix), encode_manifest(manifest))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -171,7 +171,7 @@ def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...
         raise StorageError(problem, where=where, hint=CAPTURED_HINT) from None
 
 
-def captured_lines(files: Iterable[CapturedFile]) -> bytes:
+def format_captured(files: Iterable[CapturedFile]) -> bytes:
     """Format files as lines of the list."""
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)

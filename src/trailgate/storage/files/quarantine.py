@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from trailgate.errors import DecodeError, StorageError, Where
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 
 
 def write_line(
@@ -84,7 +84,7 @@ def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int
 
     Anything after ``valid_bytes`` was left by an interrupted run, and is overwritten.
     """
-    with writing(path), path.open("r+b" if path.exists() else "w+b") as file:
+    with convert_write_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < valid_bytes:
             problem = f"the file is shorter than the {valid_bytes} bytes that the manifest states"
             raise StorageError(problem, where=Where(source=str(path)), hint="Restore or delete it")

@@ -1,4 +1,4 @@
-"""Find the files of a trail, for readers (``find_trail``) and for checks (``look_at``).
+"""Find the files of a trail, for readers (``find_trail``) and for checks (``find_stored_trail``).
 
 Readers get only complete files, in order, as the manifest lists them; anything else is an error.
 Checks get everything stored under a prefix, so that they can report problems.
@@ -19,32 +19,39 @@ from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.listing import (
     HINT,
-    Listing,
     TrailFile,
+    TrailListing,
+    expand_trail_pattern,
     list_trail,
     number_digits,
     read_definitions,
     trail_definitions,
-    trails_like,
 )
-from trailgate.storage.files.manifest import Published, read_manifest
+from trailgate.storage.files.manifest import ManifestFile, read_manifest
 
-__all__ = ["TrailFile", "TrailFiles", "TrailPlace", "find_begun_trail", "find_trail", "find_trails"]
+__all__ = [
+    "TrailFile",
+    "TrailFiles",
+    "TrailPosition",
+    "find_begun_trail",
+    "find_trail",
+    "find_trails",
+]
 
 LAST_LISTED: Final = 16  # files that a writer may have completed while the folder was listed
 NO_DEFINITIONS: Final = Definitions(())
 
 
-class TrailPlace(NamedTuple):
+class TrailPosition(NamedTuple):
     """A file's number and a byte offset in it. Positions compare in the trail's order."""
 
     number: int
     offset: int
 
     @property
-    def just_after(self) -> TrailPlace:
+    def just_after(self) -> TrailPosition:
         """The next position, so that a record starting here is before it."""
-        return TrailPlace(self.number, self.offset + 1)
+        return TrailPosition(self.number, self.offset + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +69,14 @@ class TrailFiles:
     cut_off: bool = False
 
     @property
-    def begin(self) -> TrailPlace:
+    def begin(self) -> TrailPosition:
         """The position at which the trail begins."""
-        return TrailPlace(self.files[0].number, 0)
+        return TrailPosition(self.files[0].number, 0)
 
     @property
-    def end(self) -> TrailPlace:
+    def end(self) -> TrailPosition:
         """The position at which the trail ends."""
-        return TrailPlace(self.files[-1].number, self.files[-1].size)
+        return TrailPosition(self.files[-1].number, self.files[-1].size)
 
     def file(self, number: int) -> TrailFile:
         """Return a file by its number. Raises StorageError if it does not exist."""
@@ -100,7 +107,7 @@ class TrailFiles:
         """Return the files without definitions, for tasks that get those separately."""
         return replace(self, definitions=NO_DEFINITIONS)
 
-    def until(self, end: TrailPlace) -> TrailFiles:
+    def until(self, end: TrailPosition) -> TrailFiles:
         """Return the trail as if it ended at a position, which must be the end of a record."""
         files = self.files[: end.number + (end.offset > 0) - self.files[0].number]
         # The position is the start of a file, so the files before it are complete.
@@ -127,7 +134,9 @@ def find_trails(
     paths: Addresses, definitions: Address | Definitions | None = None
 ) -> tuple[TrailFiles, ...]:
     """Find the trails at several paths, in order, each once. A path may be a pattern (``dirdat/*``)."""
-    prefixes = {prefix: None for path in addresses_of(paths) for prefix in trails_like(path)}
+    prefixes = {
+        prefix: None for path in addresses_of(paths) for prefix in expand_trail_pattern(path)
+    }
     return tuple(find_trail(prefix, definitions) for prefix in prefixes)
 
 
@@ -167,7 +176,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
     return [*files[:-LAST_LISTED], *(replace(file, size=info.size) for file, info in last)]
 
 
-def _limit_size(file: TrailFile, listed: dict[str, Published]) -> TrailFile:
+def _limit_size(file: TrailFile, listed: dict[str, ManifestFile]) -> TrailFile:
     """Return a file with the size that the manifest states."""
     size = listed[name_of(file.path)].size
     if file.size < size:
@@ -188,7 +197,7 @@ def _check_numbers(files: Iterable[TrailFile], prefix: str) -> None:
             raise StorageError(problem, where=Where(source=prefix))
 
 
-def _definitions(listing: Listing, given: Address | Definitions | None) -> Definitions:
+def _definitions(listing: TrailListing, given: Address | Definitions | None) -> Definitions:
     if isinstance(given, Definitions):
         return given
     if given is not None:
@@ -198,7 +207,7 @@ def _definitions(listing: Listing, given: Address | Definitions | None) -> Defin
 
 
 @dataclass(frozen=True, slots=True)
-class FoundTrail:
+class StoredTrail:
     """Everything stored under a prefix. ``manifest`` and ``definitions`` are None if they do not exist.
 
     ``alone``: a single file was asked for, so other files are not examined.
@@ -206,20 +215,20 @@ class FoundTrail:
 
     prefix: str
     files: tuple[TrailFile, ...]
-    manifest: Mapping[str, Published] | None = None
+    manifest: Mapping[str, ManifestFile] | None = None
     definitions: Definitions | None = None
     faults: tuple[str, ...] = ()  # errors of the manifest and the definitions
     alone: bool = False
 
 
-def look_at(path: str, definitions: str | None = None) -> FoundTrail:
+def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
     """Return everything at a prefix, in a folder with one trail, or of a single file.
 
     Raises StorageError if there is nothing, or if the given definitions file cannot be read.
     """
     listing = list_trail(path)
     faults: list[str] = []
-    manifest: Mapping[str, Published] | None = None
+    manifest: Mapping[str, ManifestFile] | None = None
     try:
         read = read_manifest(listing.prefix, listing.store)
         manifest = None if read is None else read.by_name()
@@ -235,7 +244,7 @@ def look_at(path: str, definitions: str | None = None) -> FoundTrail:
             known = trail_definitions(listing.prefix, listing.store)
         except TrailgateError as error:
             faults.append(f"the definitions file cannot be understood: {error}")
-    return FoundTrail(
+    return StoredTrail(
         listing.spell(listing.prefix),
         tuple(replace(file, path=listing.spell(file.path)) for file in listing.files),
         manifest,

@@ -15,22 +15,22 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.definitions.defgen import complete, write_sourcedefs
+from trailgate.definitions.defgen import complete_table, write_sourcedefs
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.durable import lock
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.growing_file import Disk
-from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, known_checkpoint
+from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
-from trailgate.storage.writing.segments import fitting
-from trailgate.storage.writing.table_writing import conform
+from trailgate.storage.writing.segments import count_fitting
+from trailgate.storage.writing.table_writing import conform_operations
 from trailgate.storage.writing.target import local_prefix, local_trail, tables_of
-from trailgate.storage.writing.transaction_chain import BETWEEN, followed
-from trailgate.trail.writing.writer import Encoded, encode
+from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
+from trailgate.trail.writing.writer import EncodedTrail, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
 
@@ -57,7 +57,7 @@ class TrailAppender:
         self._broken, self._last = False, BETWEEN
         with ExitStack() as resources:
             resources.enter_context(lock(self._prefix))
-            known = known_checkpoint(self._prefix, options)
+            known = load_checkpoint(self._prefix, options)
             self._definitions = tables_of(local_trail(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
@@ -73,11 +73,11 @@ class TrailAppender:
         self.close()
 
     @property
-    def place(self) -> TrailPlace:
+    def place(self) -> TrailPosition:
         """The end of what was appended: file and offset."""
-        return TrailPlace(self._trail.files.number, self._trail.files.size)
+        return TrailPosition(self._trail.files.number, self._trail.files.size)
 
-    def encode(self, batch: ChangeBatch) -> Encoded:
+    def encode(self, batch: ChangeBatch) -> EncodedTrail:
         """Encode operations as ``append`` writes them. Raises an error if they cannot be written."""
         blocks = [self._check(block) for block in batch.blocks]
         checked = ChangeBatch(blocks, batch.rows)
@@ -85,9 +85,9 @@ class TrailAppender:
 
     def append_operations(self, rows: pa.RecordBatch) -> None:
         """Append rows of the operations table. See ``append``."""
-        self.append(from_operations(conform(rows), self._definitions))
+        self.append(from_operations(conform_operations(rows), self._definitions))
 
-    def append(self, batch: ChangeBatch, encoded: Encoded | None = None) -> None:
+    def append(self, batch: ChangeBatch, encoded: EncodedTrail | None = None) -> None:
         """Append operations, which readers see when this returns. ``encoded`` are their records, if known.
 
         A batch that cannot be written adds nothing. After a StorageError it is unknown how much of
@@ -95,7 +95,7 @@ class TrailAppender:
         """
         if not batch.rows:
             return
-        last = followed(batch, self._last).row(batch.rows - 1)
+        last = check_continuation(batch, self._last).row(batch.rows - 1)
         if encoded is None:
             encoded = self.encode(batch)
         with self._steps():
@@ -136,17 +136,19 @@ class TrailAppender:
         """Return a block with the trail's definition of its table. Raises DefinitionError if they differ."""
         where = Where(table=block.table.name)
         known = self._definitions.table(block.table.name)
-        if known is not block.table and known != complete(block.table):
+        if known is not block.table and known != complete_table(block.table):
             raise DefinitionError("the table differs from the trail's definition", where=where)
         longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
         if longest > LONGEST_CSN:
             raise EncodeError(f"a CSN has {longest} bytes, the limit is {LONGEST_CSN}", where=where)
         return replace(block, table=known)
 
-    def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
+    def _write(self, batch: ChangeBatch, encoded: EncodedTrail, begin: int) -> int:
         """Write the operations that fit the file, or begin a new one. Returns the next operation."""
         files = self._trail.files
-        end = fitting(encoded, begin, self._options.max_bytes - files.size, is_empty=files.is_empty)
+        end = count_fitting(
+            encoded, begin, self._options.max_bytes - files.size, is_empty=files.is_empty
+        )
         if not files.is_open or end == begin:
             if files.is_open:
                 files.finish()

@@ -18,11 +18,11 @@ from typing import Final
 
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import lock, writing
+from trailgate.storage.files.durable import convert_write_errors, lock
 from trailgate.storage.files.manifest import (
-    Growing,
+    GrowingFileState,
     Manifest,
-    Published,
+    ManifestFile,
     QueryPosition,
     encode_manifest,
     manifest_path,
@@ -31,14 +31,14 @@ from trailgate.storage.files.manifest import (
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.writing.growing_header import (
-    beginning_patches,
-    finishing_patches,
-    opening_patches,
+    patches_to_begin,
+    patches_to_finish,
+    patches_to_reopen,
 )
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.target import Target, check_trail
-from trailgate.storage.writing.trail_location import number_text, numbered_files
-from trailgate.storage.writing.transaction_chain import Ends, follow_chain
+from trailgate.storage.writing.target import TrailTarget, check_trail
+from trailgate.storage.writing.trail_location import number_files, number_text
+from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class BatchPart:
 
     segments: tuple[Segment, ...] = ()
     begin: int = 0
-    ends: Ends | None = None
+    ends: PartEnds | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class QueryBatch:
     """A batch of a query. ``max_age`` is the age in seconds at which a new file is begun (None: never)."""
 
     query: str
@@ -59,8 +59,8 @@ class Batch:
     max_age: int | None = None
 
 
-def left_unfinished(
-    prefix: str, manifest: Manifest, batch: Batch, parts: Sequence[BatchPart]
+def find_unfinished(
+    prefix: str, manifest: Manifest, batch: QueryBatch, parts: Sequence[BatchPart]
 ) -> dict[str, str]:
     """Return the query and transaction that the trail's end would be inside of after a batch."""
     unfinished = manifest.unfinished
@@ -79,9 +79,9 @@ def left_unfinished(
 
 def manifest_after(
     before: Manifest,
-    batch: Batch,
+    batch: QueryBatch,
     parts: Sequence[BatchPart],
-    files: Sequence[Published],
+    files: Sequence[ManifestFile],
     unfinished: dict[str, str],
 ) -> Manifest:
     """Return the manifest after a batch. A batch without operations keeps its query's position."""
@@ -101,7 +101,7 @@ def manifest_after(
     )
 
 
-def is_committed(manifest: Manifest | None, batch: Batch) -> bool:
+def is_committed(manifest: Manifest | None, batch: QueryBatch) -> bool:
     """Return True if the trail already has the batch."""
     return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
@@ -109,7 +109,7 @@ def is_committed(manifest: Manifest | None, batch: Batch) -> bool:
 TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
 
 
-def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bool:
+def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart]) -> bool:
     """Add a batch's staged files to a trail. Returns False if the trail already has the batch.
 
     If another run publishes at the same time, it tries again. Raises the same errors as
@@ -121,9 +121,9 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
         if is_committed(manifest, batch):
             return False
         before = manifest or Manifest()
-        unfinished = left_unfinished(target.prefix, before, batch, parts)
+        unfinished = find_unfinished(target.prefix, before, batch, parts)
         segments = [segment for part in parts for segment in part.segments]
-        placed, published = numbered_files(target, segments, before)
+        placed, published = number_files(target, segments, before)
         after = manifest_after(before, batch, parts, (*before.files, *published), unfinished)
         try:
             target_now = replace(
@@ -143,7 +143,7 @@ GATHERED: Final = 8 << 20
 
 
 def commit_batch(
-    target: Target, batch: Batch, parts: Sequence[BatchPart], disk: Disk | None = None
+    target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart], disk: Disk | None = None
 ) -> bool:
     """Add a batch to a trail, its parts in order. Returns False if the trail already has the batch.
 
@@ -163,7 +163,7 @@ def commit_batch(
             # From here on, files that are not in the manifest are not mistaken for the trail's.
             manifest = Manifest()
             disk.replace(manifest_path(target.prefix), encode_manifest(manifest))
-        unfinished = left_unfinished(target.prefix, manifest, batch, parts)
+        unfinished = find_unfinished(target.prefix, manifest, batch, parts)
         commit = _Commit(target, batch, disk, list(manifest.files), manifest.growing)
         commit.write_definitions()
         for part in parts:
@@ -179,11 +179,11 @@ def commit_batch(
 class _Commit:
     """The files of the trail while a batch is added."""
 
-    target: Target
-    batch: Batch
+    target: TrailTarget
+    batch: QueryBatch
     disk: Disk
-    files: list[Published]
-    growing: Growing | None
+    files: list[ManifestFile]
+    growing: GrowingFileState | None
     now: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def write_definitions(self) -> None:
@@ -225,10 +225,10 @@ class _Commit:
     def _append(self, segment: Segment, begin: int) -> None:
         last = self.files[-1]
         path, staged = self._path(last.name), self.target.staging / segment.name
-        with writing(staged):
+        with convert_write_errors(staged):
             body = staged.read_bytes()[begin:]
         # The header must not state a final size while the file grows.
-        patches = opening_patches(path)
+        patches = patches_to_reopen(path)
         self._change(path, last.size, [*patches, (last.size, body)])
         size, count = last.size + len(body), (last.operations or 0) + segment.operations
         self.files[-1] = replace(last, size=size, operations=count)
@@ -240,11 +240,11 @@ class _Commit:
         final = Path(f"{self.target.prefix}{number_text(number, digits)}")
         staged = self.target.staging / segment.name
         first = (segment.first_csn, segment.first_time)
-        patches = beginning_patches(staged, str(final), number, first)
+        patches = patches_to_begin(staged, str(final), number, first)
         self._change(staged, segment.size, patches)
         self.disk.rename(staged, final)
-        self.files.append(Published(final.name, number, segment.size, segment.operations))
-        self.growing = Growing(self.now, self._form())
+        self.files.append(ManifestFile(final.name, number, segment.size, segment.operations))
+        self.growing = GrowingFileState(self.now, self._form())
         self._record_change(segment)
 
     def _record_change(self, segment: Segment) -> None:
@@ -257,7 +257,7 @@ class _Commit:
             return
         last = self.files[-1]
         path = self._path(last.name)
-        patches = finishing_patches(path, last.size, self.growing)
+        patches = patches_to_finish(path, last.size, self.growing)
         self._change(path, last.size, patches)
         self.growing = None
 

@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from trailgate.errors import StorageError
-from trailgate.storage.files.durable import WrittenFile, sync_folder, write_whole, writing
+from trailgate.storage.files.durable import (
+    WrittenFile,
+    convert_write_errors,
+    replace_whole_file,
+    sync_folder,
+)
 from trailgate.storage.files.manifest import TransactionMark
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
 
@@ -27,17 +32,17 @@ class Disk:
 
     def replace(self, path: Path, data: bytes) -> None:
         """Replace a file's content completely or not at all, and sync it."""
-        write_whole(path, data)
+        replace_whole_file(path, data)
 
     def rename(self, path: Path, final: Path) -> None:
         """Rename a file, replacing any file of that name, and sync the folder."""
-        with writing(final):
+        with convert_write_errors(final):
             path.replace(final)
             sync_folder(final.parent)
 
     def remove(self, path: Path) -> None:
         """Delete a file, and sync the folder."""
-        with writing(path):
+        with convert_write_errors(path):
             path.unlink()
             sync_folder(path.parent)
 
@@ -91,7 +96,7 @@ class GrowingFile:
         self.size, self._fresh = len(data) + len(self._metadata), True
 
     def resume(
-        self, position: TrailPlace, header: FileHeader | None, last: TransactionMark | None
+        self, position: TrailPosition, header: FileHeader | None, last: TransactionMark | None
     ) -> None:
         """Continue a file at an offset, and truncate it there. ``last`` is its last change."""
         number, size = position

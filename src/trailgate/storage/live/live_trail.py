@@ -19,15 +19,15 @@ from trailgate.storage.files.manifest import (
     manifest_path,
     read_checkpoint,
 )
-from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.target import PRODUCER, file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
-from trailgate.trail.writing.file_headers import header_of, metadata_bytes
-from trailgate.trail.writing.trail_format import restart_record
+from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
+from trailgate.trail.writing.trail_format import encode_restart_record
 
 APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
@@ -71,7 +71,7 @@ class AppendOptions(WriteOptions):
         return self.trail_format.level >= APPEND_LEVEL
 
 
-def known_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
+def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
     """Return a trail's checkpoint, or None if there is no trail yet.
 
     Raises StorageError or OptionError if the trail cannot be continued.
@@ -118,7 +118,7 @@ class LiveTrail:
         template = _template(prefix, options) if trail_format.has_header else None
         metadata = b""
         if trail_format.by_index:
-            metadata = metadata_bytes(definitions, trail_format, _now())
+            metadata = encode_metadata(definitions, trail_format, _now())
         self.files = GrowingFile(disk, prefix, options.seq_digits, template, metadata)
         self.last = self._checkpoint.last
 
@@ -154,7 +154,7 @@ class LiveTrail:
         self.files.number = tail.file
         # An offset of 0 means that the last file has no complete header, or no change yet.
         if tail.offset and tail.path:
-            self._continue_file(tail.path, TrailPlace(tail.file, tail.offset), tail.current)
+            self._continue_file(tail.path, TrailPosition(tail.file, tail.offset), tail.current)
         elif tail.torn and tail.path:
             self._disk.remove(tail.path)
         if tail.offset or tail.file:
@@ -163,7 +163,7 @@ class LiveTrail:
         return Recovered(position, tail.transactions, tail.last, tail.is_open)
 
     def _continue_file(
-        self, path: Path, position: TrailPlace, last: TransactionMark | None
+        self, path: Path, position: TrailPosition, last: TransactionMark | None
     ) -> None:
         """Reopen the last file, or close it if a new file must follow."""
         header = _header_of(path, position)
@@ -189,7 +189,9 @@ class LiveTrail:
     def _restart(self, *, abandoned: bool) -> None:
         """Append a restart record, in a new file if necessary."""
         order = self._options.trail_format.order
-        record = restart_record(self._options.group, _now(), abandoned=abandoned, order=order)
+        record = encode_restart_record(
+            self._options.group, _now(), abandoned=abandoned, order=order
+        )
         if self.files.is_open and self.files.size + len(record) > self._options.max_bytes:
             self.files.finish()
         if not self.files.is_open:
@@ -207,7 +209,7 @@ class LiveTrail:
             if file.number > known.file or not known.offset:
                 self._disk.remove(Path(file.path))
         if known.offset:
-            position = TrailPlace(known.file, known.offset)
+            position = TrailPosition(known.file, known.offset)
             header = _header_of(Path(files[0].path), position)
             self.files.resume(position, header, known.last)
             self.files.reopen()
@@ -229,10 +231,10 @@ def _template(prefix: str, options: AppendOptions) -> FileHeader:
         producer=replace(header.producer, name=options.group),
         continuity=ContinuityInfo(recovery_mode=options.mode.value),
     )
-    return header_of(header, options.trail_format)
+    return fill_in_format(header, options.trail_format)
 
 
-def _header_of(path: Path, position: TrailPlace) -> FileHeader | None:
+def _header_of(path: Path, position: TrailPosition) -> FileHeader | None:
     with TrailFileReader(TrailFile(str(path), *position)) as reader:
         return reader.header
 

@@ -12,15 +12,15 @@ from trailgate.arrays import CHUNK, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.kernels import APART, BEGINS, UNDOES
-from trailgate.model.transactions import begins_of, follow
+from trailgate.model.transactions import follow, mask_begins
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.format.record_types import Role
+from trailgate.trail.format.record_types import RecordRole
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
-from trailgate.trail.records.framing import find_sound, trail_bytes
+from trailgate.trail.records.framing import find_records_until_damage, wrap_trail_bytes
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.transactions import CLOSES, record_marks
 
 
@@ -43,7 +43,7 @@ class Recovered:
 
         Raises StorageError if the source returns different transactions than before, or fewer.
         """
-        skipped = Skipped(self)
+        skipped = DuplicateSkipper(self)
         for batch in batches:
             rest = skipped.rest(batch)
             if rest is not None:
@@ -51,7 +51,7 @@ class Recovered:
         skipped.finish()
 
 
-class Skipped:
+class DuplicateSkipper:
     """Skips the transactions that the trail already has, batch by batch. See ``Recovered.skip``."""
 
     def __init__(self, recovered: Recovered) -> None:
@@ -68,7 +68,7 @@ class Skipped:
         if self.is_done:
             return batch
         count = self._recovered.transactions
-        begins = begins_of(batch.tx_indicators())
+        begins = mask_begins(batch.tx_indicators())
         # The number of each operation's transaction, counted from the source's position.
         number = self._seen + np.cumsum(begins)
         self._check(batch, begins & (number == count))
@@ -98,7 +98,7 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class CheckpointTail:
     """The end of a trail. ``file`` and ``offset`` are the end of its last complete record.
 
     ``last`` is the last complete transaction, ``current`` that of the last change. ``torn``: the
@@ -145,9 +145,9 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     return after_checkpoint
 
 
-def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
+def read_tail(prefix: str, checkpoint: Checkpoint) -> CheckpointTail:
     """Read what follows a checkpoint. Only record headers are decoded, in columns."""
-    tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
+    tail = CheckpointTail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
     for file in files_after(prefix, checkpoint):
         if tail.torn:
             problem = f"file {tail.file} ends inside a record and is not the last one"
@@ -156,7 +156,7 @@ def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
     return tail
 
 
-def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
+def _through(file: TrailFile, tail: CheckpointTail, checkpoint: Checkpoint) -> CheckpointTail:
     offset = checkpoint.offset if file.number == checkpoint.file else 0
     has_changes = offset > 0
     with TrailFileReader(file) as reader:
@@ -170,7 +170,7 @@ def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
             # No complete record is left.
             if not len(tail_records.view):
                 break
-            has_changes |= bool((tail_records.view.role != Role.METADATA).any())
+            has_changes |= bool((tail_records.view.role != RecordRole.METADATA).any())
             tail = _follow(tail, tail_records)
             offset += tail_records.view.end
     # A file without any change may lack some of its metadata records, so it is begun again.
@@ -185,7 +185,7 @@ class _TailRecords:
 
     data: Octets
     order: ByteOrder
-    view: RecordView
+    view: RecordColumns
 
     def mark(self, record: int) -> TransactionMark:
         """Return the transaction that begins at a record."""
@@ -199,11 +199,11 @@ class _TailRecords:
 
 def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
     """Return the records up to the first damaged or incomplete one; nothing after it can be trusted."""
-    sound_records, _ = find_sound(data, order)
-    return _TailRecords(data, order, view_records(trail_bytes(data, 0, order), sound_records))
+    sound_records, _ = find_records_until_damage(data, order)
+    return _TailRecords(data, order, view_records(wrap_trail_bytes(data, 0, order), sound_records))
 
 
-def _follow(tail: Tail, tail_records: _TailRecords) -> Tail:
+def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
     """Return the tail after further records."""
     view = tail_records.view
     followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)

@@ -11,26 +11,32 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, absolute, bytes_if_present
-from trailgate.storage.files.durable import lock, remove_folder, sync_folder, write_whole, writing
+from trailgate.storage.files.addresses import LOCAL, absolute, read_if_exists
+from trailgate.storage.files.durable import (
+    convert_write_errors,
+    lock,
+    remove_folder,
+    replace_whole_file,
+    sync_folder,
+)
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
-    Backend,
-    Commit,
+    CommitPlan,
     IsPublished,
     Patches,
-    Recovered,
+    PublishBackend,
+    RecoveredState,
     StagedFile,
-    encode_run,
-    time_of_run,
+    encode_run_record,
+    read_run_time,
 )
 
 RUNS: Final = "staging"  # the folder in which runs stage files, one after the other
 
 
 @dataclass(frozen=True, slots=True)
-class LocalDisk(Backend):
+class LocalBackend(PublishBackend):
     """A trail, given by its prefix, or a folder. ``state_name`` is the name of the state file in the folder."""
 
     path: str
@@ -63,9 +69,9 @@ class LocalDisk(Backend):
     def check(self) -> None:
         """Do nothing, since the lock decides."""
 
-    def recover(self) -> Recovered:
+    def recover(self) -> RecoveredState:
         """Return the state, which cannot change while the lock is held."""
-        return Recovered(self, self.state())
+        return RecoveredState(self, self.state())
 
     def state(self) -> bytes | None:
         """Return the state."""
@@ -82,14 +88,14 @@ class LocalDisk(Backend):
 
     def _read(self, path: Path) -> bytes | None:
         try:
-            return bytes_if_present(LOCAL, str(path))
+            return read_if_exists(LOCAL, str(path))
         except OSError as error:
             problem = f"the file cannot be read: {error}"
             raise StorageError(problem, where=Where(source=str(path))) from error
 
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names of files and folders."""
-        with writing(self.folder):
+        with convert_write_errors(self.folder):
             names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
         return (name for name in sorted(names) if name.startswith(self._stem) and name > after)
 
@@ -103,9 +109,9 @@ class LocalDisk(Backend):
         staging = self.staging(RUNS)
         record = staging / RUN_RECORD
         with suppress(OSError):  # no earlier run
-            now = time_of_run(record.read_bytes(), fingerprint, now)
+            now = read_run_time(record.read_bytes(), fingerprint, now)
         self.make(staging)
-        write_whole(record, encode_run(fingerprint, now))
+        replace_whole_file(record, encode_run_record(fingerprint, now))
         for path in staging.iterdir():
             if path != record:
                 path.unlink()
@@ -113,7 +119,7 @@ class LocalDisk(Backend):
 
     def make(self, staging: Path) -> None:
         """Create the folder."""
-        with writing(staging):
+        with convert_write_errors(staging):
             staging.mkdir(parents=True, exist_ok=True)
 
     def is_made(self, staging: Path) -> bool:
@@ -132,7 +138,7 @@ class LocalDisk(Backend):
         """Provide a file in the folder."""
         path = staging / staged
         staged_files: list[StagedFile] = []
-        with writing(path), path.open("wb") as file:
+        with convert_write_errors(path), path.open("wb") as file:
             yield file, staged_files
         staged_files.append(StagedFile(staged, name, path.stat().st_size))
 
@@ -140,15 +146,15 @@ class LocalDisk(Backend):
         """Return the total size of the files."""
         return sum((staging / name).stat().st_size for name in names)
 
-    def commit(self, commit: Commit, staging: Path) -> None:
+    def commit(self, commit: CommitPlan, staging: Path) -> None:
         """Rename the staged files, write the sidecar files, and replace the state."""
         if commit.finished is not None:
             path = self.folder / commit.finished.name
-            with writing(path):
+            with convert_write_errors(path):
                 _patch(path, commit.finished.patches, commit.finished.size)
         for sidecar in commit.sidecars:
             if sidecar.kept is None:
-                write_whole(self.folder / sidecar.name, sidecar.data)
+                replace_whole_file(self.folder / sidecar.name, sidecar.data)
         for file in commit.files:
             _place_file(staging, self.folder, file)
         # Renames are only durable once the folders are synced; the state must not be replaced before.
@@ -182,13 +188,13 @@ class LocalDisk(Backend):
 
 def replace_state(path: Path, data: bytes) -> None:
     """Replace a state file atomically."""
-    write_whole(path, data)
+    replace_whole_file(path, data)
 
 
 def _place_file(staging: Path, folder: Path, file: StagedFile) -> None:
     """Patch the header of a staged file and rename it."""
     staged, final = staging / file.staged, folder / file.name
-    with writing(final):
+    with convert_write_errors(final):
         _patch(staged, file.patches)
         if "/" in file.name:
             final.parent.mkdir(exist_ok=True)

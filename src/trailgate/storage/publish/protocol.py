@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple, Protocol, Self
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.stores.object_store import Pending
+from trailgate.storage.stores.object_store import PendingUpload
 
 Patches = tuple[tuple[int, bytes], ...]
 IsPublished = Callable[[str], bool]  # whether a name of the folder is published
@@ -65,11 +65,11 @@ class StagedFile:
     name: str
     size: int
     patches: Patches = ()
-    upload: Pending | None = None
+    upload: PendingUpload | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sidecar:
+class SidecarFile:
     """A file next to the published ones. Its content is the first ``kept`` bytes of the existing file, and ``data``."""
 
     name: str
@@ -78,7 +78,7 @@ class Sidecar:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitPlan:
     """Everything that one publication does.
 
     ``state`` returns the new state file for a generation, and ``deciding`` the one before it, which
@@ -92,25 +92,25 @@ class Commit:
     state: Callable[[int], bytes]
     deciding: Callable[[int, str], bytes]
     is_published: IsPublished
-    sidecars: tuple[Sidecar, ...] = ()
+    sidecars: tuple[SidecarFile, ...] = ()
     parts: tuple[str, ...] = ()
     log: str = ""
     kept: int = 0
     finished: StagedFile | None = None
 
 
-class Recovered(NamedTuple):
+class RecoveredState(NamedTuple):
     """The state after recovery, and a backend that will replace exactly this state.
 
     ``completed`` means that a decision of an interrupted run was applied first.
     """
 
-    backend: Backend
+    backend: PublishBackend
     state: bytes | None
     completed: bool = False
 
 
-class Backend(Protocol):
+class PublishBackend(Protocol):
     """A place where a trail or folder is published.
 
     Backends can be pickled. Staged files are in folders, which ``staging`` names. Methods with a
@@ -142,7 +142,7 @@ class Backend(Protocol):
     def check(self) -> None:
         """Raise StorageError if the backend cannot decide between two runs."""
 
-    def recover(self) -> Recovered:
+    def recover(self) -> RecoveredState:
         """Apply the decision of an interrupted run, if there is one, and return the state (None if there is none)."""
 
     def state(self) -> bytes | None:
@@ -194,7 +194,7 @@ class Backend(Protocol):
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
         """Return the total size of staged files."""
 
-    def commit(self, commit: Commit, staging: Path) -> None:
+    def commit(self, commit: CommitPlan, staging: Path) -> None:
         """Decide, apply, publish and sweep. Each step can be repeated after a crash. Raises OvertakenError."""
 
     def discard(
@@ -220,12 +220,12 @@ class Backend(Protocol):
         return self
 
 
-def encode_run(fingerprint: str, now: int) -> bytes:
+def encode_run_record(fingerprint: str, now: int) -> bytes:
     """Encode the record of a run that began at ``now`` (nanoseconds). A run that repeats it will use the same time."""
     return json.dumps({"fingerprint": fingerprint, "now": now}).encode()
 
 
-def time_of_run(record: bytes, fingerprint: str, now: int) -> int:
+def read_run_time(record: bytes, fingerprint: str, now: int) -> int:
     """Return the time in a run's record if its fingerprint matches, or else ``now``. The record may be damaged."""
     try:
         earlier = json.loads(record)

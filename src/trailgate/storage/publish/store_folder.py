@@ -30,21 +30,26 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, Final, Self
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
-    Backend,
-    Commit,
+    CommitPlan,
     IsPublished,
     OvertakenError,
-    Recovered,
-    Sidecar,
+    PublishBackend,
+    RecoveredState,
+    SidecarFile,
     StagedFile,
-    encode_run,
+    encode_run_record,
     overtaken_error,
-    time_of_run,
+    read_run_time,
 )
-from trailgate.storage.stores.object_store import ObjectStore, Pending, Range, check_conditions
+from trailgate.storage.stores.object_store import (
+    ObjectRange,
+    ObjectStore,
+    PendingUpload,
+    check_conditions,
+)
 
 HEAD: Final = (
     5 << 20
@@ -63,7 +68,7 @@ class _CompletedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class SidecarReplacement:
     """The complete content of a sidecar file, and the tag of the object that it replaces (None: there is none)."""
 
     key: str
@@ -82,7 +87,7 @@ class CommitRecord:
     staging: str
     folder: str
     files: tuple[StagedFile, ...]
-    sidecars: tuple[Replacement, ...]
+    sidecars: tuple[SidecarReplacement, ...]
     log: str
     parts: tuple[tuple[str, int], ...]
     after: bytes
@@ -120,14 +125,17 @@ class CommitRecord:
                 for staged, name, size, patches in fields["files"]
             ]
             uploads = [
-                StagedFile("", "", 0, upload=Pending(key, upload, tuple(tags)))
+                StagedFile("", "", 0, upload=PendingUpload(key, upload, tuple(tags)))
                 for key, upload, tags in fields.get("uploads", ())
             ]
             return cls(
                 fields["staging"],
                 fields["folder"],
                 (*files, *uploads),
-                tuple(Replacement(key, over, _bytes(text)) for key, over, text in fields["beside"]),
+                tuple(
+                    SidecarReplacement(key, over, _bytes(text))
+                    for key, over, text in fields["beside"]
+                ),
                 fields["quarantine"],
                 tuple((name, size) for name, size in fields["parts"]),
                 fields["after"].encode(),
@@ -145,7 +153,7 @@ def _bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def record_of(state: bytes) -> str:
+def commit_record_of(state: bytes) -> str:
     """Return the key of the commit record that a state names, or ""."""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         return str(json.loads(state)["decided"]["record"])
@@ -171,7 +179,7 @@ def scratch_folder() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFolder(Backend):
+class StoreBackend(PublishBackend):
     """A trail or a folder in a bucket.
 
     ``folder`` is the prefix of its keys, and ``stem`` that of a trail's file names. ``base`` is the
@@ -228,17 +236,17 @@ class StoreFolder(Backend):
         """Check that the store obeys conditions."""
         check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
 
-    def recover(self) -> Recovered:
+    def recover(self) -> RecoveredState:
         """Apply the commit record that the state names, if there is one, and return the state after it."""
         completed = False
         while True:
             stored = self.store.read(self._state)
             if stored is None:
-                return Recovered(replace(self, base=None, generation=0), None, completed)
-            record = record_of(stored.data)
+                return RecoveredState(replace(self, base=None, generation=0), None, completed)
+            record = commit_record_of(stored.data)
             if not record:
                 recovered = replace(self, base=stored.tag, generation=generation_of(stored.data))
-                return Recovered(recovered, stored.data, completed)
+                return RecoveredState(recovered, stored.data, completed)
             self._complete(record, stored.tag)
             completed = True
 
@@ -280,9 +288,9 @@ class StoreFolder(Backend):
             match = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(above) :])
             stored = self.store.read(key) if match else None
             if stored is not None:
-                now = time_of_run(stored.data, fingerprint, now)
+                now = read_run_time(stored.data, fingerprint, now)
         staging = self.staging(f"{wanted}-{uuid.uuid4().hex[:8]}")
-        self.store.put(f"{staging}/{RUN_RECORD}", encode_run(fingerprint, now), None)
+        self.store.put(f"{staging}/{RUN_RECORD}", encode_run_record(fingerprint, now), None)
         return staging, now
 
     @contextmanager
@@ -303,7 +311,7 @@ class StoreFolder(Backend):
             yield folder
             with self._overtaken_first(staging):
                 for path in sorted(folder.iterdir()):
-                    with writing(path):
+                    with convert_write_errors(path):
                         self.store.upload(f"{staging}/{path.name}", path)
                         path.unlink()
 
@@ -336,7 +344,7 @@ class StoreFolder(Backend):
                 raise StorageError("the staged file is missing", where=where)
         return {name: sizes[name] for name in names}
 
-    def commit(self, commit: Commit, staging: Path) -> None:
+    def commit(self, commit: CommitPlan, staging: Path) -> None:
         """Put a commit record, decide by a state that names it, apply it, and sweep."""
         content = self._record(commit, staging)
         record = f"{staging}/decided-{uuid.uuid4().hex}.json"
@@ -358,7 +366,7 @@ class StoreFolder(Backend):
         # The deciding and the final state were two puts, so the generation has increased by two.
         replace(self, generation=self.generation + 2).sweep(commit.is_published)
 
-    def _record(self, commit: Commit, staging: Path) -> CommitRecord:
+    def _record(self, commit: CommitPlan, staging: Path) -> CommitRecord:
         """Return the commit record. Raises StorageError if a staged file is missing or has another size."""
         staged = [file for file in commit.files if file.upload is None]
         wanted = [*(file.staged for file in staged), *commit.parts]
@@ -378,12 +386,12 @@ class StoreFolder(Backend):
             commit.state(self.generation + 2),
         )
 
-    def _replacement(self, sidecar: Sidecar) -> Replacement:
+    def _replacement(self, sidecar: SidecarFile) -> SidecarReplacement:
         key = self.folder + sidecar.name
         stored = self.store.read(key)
         if stored is None:
-            return Replacement(key, None, sidecar.data)
-        return Replacement(key, stored.tag, stored.data[: sidecar.kept or 0] + sidecar.data)
+            return SidecarReplacement(key, None, sidecar.data)
+        return SidecarReplacement(key, stored.tag, stored.data[: sidecar.kept or 0] + sidecar.data)
 
     def _is_unchanged(self) -> bool:
         """Return whether the state is certainly still the recovered one."""
@@ -424,7 +432,7 @@ class StoreFolder(Backend):
     def _names(self, record: str) -> bool:
         """Return whether the state names a record."""
         stored = self.store.read(self._state)
-        return stored is not None and record_of(stored.data) == record
+        return stored is not None and commit_record_of(stored.data) == record
 
     def _apply(self, content: CommitRecord, record: str) -> None:
         """Do everything that a record describes, except for replacing the state."""
@@ -446,16 +454,18 @@ class StoreFolder(Backend):
             for _ in pool.map(lambda file: self._place_file(content, file), files):
                 pass
         if content.parts:
-            pieces = [Range(f"{content.staging}/{name}", 0, size) for name, size in content.parts]
+            pieces = [
+                ObjectRange(f"{content.staging}/{name}", 0, size) for name, size in content.parts
+            ]
             self.store.compose(content.log, pieces)
 
     def _place_file(self, content: CommitRecord, file: StagedFile) -> None:
         """Copy a staged file to its final name, with its header patched."""
         source = f"{content.staging}/{file.staged}"
-        head = bytearray(self.store.part(Range(source, 0, min(HEAD, file.size))))
+        head = bytearray(self.store.part(ObjectRange(source, 0, min(HEAD, file.size))))
         for offset, data in file.patches:
             head[offset : offset + len(data)] = data
-        rest = Range(source, len(head), file.size)
+        rest = ObjectRange(source, len(head), file.size)
         self.store.compose(f"{content.folder}{file.name}", [bytes(head), rest])
 
     def discard(
@@ -463,7 +473,7 @@ class StoreFolder(Backend):
     ) -> None:
         """Delete staged objects, unless the state has decided to publish them."""
         stored = self.store.read(self._state)
-        if stored is not None and record_of(stored.data).startswith(f"{staging}/"):
+        if stored is not None and commit_record_of(stored.data).startswith(f"{staging}/"):
             return
         if names:
             self.store.delete(f"{staging}/{name}" for name in names)

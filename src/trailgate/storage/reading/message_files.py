@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import CHUNK, Longs, Octets
-from trailgate.columnar.delimited import find_all
+from trailgate.columnar.delimited import find_token_offsets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
@@ -45,7 +45,7 @@ class MessageFile:
 _Kind = tuple[bool, str | None]  # True for JSON lines, and the codec
 
 
-class FileList(Sequence[MessageFile]):
+class MessageFileList(Sequence[MessageFile]):
     """A compact sequence of message files, which are created on access.
 
     Paths are stored without their common prefix. A pickled list takes a few bytes per file, and no
@@ -72,10 +72,10 @@ class FileList(Sequence[MessageFile]):
     @overload
     def __getitem__(self, at: int) -> MessageFile: ...
     @overload
-    def __getitem__(self, at: slice) -> FileList: ...
-    def __getitem__(self, at: int | slice) -> MessageFile | FileList:
+    def __getitem__(self, at: slice) -> MessageFileList: ...
+    def __getitem__(self, at: int | slice) -> MessageFile | MessageFileList:
         if isinstance(at, slice):
-            return FileList(self[number] for number in range(*at.indices(len(self))))
+            return MessageFileList(self[number] for number in range(*at.indices(len(self))))
         number = range(len(self))[at]  # raises IndexError
         json, codec = self._kinds[self._kind[number]]
         path = self._prefix + self._paths[number].as_py()
@@ -88,7 +88,7 @@ class FileList(Sequence[MessageFile]):
             yield MessageFile(self._prefix + path, size, json, begin, codec)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FileList | tuple) and tuple(self) == tuple(other)
+        return isinstance(other, MessageFileList | tuple) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -110,14 +110,14 @@ LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit m
 CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
 
 
-class MessagePlace(NamedTuple):
+class MessagePosition(NamedTuple):
     """A file's index and a byte offset in it. Positions compare in the order of messages."""
 
     file: int
     offset: int
 
 
-START: Final = MessagePlace(0, 0)
+START: Final = MessagePosition(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +135,14 @@ class MessageFiles:
     cut_from: int = CUT_FROM
 
     @property
-    def start(self) -> MessagePlace:
+    def start(self) -> MessagePosition:
         """The position of the first message."""
-        return MessagePlace(0, self.files[0].begin if self.files else 0)
+        return MessagePosition(0, self.files[0].begin if self.files else 0)
 
     @property
-    def end(self) -> MessagePlace:
+    def end(self) -> MessagePosition:
         """The position after the last message."""
-        return MessagePlace(len(self.files), 0)
+        return MessagePosition(len(self.files), 0)
 
     @property
     def size(self) -> int:
@@ -166,8 +166,8 @@ class MessageFiles:
 class MessageRange:
     """The messages whose first byte is in [start, end)."""
 
-    start: MessagePlace
-    end: MessagePlace
+    start: MessagePosition
+    end: MessagePosition
 
     def move(self, files: int) -> MessageRange:
         """Return the range with file indexes reduced by ``files``."""
@@ -177,12 +177,14 @@ class MessageRange:
         )
 
 
-def place_of(batch: MessageBatch, message: int) -> MessagePlace:
+def position_of(batch: MessageBatch, message: int) -> MessagePosition:
     """Return the position at which a message of a batch begins."""
-    return MessagePlace(int(batch.files[message]), int(batch.offsets[message]))
+    return MessagePosition(int(batch.files[message]), int(batch.offsets[message]))
 
 
-def with_place(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
+def with_place(
+    error: TrailgateError, files: MessageFiles, place: MessagePosition
+) -> TrailgateError:
     """Add to an error the file's name and, if the file has several messages, the message's offset."""
     where, path = error.where, files.files[place.file].path
     if files.is_lined(place.file):
@@ -214,7 +216,7 @@ def messages_of(
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
     """Return found files as message files."""
-    files = FileList(_file(file.path, file.size) for file in found)
+    files = MessageFileList(_file(file.path, file.size) for file in found)
     return MessageFiles(files, per_line, longest, cutter)
 
 
@@ -246,9 +248,9 @@ def plan_ranges(
     for number, offset in even_cuts(sizes, min(split_bytes, shared)):
         size = messages.files[number].size
         if messages.splittable(number):
-            place = MessagePlace(number, messages.files[number].begin + offset)
+            place = MessagePosition(number, messages.files[number].begin + offset)
         else:  # the nearer end of the file
-            place = MessagePlace(number if 2 * offset < size else number + 1, 0)
+            place = MessagePosition(number if 2 * offset < size else number + 1, 0)
         if cuts[-1] < place < messages.end:
             cuts.append(place)
     return tuple(MessageRange(*ends) for ends in pairwise([*cuts, messages.end]))
@@ -274,7 +276,7 @@ class ReadMessages(NamedTuple):
 
 
 def read_messages(
-    files: MessageFiles, start: MessagePlace = START, chunk: int = CHUNK
+    files: MessageFiles, start: MessagePosition = START, chunk: int = CHUNK
 ) -> Iterator[ReadMessages]:
     """Yield all messages from a position on, in batches of about ``chunk`` bytes."""
     pending: list[ReadMessages] = []
@@ -283,26 +285,26 @@ def read_messages(
         read_bytes, number = int(read.messages.data.size), len(read.messages)
         # Small files are combined into one batch.
         if pending and (size + read_bytes > chunk or count + number > BATCH_MESSAGES):
-            yield join(pending)
+            yield join_messages(pending)
             pending, size, count = [], 0, 0
         pending.append(read)
         size += read_bytes
         count += number
     if pending:
-        yield join(pending)
+        yield join_messages(pending)
 
 
-def _read(files: MessageFiles, start: MessagePlace, chunk: int) -> Iterator[ReadMessages]:
+def _read(files: MessageFiles, start: MessagePosition, chunk: int) -> Iterator[ReadMessages]:
     for number in range(start.file, len(files.files)):
         file = files.files[number]
         offset = max(file.begin, start.offset if number == start.file else 0)
         with _open(file) as reader:
             if not files.is_lined(number):
-                yield from _read_unlined(reader, files, MessagePlace(number, offset), chunk)
+                yield from _read_unlined(reader, files, MessagePosition(number, offset), chunk)
                 continue
             parse = json_messages if file.json else line_messages
             for base, data in _read_lines(reader, offset, chunk, files.longest):
-                read = parse(data, MessagePlace(number, base), file.path)
+                read = parse(data, MessagePosition(number, base), file.path)
                 if len(read.messages):
                     yield read
 
@@ -314,7 +316,7 @@ def _open(file: MessageFile) -> Reader:
 
 
 def _read_unlined(
-    reader: Reader, files: MessageFiles, start: MessagePlace, chunk: int
+    reader: Reader, files: MessageFiles, start: MessagePosition, chunk: int
 ) -> Iterator[ReadMessages]:
     """Yield the single message of a file, or its parts from an offset on if it is cut."""
     number, offset = start
@@ -432,7 +434,7 @@ def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeErro
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     """Return the starts and ends of non-empty lines, without their newline and carriage return."""
     octets = np.frombuffer(data, np.uint8)
-    newlines = find_all(octets, b"\n")
+    newlines = find_token_offsets(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
         # The last line may lack its newline.
         newlines = np.append(newlines, len(octets))
@@ -444,14 +446,14 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     return starts[filled], ends[filled]
 
 
-def line_messages(data: pa.Buffer, begin: MessagePlace, _: str = "") -> ReadMessages:
+def line_messages(data: pa.Buffer, begin: MessagePosition, _: str = "") -> ReadMessages:
     """Return each line as a message. ``begin`` is the position of the data."""
     starts, ends = line_bounds(data)
     files = np.full(len(starts), begin.file, np.int64)
     return ReadMessages(MessageBatch(data, starts, ends, files, starts + begin.offset))
 
 
-def json_messages(data: pa.Buffer, begin: MessagePlace, source: str = "") -> ReadMessages:
+def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> ReadMessages:
     """Parse the body and headers of each JSON line. ``begin`` is the position of the data."""
     starts, ends = line_bounds(data)
     view = memoryview(data)
@@ -478,7 +480,7 @@ def json_messages(data: pa.Buffer, begin: MessagePlace, source: str = "") -> Rea
     return ReadMessages(messages, tuple(problems))
 
 
-def join(parts: Sequence[ReadMessages]) -> ReadMessages:
+def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
     """Combine messages of several files. A single part is not copied."""
     if len(parts) == 1:
         return parts[0]

@@ -1,6 +1,6 @@
 """Options for reading part of a trail, as one frozen value for Python, Spark and the command line.
 
-``chosen_rows`` filters batches by position and commit sequence number.
+``select_rows_by_position`` filters batches by position and commit sequence number.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
-from trailgate.options import NAMES, TEXT, Kind, Options, choice, field_options, instance
-from trailgate.trail.values.codec import charset_named
+from trailgate.options import NAMES, TEXT, Options, OptionType, choice, field_options, instance
+from trailgate.trail.values.codec import find_charset
 
 ALL_RECORDS: Final = "all"
 OF_OPERATIONS: Final = ("table", "times", "from_csn", "to_csn", "undo", "open_transactions")
@@ -36,8 +36,10 @@ def _position(text: str) -> str:
     return long_position(*parse_position(text))
 
 
-POSITION: Final = Kind("a position", _position)
-DEFINITIONS: Final = Kind("a path or definitions", TEXT.read, instance(os.PathLike, Definitions))
+POSITION: Final = OptionType("a position", _position)
+DEFINITIONS: Final = OptionType(
+    "a path or definitions", TEXT.read, instance(os.PathLike, Definitions)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class ReadOptions:
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     tables: Annotated[
         TablePatterns | None,
-        Kind("patterns of tables", TablePatterns.read, _patterns),
+        OptionType("patterns of tables", TablePatterns.read, _patterns),
         "only these tables; * and ? stand for characters",
     ] = None
     records: Annotated[
@@ -62,7 +64,7 @@ class ReadOptions:
     ] = None
     charset: Annotated[
         str | None,
-        Kind("a character set", charset_named),
+        OptionType("a character set", find_charset),
         "the character set of the source's texts",
     ] = None
     after: Annotated[str | None, POSITION, "only what is after this position"] = None
@@ -161,15 +163,15 @@ def _is_above(low: str, high: str) -> bool:
     return int(low) > int(high) if numbers else low > high
 
 
-def choosing_columns(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
-    """Return the columns that ``chosen_rows`` needs."""
+def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
+    """Return the columns that ``select_rows_by_position`` needs."""
     prefix = "_" if typed else ""
     position = any((options.after, options.from_position, options.to_position))
     csn = any((options.from_csn, options.to_csn))
     return tuple(f"{prefix}{name}" for name, used in (("position", position), ("csn", csn)) if used)
 
 
-def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
+def select_rows_by_position(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     """Return the rows of a batch, in any form, that the options select."""
     prefix = "_" if {"_position", "_csn"} & set(batch.schema.names) else ""
     masks = []
@@ -214,7 +216,7 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(csn, DIGITS), as_number, as_text)
 
 
-def of_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
+def match_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
     """Return a mask of the names that the patterns match. A record without a name matches none."""
     encoded = names.dictionary_encode()
     fits = pa.array([tables.fits(name) for name in encoded.dictionary.to_pylist()], pa.bool_())

@@ -19,25 +19,30 @@ import pyarrow as pa
 
 from trailgate.arrays import CHUNK, Octets
 from trailgate.errors import TruncatedError, Where, mask_logins
-from trailgate.model.changes import ChangeBatch, undatable
+from trailgate.model.changes import ChangeBatch, mask_undatable
 from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.found_files import even_cuts
 from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import (
     LONGEST,
     EarlierTables,
     TrailFileReader,
     usual_charset,
 )
-from trailgate.storage.reading.transaction_spans import Restarts, Run, next_begin, record_begin
+from trailgate.storage.reading.transaction_spans import (
+    RecordRun,
+    RestartFilter,
+    find_next_begin,
+    find_record_begin,
+)
 from trailgate.trail.format.file_header import ORACLE, FileHeader
-from trailgate.trail.reading.images import EVERYTHING, Wanted
+from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.reading.record_table import record_table
-from trailgate.trail.records.damage import MISNUMBERED, other_number
-from trailgate.trail.records.framing import trail_bytes
+from trailgate.trail.reading.record_table import build_record_table
+from trailgate.trail.records.damage import MISNUMBERED, find_other_number
+from trailgate.trail.records.framing import wrap_trail_bytes
 from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
 from trailgate.trail.writing.trail_format import RELEASES
@@ -67,7 +72,7 @@ UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
 
 
-class Notices:
+class NoticeLog:
     """Logs each notice once, however many readers of a trail share it."""
 
     def __init__(self) -> None:
@@ -84,7 +89,7 @@ class Notices:
         file, header = reader.file, reader.header
         if header is None:
             return
-        other = other_number(header, file.number) if number_digits(file.path) else None
+        other = find_other_number(header, file.number) if number_digits(file.path) else None
         if other is not None:
             self.once(OTHER_FILE, file.path, MISNUMBERED.format(other, file.number))
         if is_newer(header):
@@ -122,15 +127,15 @@ class TrailSplit:
     for the first split of a read, as no other split would have the rest of that transaction.
     """
 
-    start: TrailPlace
-    end: TrailPlace
+    start: TrailPosition
+    end: TrailPosition
     whole: bool = False
 
 
 def plan_splits(
     trail: TrailFiles,
     split_bytes: int = SPLIT_BYTES,
-    bounds: tuple[TrailPlace, TrailPlace] | None = None,
+    bounds: tuple[TrailPosition, TrailPosition] | None = None,
 ) -> list[TrailSplit]:
     """Return splits that together contain every operation between two positions once, in order.
 
@@ -147,8 +152,8 @@ def plan_splits(
 
 
 def _cuts(
-    trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPlace, TrailPlace]
-) -> list[TrailPlace]:
+    trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPosition, TrailPosition]
+) -> list[TrailPosition]:
     """Return the starts of the splits."""
     start, stop = bounds
     files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
@@ -163,11 +168,11 @@ def _cuts(
     for index, offset in even_cuts(sizes, split_bytes):
         file, at = files[index], begins[index] + offset
         if at >= ends[index]:
-            position = TrailPlace(file.number + 1, 0)
+            position = TrailPosition(file.number + 1, 0)
         elif at < cost // 4:  # at the start of a file, no record must be searched
-            position = TrailPlace(file.number, 0)
+            position = TrailPosition(file.number, 0)
         else:
-            position = TrailPlace(file.number, at)
+            position = TrailPosition(file.number, at)
         if cuts[-1] < position < stop:
             cuts.append(position)
     return cuts
@@ -185,20 +190,20 @@ class SplitReader:
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        wanted: Wanted = EVERYTHING,
+        wanted: ReadSelection = EVERYTHING,
         charset: str | None = None,
         *,
         give_open: bool = False,
-        notices: Notices | None = None,
+        notices: NoticeLog | None = None,
     ) -> None:
         self._trail = trail
         self._split = split
         self._state = ReaderState(wanted=wanted)
         self._charset, self._give_open = charset, give_open
-        self._notices = notices or Notices()
+        self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)
         self._announced: set[str] = set()
-        self.restarts = Restarts(trail)
+        self.restarts = RestartFilter(trail)
 
     @property
     def _definitions(self) -> Definitions:
@@ -207,9 +212,9 @@ class SplitReader:
     def batches(self) -> Iterator[ChangeBatch]:
         """Yield the operations, one batch per chunk."""
         split = self._split
-        begin: TrailPlace | None = split.start
+        begin: TrailPosition | None = split.start
         if not split.whole:
-            begin = next_begin(self._trail, split.start, split.end)
+            begin = find_next_begin(self._trail, split.start, split.end)
         if begin is None:
             return
         for file in self._trail.following(begin.number):
@@ -219,7 +224,7 @@ class SplitReader:
                 return
 
     def _file(
-        self, reader: TrailFileReader, begin: TrailPlace
+        self, reader: TrailFileReader, begin: TrailPosition
     ) -> Generator[ChangeBatch, None, bool]:
         """Yield the operations of one file. Returns True if the split's end was reached."""
         file = reader.file
@@ -270,7 +275,7 @@ class SplitReader:
             size = self._size(reader, offset) if decoded.consumed else 2 * size
         return False
 
-    def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
+    def _place(self, reader: TrailFileReader, begin: TrailPosition) -> int | None:
         """Return the offset of the first record to read, or None if the file's header is incomplete."""
         file = reader.file
         try:
@@ -294,7 +299,7 @@ class SplitReader:
 
     def _note(self, path: str, batch: ChangeBatch) -> None:
         """Log invalid times and undefined tables, unless ``_announce`` has logged these already."""
-        if any(undatable(block.op_ts).any() for block in batch.blocks):
+        if any(mask_undatable(block.op_ts).any() for block in batch.blocks):
             self._notices.once(UNDATABLE, path)
         names = {block.table.name for block in batch.blocks if block.table.guessed}
         self._notices.of_undefined(path, sorted(names - self._announced))
@@ -305,7 +310,7 @@ class SplitReader:
         Raises DecodeError if records follow it.
         """
         file, left = reader.file, reader.left_over(end)
-        if left and TrailPlace(file.number, end) < self._split.end:
+        if left and TrailPosition(file.number, end) < self._split.end:
             self._notices.once(UNFINISHED, file.path, end, left)
 
     def _room(self, size: int) -> Octets:
@@ -326,11 +331,11 @@ class SplitReader:
 
     def _run(
         self, reader: TrailFileReader, data: Octets, offset: int, *, may_grow: bool
-    ) -> tuple[Run, bool]:
+    ) -> tuple[RecordRun, bool]:
         """Read the records up to the first transaction of the next split. Returns True if that follows."""
         number, end = reader.file.number, self._split.end
         view = reader.view(data, offset)
-        run = Run(number, offset, view, change_marks(view))
+        run = RecordRun(number, offset, view, change_marks(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
             # Transactions that begin at or after the split's end belong to the next split.
@@ -345,7 +350,7 @@ class SplitReader:
         return run, False
 
 
-def _to_last_end(run: Run) -> Run:
+def _to_last_end(run: RecordRun) -> RecordRun:
     """Cut records after the last one that ends a transaction; return all if none does.
 
     The records after it are read again with the next chunk, so no state must be carried over, and
@@ -364,7 +369,7 @@ def _more(names: list[str]) -> str:
     return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
 
 
-def _check_end(run: Run, path: str) -> None:
+def _check_end(run: RecordRun, path: str) -> None:
     """Raise TruncatedError if the last record ends its transaction but is marked as continued."""
     view = run.view
     if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
@@ -376,14 +381,14 @@ def _check_end(run: Run, path: str) -> None:
 
 
 def read_records(
-    trail: TrailFiles, split: TrailSplit, notices: Notices | None = None
+    trail: TrailFiles, split: TrailSplit, notices: NoticeLog | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split, including those that a restart undid."""
-    notices = notices or Notices()
-    begin = split.start if split.whole else record_begin(trail, split.start)
+    notices = notices or NoticeLog()
+    begin = split.start if split.whole else find_record_begin(trail, split.start)
     for file in trail.following(begin.number):
         start = begin.offset if file.number == begin.number else 0
-        if TrailPlace(file.number, start) >= split.end:
+        if TrailPosition(file.number, start) >= split.end:
             return
         with TrailFileReader(file) as reader:
             limit, may_grow = _limit(file, split.end), trail.may_grow(file)
@@ -392,12 +397,12 @@ def read_records(
                 yield batch
 
 
-def _limit(file: TrailFile, end: TrailPlace) -> int:
+def _limit(file: TrailFile, end: TrailPosition) -> int:
     return end.offset if file.number == end.number else file.size
 
 
 def _records(
-    reader: TrailFileReader, start: int, limit: int, may_grow: bool, notices: Notices
+    reader: TrailFileReader, start: int, limit: int, may_grow: bool, notices: NoticeLog
 ) -> Iterator[pa.RecordBatch]:
     try:
         offset = max(start, reader.begin)
@@ -421,8 +426,8 @@ def _records(
         owned = int((offset + view.offsets < limit).sum())
         if not owned:
             return
-        source = trail_bytes(data, offset, reader.order)
-        table_found = record_table(
+        source = wrap_trail_bytes(data, offset, reader.order)
+        table_found = build_record_table(
             source, view.take(slice(owned)), reader.file.number, tables, oracle=oracle
         )
         yield table_found.batch

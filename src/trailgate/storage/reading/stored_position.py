@@ -15,9 +15,9 @@ from typing import Final
 from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.transaction_spans import last_begin
+from trailgate.storage.reading.transaction_spans import find_last_begin
 from trailgate.trail.format.tokens import LOGCSN
 from trailgate.trail.records.record import TrailRecord, decode_record
 
@@ -39,17 +39,17 @@ class StoredPosition:
     reached: str | None = None
 
     @property
-    def place(self) -> TrailPlace:
+    def place(self) -> TrailPosition:
         """The position of the last operation."""
-        return TrailPlace(*parse_position(self.position))
+        return TrailPosition(*parse_position(self.position))
 
     @property
-    def needed(self) -> TrailPlace:
+    def needed(self) -> TrailPosition:
         """The first position that must still be in the trail."""
-        return TrailPlace(*parse_position(self.reached)) if self.reached else self.place
+        return TrailPosition(*parse_position(self.reached)) if self.reached else self.place
 
 
-def record_digest(trail: TrailFiles, position: TrailPlace) -> str:
+def record_digest(trail: TrailFiles, position: TrailPosition) -> str:
     """Return the digest of the record at a position. Raises DecodeError if none begins there."""
     with TrailFileReader(trail.file(position.number)) as reader:
         data = reader.read(position.offset, LONGEST)
@@ -57,7 +57,7 @@ def record_digest(trail: TrailFiles, position: TrailPlace) -> str:
     return _digest(data[: record.length].tobytes())
 
 
-def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
+def continue_at(trail: TrailFiles, stored: StoredPosition) -> TrailPosition:
     """Return where reading continues after a stored position.
 
     Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
@@ -69,7 +69,7 @@ def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
         _check_record(trail, stored)
     if stored.reached:
         return needed
-    return last_begin(trail, position) or trail.begin
+    return find_last_begin(trail, position) or trail.begin
 
 
 def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
@@ -89,13 +89,13 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
             where=where,
             hint=CONTINUE.format(skip),
         )
-    if needed in (TrailPlace(trail.end.number + 1, 0), trail.end):
+    if needed in (TrailPosition(trail.end.number + 1, 0), trail.end):
         return  # the file was read to its end, and nothing follows it yet
     if needed > trail.end or needed.offset > trail.file(needed.number).size:
         end = (
             trail.end
             if needed > trail.end
-            else TrailPlace(needed.number, trail.file(needed.number).size)
+            else TrailPosition(needed.number, trail.file(needed.number).size)
         )
         raise StorageError(
             f"the trail was cut back, or another one was written: it was applied up to position {_short(stored.place)}, and read up to {_short(needed)}, "
@@ -123,12 +123,12 @@ def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
         raise _another(trail, stored, f"the CSN there is {csn} now")
 
 
-def _csn(trail: TrailFiles, position: TrailPlace, record: TrailRecord) -> str | None:
+def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str | None:
     """Return the CSN of a record, or that of its transaction's first record, or None."""
     # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:
-        begin = last_begin(trail, position)
+        begin = find_last_begin(trail, position)
         if begin is None:
             return None  # the file with the beginning of the transaction is missing
         with TrailFileReader(trail.file(begin.number)) as reader:
@@ -151,5 +151,5 @@ def _digest(raw: bytes) -> str:
     return blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _short(position: TrailPlace) -> str:
+def _short(position: TrailPosition) -> str:
     return f"{position.number}:{position.offset}"

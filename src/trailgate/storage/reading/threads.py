@@ -73,7 +73,7 @@ class _Work(Generic[Part, Result]):
         self._room.release()
 
 
-def in_order(
+def run_in_order(
     work: Callable[[Part], Iterable[Result]], parts: Iterable[Part], threads: int
 ) -> Generator[Result, None, None]:
     """Yield the results of ``work`` for each part, in order, as a single thread would.

@@ -19,7 +19,7 @@ from trailgate.arrays import Longs
 from trailgate.columnar.digits import parse_position
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DefinitionError, OptionError, Where
-from trailgate.model.table_patterns import table_name
+from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
@@ -158,7 +158,7 @@ class TrailDefinitions:
 
 
 def _key(name: str) -> str:
-    return table_name(name).casefold()
+    return normalize_table_name(name).casefold()
 
 
 def _places(positions: pa.Array, rows: Longs) -> tuple[Longs, Longs]:

@@ -21,27 +21,27 @@ from trailgate.errors import (
     TruncatedError,
     Where,
 )
-from trailgate.model.table_patterns import table_name
+from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.trail.format.file_header import FileHeader, decode_header
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, ddl_statement
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, read_ddl_statement
 from trailgate.trail.format.tokens import RECORD, ByteOrder
-from trailgate.trail.records.damage import MISNUMBERED, other_number, unreadable_at
+from trailgate.trail.records.damage import MISNUMBERED, describe_unreadable, find_other_number
 from trailgate.trail.records.framing import (
     find_order,
     find_records,
-    find_typed,
+    find_records_of_type,
     resync,
-    trail_bytes,
+    wrap_trail_bytes,
 )
 from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
-from trailgate.trail.records.record import TrailRecord, decode_record, guess_order
-from trailgate.trail.records.record_view import RecordView, view_records
-from trailgate.trail.values.codec import UTF_8, charset_named
+from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
+from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.values.codec import UTF_8, find_charset
 
 LONGEST: Final = 64 << 10  # the maximum length of a record or header
 # The bytes near a file's end that are checked. As a record has at most LONGEST bytes, one starts in
@@ -117,7 +117,7 @@ class TrailFileReader:
         if order_found is None:
             order_found = find_order(self.read(self.begin, LONGEST))
         # If the first record is incomplete or damaged, later records decide.
-        return order_found or guess_order(self.read, self.begin, self.file.size)
+        return order_found or detect_record_order(self.read, self.begin, self.file.size)
 
     def check_number(self) -> None:
         """Raise StorageError if the header has a different file number than the name.
@@ -125,7 +125,7 @@ class TrailFileReader:
         The file's records would otherwise be read in the wrong order, or twice.
         """
         try:
-            other = other_number(self.header, self.file.number)
+            other = find_other_number(self.header, self.file.number)
         except TruncatedError:
             return  # the header is still being written
         if other is not None:
@@ -135,19 +135,19 @@ class TrailFileReader:
                 hint=f"Put file number {self.file.number} back; trailgate check lists all files with wrong numbers",
             )
 
-    def records(self, offset: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
+    def records(self, offset: int, size: int = SEARCH) -> tuple[Octets, RecordColumns]:
         """Read bytes from the start of a record, and find the records in them."""
         data = self.read(offset, size)
         return data, self.view(data, offset)
 
-    def view(self, data: Octets, offset: int, *, finish: bool = False) -> RecordView:
+    def view(self, data: Octets, offset: int, *, finish: bool = False) -> RecordColumns:
         """Find the records in bytes read at an offset. With ``finish``, they must end with a record."""
         try:
             found = find_records(data, order=self.order, finish=finish)
         except DecodeError as error:
             error.where = replace(error.where, offset=offset + (error.where.offset or 0))
             raise
-        return view_records(trail_bytes(data, offset, self.order), found)
+        return view_records(wrap_trail_bytes(data, offset, self.order), found)
 
     def resync(self, offset: int) -> int | None:
         """Return the offset of the next record, or None if there is none up to the end of the file."""
@@ -168,7 +168,7 @@ class TrailFileReader:
         size = self.file.size
         if end >= size:
             return 0
-        unreadable = unreadable_at(self.read, end, size, self.order)
+        unreadable = describe_unreadable(self.read, end, size, self.order)
         if unreadable.is_followed:
             raise DecodeError(unreadable.sentence, where=Where(source=self.file.path, offset=end))
         return size - end
@@ -225,7 +225,7 @@ class TrailFileReader:
             # LONGEST more bytes complete a record that starts at the end of this part.
             data = self.read(base, SCAN + LONGEST)
             stop = min(SCAN, until - base)
-            for offset in find_typed(data, self.order, io_type).tolist():
+            for offset in find_records_of_type(data, self.order, io_type).tolist():
                 if offset < stop:
                     yield data, base, offset
 
@@ -239,7 +239,7 @@ def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
     if (header is not None and header.database.charset == UTF_8_NUMBER) or not named:
         return UTF_8
     try:
-        return charset_named(named)
+        return find_charset(named)
     except OptionError as error:
         error.hint = f"The definitions name it; the option charset overrides them. {error.hint}"
         raise
@@ -264,7 +264,7 @@ class EarlierTables:
         """True if all tables before the offset are known."""
         return self._searched >= self._until
 
-    def needed_by(self, data: Octets, view: RecordView, start: int) -> TrailTables:
+    def needed_by(self, data: Octets, view: RecordColumns, start: int) -> TrailTables:
         """Return the tables that these records, which start at ``start``, need."""
         if self.complete or not len(view):
             return self._tables
@@ -298,13 +298,13 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
             # A file of an older level has no metadata, and later files are not searched.
             if header is None or header.trail.compatibility < METADATA_LEVEL:
                 break
-            table = _defined_in(reader, table_name(name).casefold())
+            table = _defined_in(reader, normalize_table_name(name).casefold())
             if table is not None:
                 return table
     return trail.definitions.table(name)
 
 
-def defined_tables(trail: TrailFiles) -> list[str]:
+def list_defined_tables(trail: TrailFiles) -> list[str]:
     """Return the sorted names of all tables that the trail, or its definitions file, defines."""
     names = {table.name for table in trail.definitions}
     for file in trail.files:
@@ -342,8 +342,8 @@ def latest_tables(
 
 
 def first_ddl(
-    trail: TrailFiles, start: TrailPlace, end: TrailPlace
-) -> tuple[TrailPlace, str] | None:
+    trail: TrailFiles, start: TrailPosition, end: TrailPosition
+) -> tuple[TrailPosition, str] | None:
     """Return the position and statement of the first DDL record in a range, or None."""
     for file in trail.following(start.number):
         if (file.number, 0) >= end:
@@ -355,7 +355,7 @@ def first_ddl(
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )
-                return TrailPlace(file.number, offset), ddl_statement(record.data or b"")
+                return TrailPosition(file.number, offset), read_ddl_statement(record.data or b"")
     return None
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from trailgate.errors import StorageError, TruncatedError, Where, mask_logins
 from trailgate.model.kernels import APART, UNDOES
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.transaction_spans import forwards, last_end
+from trailgate.storage.reading.transaction_spans import find_last_end, read_runs_from
 from trailgate.trail.records.damage import UNFINISHED
 
 # If more bytes than this follow the last complete transaction, they are not searched: metadata and
@@ -43,7 +43,7 @@ class TrailRest:
     """
 
     file: str
-    since: TrailPlace
+    since: TrailPosition
     open_bytes: int = 0
     torn_at: int = 0
     torn_bytes: int = 0
@@ -67,19 +67,19 @@ class TrailRest:
         return tuple(sentences)
 
 
-def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
+def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
     """Return what follows the last complete transaction, which ends at ``since`` or later.
 
     Raises TrailgateError if bytes are damaged.
     """
     file = trail.files[-1]
     with TrailFileReader(file) as reader:
-        end = TrailPlace(file.number, reader.end_of_records())
-        stated = stated_size(reader) if end.offset else 0
+        end = TrailPosition(file.number, reader.end_of_records())
+        stated = size_in_header(reader) if end.offset else 0
     since = max(since, trail.begin)
     # Move ``since`` forward to the last transaction end.
     if since < end:
-        since = last_end(trail, end, since) or since
+        since = find_last_end(trail, end, since) or since
     begin = _open_transaction(trail, since, end) if since < end else None
     waiting = 0 if begin is None else _bytes_between(trail, begin, end)
     return TrailRest(
@@ -100,13 +100,13 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
     Raises TrailgateError if bytes near the end are damaged.
     """
     last = trail.files[-1]
-    since = max(trail.begin, TrailPlace(last.number, max(0, last.size - SCANNED - 1)))
-    rest = trail_rest(trail, since)
+    since = max(trail.begin, TrailPosition(last.number, max(0, last.size - SCANNED - 1)))
+    rest = find_trail_rest(trail, since)
     partly = (PARTLY.format(*rest.since),) if rest.open_bytes else ()
     return (*partly, *replace(rest, open_bytes=0).notices)
 
 
-def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
+def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
     """Check the ends of all files from a position on.
 
     Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
@@ -135,7 +135,7 @@ def check_numbers(files: Iterable[TrailFile]) -> None:
 def check_complete(file: TrailFile) -> None:
     """Raise StorageError if a file is shorter than its header states, although another file follows."""
     with TrailFileReader(file) as reader:
-        stated, size = stated_size(reader), reader.size_now()
+        stated, size = size_in_header(reader), reader.size_now()
     if stated > size:
         raise StorageError(
             f"{stated - size:,} bytes are missing at the file's end: its header states {stated:,}, but another file follows",
@@ -144,7 +144,7 @@ def check_complete(file: TrailFile) -> None:
         )
 
 
-def stated_size(reader: TrailFileReader) -> int:
+def size_in_header(reader: TrailFileReader) -> int:
     """Return the size that a file's header states, or 0."""
     header = reader.header
     return 0 if header is None else header.trail.file_size or 0
@@ -155,7 +155,7 @@ def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
     number = trail.begin.number
     if not number:
         return ()
-    for run in forwards(trail, trail.begin):
+    for run in read_runs_from(trail, trail.begin):
         rows = np.flatnonzero(~run.has(APART | UNDOES))
         if len(rows):
             inside = not run.begins_transaction(int(rows[0]))
@@ -163,26 +163,28 @@ def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
     return (FIRST.format(number),)
 
 
-def _open_transaction(trail: TrailFiles, since: TrailPlace, end: TrailPlace) -> TrailPlace | None:
+def _open_transaction(
+    trail: TrailFiles, since: TrailPosition, end: TrailPosition
+) -> TrailPosition | None:
     """Return where the transaction begins that is open at the trail's end, or None.
 
     No transaction may end after ``since``.
     """
     if _bytes_between(trail, since, end) > SCANNED:
         return since
-    open_since: TrailPlace | None = None
-    for run in forwards(trail, since):
+    open_since: TrailPosition | None = None
+    for run in read_runs_from(trail, since):
         undone = np.flatnonzero(run.has(UNDOES))
         plain = np.flatnonzero(~run.has(APART | UNDOES))
         # A restart undoes everything before it.
         if len(undone):
             open_since, plain = None, plain[plain > undone[-1]]
         if open_since is None and len(plain):
-            open_since = TrailPlace(run.number, int(run.starts[plain[0]]))
+            open_since = TrailPosition(run.number, int(run.starts[plain[0]]))
     return open_since
 
 
-def _bytes_between(trail: TrailFiles, begin: TrailPlace, end: TrailPlace) -> int:
+def _bytes_between(trail: TrailFiles, begin: TrailPosition, end: TrailPosition) -> int:
     """Return the number of bytes between two positions of a trail."""
     if begin.number == end.number:
         return end.offset - begin.offset
@@ -192,7 +194,7 @@ def _bytes_between(trail: TrailFiles, begin: TrailPlace, end: TrailPlace) -> int
     return before_end - begin.offset + end.offset
 
 
-class Patience:
+class RestTimer:
     """Decides when unread bytes at a trail's end have stayed unchanged long enough for a notice."""
 
     def __init__(self, seconds: float) -> None:

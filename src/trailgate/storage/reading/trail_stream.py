@@ -15,28 +15,32 @@ from zlib import crc32
 from trailgate.columnar.digits import parse_position
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
-from trailgate.storage.reading.stored_position import StoredPosition, continued
+from trailgate.storage.reading.stored_position import StoredPosition, continue_at
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.trail_rest import (
     TrailRest,
     check_complete,
     check_numbers,
     check_rest,
-    trail_rest,
+    find_trail_rest,
 )
-from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
+from trailgate.storage.reading.transaction_spans import (
+    find_first_end,
+    find_last_begin,
+    find_last_end,
+)
 
 EARLIEST, LATEST = "earliest", "latest"
 # The bytes before an offset that must not change. They usually contain the transaction's CSN.
 CHECKED: Final = 4096
 FIRST_CHECKED, FIRST_DIGITS = 32, 8  # the checksum's bytes and digits in old checkpoints
-BEFORE_ALL: Final = TrailPlace(-1, 0)  # the beginning of a trail that has no files yet
+BEFORE_ALL: Final = TrailPosition(-1, 0)  # the beginning of a trail that has no files yet
 
 
-def starting_position(text: str) -> str:
+def check_starting_position(text: str) -> str:
     """Check the option ``startingPosition``. Raises OptionError."""
     if text not in (EARLIEST, LATEST):
         try:
@@ -54,13 +58,13 @@ class StreamOffset:
     The checksum detects that a trail was rewritten after it was read.
     """
 
-    place: TrailPlace
+    place: TrailPosition
     check: str = ""  # 16 digits; 8 in old checkpoints (``_first_check_sum``)
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
         """Parse an offset from its JSON form."""
-        return cls(TrailPlace(int(offset["file"]), int(offset["offset"])), str(offset["check"]))
+        return cls(TrailPosition(int(offset["file"]), int(offset["offset"])), str(offset["check"]))
 
     def json(self) -> dict[str, Any]:
         """Return the offset as JSON. Spark compares the text, so the order of keys is fixed."""
@@ -78,7 +82,7 @@ class TrailStream:
 
     def __init__(self, find: Callable[[], TrailFiles | None]) -> None:
         self._find = find
-        self._target: TrailPlace | None = None
+        self._target: TrailPosition | None = None
         # No transaction ends between these two positions, so a long open one is not searched twice.
         self._barren = (BEFORE_ALL, BEFORE_ALL)
         self._sound = BEFORE_ALL.number  # files up to this number end with a complete record
@@ -89,12 +93,12 @@ class TrailStream:
         if trail is None:
             return NOWHERE
         if position == EARLIEST:
-            position_: TrailPlace | None = trail.begin
+            position_: TrailPosition | None = trail.begin
         elif position == LATEST:
-            position_ = last_end(trail, trail.end, trail.begin)
+            position_ = find_last_end(trail, trail.end, trail.begin)
         else:
-            requested = min(TrailPlace(*parse_position(position)), trail.end)
-            position_ = last_begin(trail, requested) if requested > trail.begin else None
+            requested = min(TrailPosition(*parse_position(position)), trail.end)
+            position_ = find_last_begin(trail, requested) if requested > trail.begin else None
         return _offset(trail, position_ or trail.begin)
 
     def stop_at_present_end(self) -> None:
@@ -141,7 +145,7 @@ class TrailStream:
         trail = self._find()
         if trail is None:
             raise _no_trail()
-        position = continued(trail, stored)
+        position = continue_at(trail, stored)
         if position.number > trail.end.number:
             return StreamOffset(position)
         return StreamOffset(position, _check_sum(trail.file(position.number), position.offset))
@@ -151,7 +155,7 @@ class TrailStream:
         trail = self._find()
         if trail is None:
             return None
-        return trail_rest(trail, start.place)
+        return find_trail_rest(trail, start.place)
 
     def check_numbers(self, start: StreamOffset) -> None:
         """Raise StorageError if a file from a position on has a different number than its name."""
@@ -175,28 +179,30 @@ class TrailStream:
         begin = max(start.place, trail.begin)
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
 
-    def _check_rest(self, trail: TrailFiles, begin: TrailPlace) -> None:
+    def _check_rest(self, trail: TrailFiles, begin: TrailPosition) -> None:
         """Raise an error if no transaction ends because bytes are damaged or missing."""
         first = max(begin.number, min(self._sound + 1, trail.end.number))
-        check_rest(trail, TrailPlace(first, 0))
+        check_rest(trail, TrailPosition(first, 0))
         self._sound = trail.end.number - 1
 
-    def _end(self, trail: TrailFiles, begin: TrailPlace, wanted: TrailPlace) -> TrailPlace | None:
+    def _end(
+        self, trail: TrailFiles, begin: TrailPosition, wanted: TrailPosition
+    ) -> TrailPosition | None:
         """Return the last transaction end up to a position, or else the first one after it."""
         since, until = self._barren
         # A writer may remove its last file and start it again, so the range may not exist any more.
         # Continue the search after the range that was already searched in vain.
         floor = until if since == begin and until <= trail.end else begin
-        end = last_end(trail, wanted, floor) if wanted > floor else None
-        end = end or first_end(trail, max(wanted, floor))
+        end = find_last_end(trail, wanted, floor) if wanted > floor else None
+        end = end or find_first_end(trail, max(wanted, floor))
         if end is None:
             # The last record may be continued, so its part of the range is searched again.
             offset = max(trail.end.offset - LONGEST, 0)
-            self._barren = (begin, max(begin, TrailPlace(trail.end.number, offset)))
+            self._barren = (begin, max(begin, TrailPosition(trail.end.number, offset)))
         return end
 
 
-def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlace:
+def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailPosition:
     """Return the position up to which a batch from ``begin`` may go."""
     files = list(trail.following(begin.number))
     if limit.files is not None:
@@ -207,20 +213,20 @@ def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlac
         start = begin.offset if file.number == begin.number else 0
         # The limit is reached inside this file.
         if room is not None and file.size - start >= room:
-            return TrailPlace(file.number, start + room)
+            return TrailPosition(file.number, start + room)
         room = None if room is None else room - (file.size - start)
-        position = TrailPlace(file.number, file.size)
+        position = TrailPosition(file.number, file.size)
     return position
 
 
-def _offset(trail: TrailFiles, position: TrailPlace) -> StreamOffset:
+def _offset(trail: TrailFiles, position: TrailPosition) -> StreamOffset:
     """Return a position as an offset. The end of a finished file becomes the start of the next one.
 
     A file that was read to its end may therefore be removed.
     """
     file = trail.file(position.number)
     if position.offset == file.size and file.number < trail.end.number:
-        return StreamOffset(TrailPlace(position.number + 1, 0))
+        return StreamOffset(TrailPosition(position.number + 1, 0))
     return StreamOffset(position, _check_sum(file, position.offset))
 
 

@@ -10,39 +10,39 @@ import pyarrow as pa
 
 from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError
-from trailgate.model.shapes import Projection, names_of
-from trailgate.model.table_patterns import TablePatterns, no_table
+from trailgate.model.shapes import Projection, resolve_columns
+from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import (
     AS_TEXT,
     OPTIONS,
     ReadOptions,
-    choosing_columns,
-    chosen_rows,
-    of_tables,
+    columns_for_selection,
+    match_tables,
+    select_rows_by_position,
 )
 from trailgate.storage.reading.splits import (
     SPLIT_BYTES,
-    Notices,
+    NoticeLog,
     SplitReader,
     TrailSplit,
     plan_splits,
     read_records,
 )
-from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_file import find_table, latest_tables
-from trailgate.storage.reading.transaction_spans import last_begin
-from trailgate.trail.reading.images import Wanted
+from trailgate.storage.reading.transaction_spans import find_last_begin
+from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
 __all__ = [
     "EVERYTHING",
     "SPLIT_BYTES",
     "TrailFiles",
-    "TrailPlace",
+    "TrailPosition",
     "TrailSplit",
     "find_trail",
     "plan_reading",
@@ -99,13 +99,13 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     named = locals()
     options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    notices = Notices()
+    notices = NoticeLog()
     for notice in choice_notices(trail, options):
         notices.once("%s: %s", trail.prefix, notice)
-    return read_chosen(trail, options, limit, threads)
+    return read_with_options(trail, options, limit, threads)
 
 
-def read_chosen(
+def read_with_options(
     path: Address | TrailFiles,
     options: ReadOptions,
     limit: int | None = None,
@@ -120,9 +120,9 @@ def read_chosen(
     splits = [TrailSplit(start, end, whole=True)]
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
-    table = wanted_table(trail, options)
-    read = partial(read_split, trail, options=options, table=table, notices=Notices())
-    batches = _limit(in_order(read, splits, min(many, len(splits))), limit)
+    table = find_wanted_table(trail, options)
+    read = partial(read_split, trail, options=options, table=table, notices=NoticeLog())
+    batches = _limit(run_in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
 
@@ -154,7 +154,7 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
     names, are_all = latest_tables(trail, lambda found: not find_missed(found), SEARCHED_BYTES)
     searched = "the trail's definitions" if are_all else "the trail's newest files"
     for pattern in find_missed(names) if names else ():
-        yield no_table("tables", pattern, sorted(names), searched)
+        yield describe_no_match("tables", pattern, sorted(names), searched)
 
 
 def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
@@ -163,7 +163,7 @@ def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
     if all(text.isdigit() for text in bounds):
         return
     try:
-        first = list(read_chosen(trail, ReadOptions(columns=("csn",)), 1, 1))
+        first = list(read_with_options(trail, ReadOptions(columns=("csn",)), 1, 1))
     except DecodeError:
         return  # reading will raise the same error, or starts after it
     for csn in (value for batch in first for value in batch["csn"].to_pylist()):
@@ -175,7 +175,7 @@ def read_split(
     split: TrailSplit,
     options: ReadOptions = EVERYTHING,
     table: Table | None = None,
-    notices: Notices | None = None,
+    notices: NoticeLog | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what the options select from a split, in constant memory.
 
@@ -195,17 +195,17 @@ def _of_split(
     split: TrailSplit,
     options: ReadOptions,
     table: Table | None,
-    notices: Notices | None,
+    notices: NoticeLog | None,
 ) -> Iterator[pa.RecordBatch]:
     if options.records is not None:
         yield from _chosen_records(trail, split, options, notices)
         return
-    projection = _projection(options, table or wanted_table(trail, options))
+    projection = _projection(options, table or find_wanted_table(trail, options))
     named = projection.table
     tables = options.tables if named is None else TablePatterns((named.name,))
-    also = choosing_columns(options, typed=named is not None)
+    also = columns_for_selection(options, typed=named is not None)
     names = {name.removeprefix("_") for name in (*projection.schema.names, *also)}
-    wanted = Wanted(
+    wanted = ReadSelection(
         tables,
         projection.needed,
         tokens=not names.isdisjoint(("tokens", "tx_owner", "tx_name")),
@@ -222,20 +222,20 @@ def _of_split(
         notices=notices,
     )
     for changes in reader.batches():
-        batch = chosen_rows(projection.rows(changes, also), options)
+        batch = select_rows_by_position(projection.rows(changes, also), options)
         if batch.num_rows:
             yield batch.select(projection.schema.names)
 
 
 def _chosen_records(
-    trail: TrailFiles, split: TrailSplit, options: ReadOptions, notices: Notices | None
+    trail: TrailFiles, split: TrailSplit, options: ReadOptions, notices: NoticeLog | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record rows that the options select."""
-    names = names_of(RECORDS_SCHEMA, options.columns)
+    names = resolve_columns(RECORDS_SCHEMA, options.columns)
     for batch in read_records(trail, split, notices):
-        chosen = chosen_rows(batch, options)
+        chosen = select_rows_by_position(batch, options)
         if options.tables is not None:
-            chosen = chosen.filter(of_tables(chosen["table"], options.tables))
+            chosen = chosen.filter(match_tables(chosen["table"], options.tables))
         if chosen.num_rows:
             yield chosen.select(names)
 
@@ -251,7 +251,7 @@ def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.
         remaining = None if remaining is None else remaining - batch.num_rows
 
 
-def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
+def find_wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
     """Return the table whose typed rows the options ask for, or None."""
     if options.table is None:
         return None
@@ -259,23 +259,23 @@ def wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
     return find_table(trail, options.table, number)
 
 
-def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailPlace]:
+def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPosition, TrailPosition]:
     """Return the range of the trail that contains everything that the options select."""
     start, end = trail.begin, trail.end
     first_position = _start(trail, options)
     # Start at the beginning of the transaction that contains the first position.
     if first_position > start:
-        start = last_begin(trail, first_position) or start
+        start = find_last_begin(trail, first_position) or start
     if options.to_position is not None:
-        last = TrailPlace(*parse_position(options.to_position))
+        last = TrailPosition(*parse_position(options.to_position))
         end = max(start, min(end, last.just_after))
     return start, end
 
 
-def _start(trail: TrailFiles, options: ReadOptions) -> TrailPlace:
+def _start(trail: TrailFiles, options: ReadOptions) -> TrailPosition:
     """Return the first position that the options allow."""
     starts = [text for text in (options.after, options.from_position) if text is not None]
-    return min(TrailPlace(*parse_position(max(starts))), trail.end) if starts else trail.begin
+    return min(TrailPosition(*parse_position(max(starts))), trail.end) if starts else trail.begin
 
 
 def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
@@ -283,12 +283,12 @@ def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
     if options.table is None:
         return _schema(options, None)
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
-    return _schema(options, wanted_table(trail, options))
+    return _schema(options, find_wanted_table(trail, options))
 
 
 def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
     if options.records is not None:
-        names = names_of(RECORDS_SCHEMA, options.columns)
+        names = resolve_columns(RECORDS_SCHEMA, options.columns)
         return pa.schema([RECORDS_SCHEMA.field(name) for name in names])
     return _projection(options, table).schema
 

@@ -23,22 +23,27 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.kernels import ABANDONS, APART, BEGINS, UNDOES
 from trailgate.model.transactions import follow
-from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
-from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.transactions import CLOSES, change_marks, is_before_update, is_restart
+from trailgate.trail.records.record_view import RecordColumns
+from trailgate.trail.records.transactions import (
+    CLOSES,
+    change_marks,
+    is_before_update,
+    is_restart_record,
+)
 
 LOOK_AHEAD: Final = 16 << 10  # bytes to read first when looking ahead: most transactions are small
 FURTHEST_BACK: Final = 64 << 20  # the largest window when searching back for a long transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordRun:
     """Consecutive records of one file, and their marks. The bytes start at ``base``."""
 
     number: int
     base: int
-    view: RecordView
+    view: RecordColumns
     marks: Octets
 
     @property
@@ -52,9 +57,9 @@ class Run:
         return self.starts + self.view.lengths
 
     @property
-    def begin(self) -> TrailPlace:
+    def begin(self) -> TrailPosition:
         """The position of the first record."""
-        return TrailPlace(self.number, int(self.starts[0]))
+        return TrailPosition(self.number, int(self.starts[0]))
 
     def has(self, marks: int) -> Mask:
         """Return a mask of the records that have any of these marks."""
@@ -65,12 +70,14 @@ class Run:
         """Return True if a record begins a transaction."""
         return bool(self.marks[row] & BEGINS)
 
-    def take(self, rows: Longs | slice) -> Run:
+    def take(self, rows: Longs | slice) -> RecordRun:
         """Return the records at these indexes."""
-        return Run(self.number, self.base, self.view.take(rows), self.marks[rows])
+        return RecordRun(self.number, self.base, self.view.take(rows), self.marks[rows])
 
 
-def forwards(trail: TrailFiles, position: TrailPlace, size: int = SEARCH) -> Iterator[Run]:
+def read_runs_from(
+    trail: TrailFiles, position: TrailPosition, size: int = SEARCH
+) -> Iterator[RecordRun]:
     """Yield the records from a position to the end of the trail, in runs.
 
     The position must be the start of a record. An unfinished record ends a file here; the caller
@@ -82,7 +89,7 @@ def forwards(trail: TrailFiles, position: TrailPlace, size: int = SEARCH) -> Ite
             yield from _forwards(reader, start, size)
 
 
-def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
+def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[RecordRun]:
     try:
         at = max(start, reader.begin)
     except TruncatedError:
@@ -92,7 +99,7 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
         _, view = reader.records(at, size)
         if len(view):
             marks = change_marks(view, after_before=before)
-            yield Run(reader.file.number, at, view, marks)
+            yield RecordRun(reader.file.number, at, view, marks)
             # An update's before image at the end of a run continues in the next run.
             before = bool(is_before_update(view.take(slice(-1, None)), marks[-1:])[0])
         elif size >= LONGEST:
@@ -102,7 +109,7 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
         size = min(2 * size, SCAN)
 
 
-def _around(trail: TrailFiles, position: TrailPlace) -> Iterator[Run]:
+def _around(trail: TrailFiles, position: TrailPosition) -> Iterator[RecordRun]:
     """Yield the records from some way before a position to the end of the trail.
 
     The record just before the position is included, as it may be the before image of an update.
@@ -116,75 +123,81 @@ def _around(trail: TrailFiles, position: TrailPlace) -> Iterator[Run]:
             except TruncatedError:
                 return
         position = (
-            TrailPlace(position.number + 1, 0)
+            TrailPosition(position.number + 1, 0)
             if next_record is None
-            else TrailPlace(file.number, next_record)
+            else TrailPosition(file.number, next_record)
         )
     else:
-        position = TrailPlace(position.number, 0)
-    yield from forwards(trail, position)
+        position = TrailPosition(position.number, 0)
+    yield from read_runs_from(trail, position)
 
 
-Rows = Callable[[Run], Mask]
+Rows = Callable[[RecordRun], Mask]
 
 
-def _first(runs: Iterable[Run], chosen: Rows) -> TrailPlace | None:
+def _first(runs: Iterable[RecordRun], chosen: Rows) -> TrailPosition | None:
     """Return the position of the first selected record, or None."""
     for run in runs:
         rows = np.flatnonzero(chosen(run))
         if len(rows):
-            return TrailPlace(run.number, int(run.starts[rows[0]]))
+            return TrailPosition(run.number, int(run.starts[rows[0]]))
     return None
 
 
-def next_begin(trail: TrailFiles, position: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
+def find_next_begin(
+    trail: TrailFiles, position: TrailPosition, limit: TrailPosition
+) -> TrailPosition | None:
     """Return the first position in [position, limit) at which a transaction begins, or None."""
     runs = takewhile(lambda run: run.begin < limit, _around(trail, position))
     result = _first(runs, lambda run: run.has(BEGINS) & _from(run, position))
     return result if result is not None and result < limit else None
 
 
-def record_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace:
+def find_record_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition:
     """Return the first position at or after ``position`` at which a record begins, or the trail's end."""
     return _first(_around(trail, position), lambda run: _from(run, position)) or trail.end
 
 
-def first_end(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
+def find_first_end(trail: TrailFiles, position: TrailPosition) -> TrailPosition | None:
     """Return the end of the first transaction that ends after a position, or None."""
     for run in _around(trail, position):
         after = run.number > position.number or run.stops > position.offset
         rows = np.flatnonzero(run.has(CLOSES) & after)
         if len(rows):
-            return TrailPlace(run.number, int(run.stops[rows[0]]))
+            return TrailPosition(run.number, int(run.stops[rows[0]]))
     return None
 
 
-def last_end(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
+def find_last_end(
+    trail: TrailFiles, position: TrailPosition, floor: TrailPosition
+) -> TrailPosition | None:
     """Return the last transaction end between ``floor`` and ``position``, or None."""
     for run in _backwards(trail, position, floor):
         within = run.number < position.number or run.stops <= position.offset
         rows = np.flatnonzero(run.has(CLOSES) & within)
         if len(rows):
-            return TrailPlace(run.number, int(run.stops[rows[-1]]))
+            return TrailPosition(run.number, int(run.stops[rows[-1]]))
     return None
 
 
-def last_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
+def find_last_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition | None:
     """Return the last position at or before ``position`` at which a transaction begins, or None."""
     for run in _backwards(trail, position.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
-            return TrailPlace(run.number, int(run.starts[rows[-1]]))
+            return TrailPosition(run.number, int(run.starts[rows[-1]]))
     return None
 
 
-def _from(run: Run, position: TrailPlace) -> Mask:
+def _from(run: RecordRun, position: TrailPosition) -> Mask:
     """Return a mask of the records that begin at or after a position."""
     selected: Mask = (run.number > position.number) | (run.starts >= position.offset)
     return selected
 
 
-def _backwards(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
+def _backwards(
+    trail: TrailFiles, position: TrailPosition, floor: TrailPosition
+) -> Iterator[RecordRun]:
     """Yield the records that begin in [floor, position), last ones first, in growing windows."""
     size = SEARCH
     number, high = position
@@ -199,20 +212,20 @@ def _backwards(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> It
         high = FURTHEST_BACK << 32  # beyond the end of any file: min() above limits it
 
 
-def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Run]:
+def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[RecordRun]:
     """Yield the records of a file that begin in [low, high)."""
-    for run in _around(trail, TrailPlace(number, low)):
+    for run in _around(trail, TrailPosition(number, low)):
         if run.number > number or run.starts[0] >= high:
             return
         yield run.take(np.flatnonzero((run.starts >= low) & (run.starts < high)))
 
 
-def is_abandoned(trail: TrailFiles, position: TrailPlace) -> bool:
+def is_abandoned(trail: TrailFiles, position: TrailPosition) -> bool:
     """Return True if a restart undoes the transaction that is open at a position.
 
     It does not if the transaction ends, another one begins, or the trail ends first.
     """
-    for run in forwards(trail, position, LOOK_AHEAD):
+    for run in read_runs_from(trail, position, LOOK_AHEAD):
         rows = np.flatnonzero(run.has(UNDOES | BEGINS | CLOSES))
         if len(rows):
             return bool(run.marks[rows[0]] & UNDOES)
@@ -223,7 +236,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Abandoned:
+class AbandonedRecords:
     """Records of one transaction that were dropped: their file, first offset, and number."""
 
     path: str
@@ -237,7 +250,7 @@ class Abandoned:
         )
 
 
-class Restarts:
+class RestartFilter:
     """Drops abandoned records from runs that are passed in order.
 
     Whether the transaction that is open at the end of a run will be abandoned is found out by
@@ -250,9 +263,9 @@ class Restarts:
         self._open = False
         self._abandoned = False
         self._must_begin = False
-        self.found: list[Abandoned] = []
+        self.found: list[AbandonedRecords] = []
 
-    def remaining(self, run: Run, *, last: bool = False) -> RecordView:
+    def remaining(self, run: RecordRun, *, last: bool = False) -> RecordColumns:
         """Return the records without restart records and the records that they undo.
 
         ``last`` means that nothing follows, or that the next transaction belongs to another split.
@@ -260,7 +273,7 @@ class Restarts:
         view = run.view
         if not len(view):
             return view
-        dropped = is_restart(view)
+        dropped = is_restart_record(view)
         self._check_begin(run, 0)
         # Number the transactions in this run, and find those that a restart undoes.
         transactions = follow(run.marks, is_open=self._open)
@@ -272,7 +285,7 @@ class Restarts:
         opens_here = len(transactions.flags) > 1
         # A transaction is still open at the end: look ahead to see whether it will be undone.
         if transactions.is_open and not last and (opens_here or not self._known):
-            end = TrailPlace(run.number, run.base + view.end)
+            end = TrailPosition(run.number, run.base + view.end)
             self._abandoned = is_abandoned(self._trail, end)
         elif opens_here or not transactions.is_open:
             self._abandoned = False
@@ -281,7 +294,7 @@ class Restarts:
         self._known, self._open = True, transactions.is_open
         return view.take(np.flatnonzero(~dropped)) if dropped.any() else view
 
-    def _drop(self, run: Run, dropped: Mask, transaction: Mask) -> None:
+    def _drop(self, run: RecordRun, dropped: Mask, transaction: Mask) -> None:
         """Mark a transaction's records as dropped. Metadata records stay, as table indexes count them."""
         # APART marks records outside transactions, UNDOES restart records.
         chosen = np.flatnonzero(transaction & ~run.has(APART | UNDOES))
@@ -289,15 +302,15 @@ class Restarts:
             return
         dropped[chosen] = True
         offset = int(run.starts[chosen[0]])
-        abandoned = Abandoned(self._path(run), offset, len(chosen))
+        abandoned = AbandonedRecords(self._path(run), offset, len(chosen))
         if abandoned not in self.found:  # records may be read again with the next chunk
             self.found.append(abandoned)
             LOG.warning("%s", abandoned)
 
-    def _path(self, run: Run) -> str:
+    def _path(self, run: RecordRun) -> str:
         return self._trail.file(run.number).path
 
-    def _check_begin(self, run: Run, start: int) -> None:
+    def _check_begin(self, run: RecordRun, start: int) -> None:
         """Raise DecodeError if the dropped transaction is not repeated after the restart record."""
         if not self._must_begin:
             return

@@ -16,16 +16,16 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from trailgate.storage.files.accounts import AzureAccount, AzurePlace, azure_place
+from trailgate.storage.files.accounts import AzureAccount, AzurePath, parse_azure_address
 from trailgate.storage.stores.object_store import (
     UNDECIDED,
     BucketStore,
+    ConditionNotMetError,
+    ObjectRange,
     ObjectStore,
-    Parts,
-    Pending,
-    Range,
-    Stored,
-    UnmetError,
+    PendingUpload,
+    StoredObject,
+    UploadParts,
     check_imports,
 )
 
@@ -49,7 +49,7 @@ WHOLE: Final = 5000 << 20  # bytes that are put or read in one request
 class AzureStore(BucketStore):
     """One Azure container, and the settings to reach it."""
 
-    place: AzurePlace
+    place: AzurePath
 
     def shown(self, key: str) -> str:
         """Return the address of a blob without credentials."""
@@ -62,12 +62,12 @@ class AzureStore(BucketStore):
             target = client.get_blob_client(key) if key else client
             return getattr(target, operation)(*named, **arguments)
 
-    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
         """Return a range of a blob, and its tag. Raises the same errors as ``call``."""
         span = {} if end is None else {"offset": begin, "length": end - begin}
         download = self.call("download_blob", key, **span)
         with self.asking(key):
-            return Stored(bytes(download.readall()), str(download.properties.etag))
+            return StoredObject(bytes(download.readall()), str(download.properties.etag))
 
     def page(self, prefix: str, token: str | None) -> tuple[list[Any], str | None]:
         """Return one page of a listing, and the token of the next page. Raises the same errors as ``call``."""
@@ -124,7 +124,7 @@ class AzureStore(BucketStore):
         stated = getattr(error, "error_code", None) or status
         code = str(getattr(stated, "value", stated))
         if code in UNMET or (status == 404 and code == SOURCE):
-            raise UnmetError(code)
+            raise ConditionNotMetError(code)
         return f"the store refused the request: ({code}) {_first_line(error)}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
@@ -141,7 +141,7 @@ class AzureStore(BucketStore):
         del later
         return AzureParts(self, key, fresh=fresh)
 
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
+    def compose(self, key: str, pieces: Sequence[bytes | ObjectRange]) -> None:
         """Write a blob from bytes and ranges of other blobs.
 
         Try again if another writer's commit has discarded the blocks.
@@ -150,14 +150,14 @@ class AzureStore(BucketStore):
             try:
                 with self.filled(key, pieces) as upload:
                     return upload.make()
-            except UnmetError:
+            except ConditionNotMetError:
                 # Wait for a random time, or two writers would discard each other's blocks for ever.
                 time.sleep(random.uniform(0, APART * 2**turn))  # noqa: S311  no secret
         raise self.error(UNDECIDED, key)
 
-    def complete_once(self, pending: Pending) -> None:
+    def complete_once(self, pending: PendingUpload) -> None:
         """Create the blob of an upload that was left for later."""
-        commit(self, pending.key, pending.tags, fresh=False)
+        commit_blocks(self, pending.key, pending.tags, fresh=False)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
@@ -218,7 +218,7 @@ def _client(account: AzureAccount, container: str, process: int) -> Any:
     )
 
 
-class AzureParts(Parts[AzureStore]):
+class AzureParts(UploadParts[AzureStore]):
     """Staged blocks, which become a blob when a list of them is committed.
 
     All uploads to one name share one set of uncommitted blocks, so the names of blocks are unique
@@ -260,10 +260,10 @@ class AzureParts(Parts[AzureStore]):
 
     def complete(self) -> None:
         """Create the blob from its blocks."""
-        commit(self._store, self._key, self._tags, fresh=self._fresh)
+        commit_blocks(self._store, self._key, self._tags, fresh=self._fresh)
 
 
-def commit(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
+def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
     """Create a blob from blocks. Raises UnmetError if they are gone, or if a blob exists that must not be replaced."""
     from azure.core import MatchConditions  # noqa: PLC0415  an extra
     from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
@@ -275,7 +275,7 @@ def commit(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -
 
 def azure_store(address: str) -> tuple[ObjectStore, str]:
     """Return the container of an address and the key in it. Raises OptionError and MissingDependencyError."""
-    place = azure_place(address)
+    place = parse_azure_address(address)
     problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
     check_imports(problem, "azure", "azure.identity", "azure.storage.blob")
     return AzureStore(place), place.key

@@ -18,14 +18,14 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from trailgate.storage.files.accounts import GooglePlace, google_place
+from trailgate.storage.files.accounts import GooglePath, parse_google_address
 from trailgate.storage.stores.object_store import (
     BucketStore,
+    ConditionNotMetError,
     ObjectStore,
-    Parts,
-    Pending,
-    Stored,
-    UnmetError,
+    PendingUpload,
+    StoredObject,
+    UploadParts,
     check_imports,
 )
 
@@ -42,7 +42,7 @@ CONDITION: Final = 412
 UPLOADS: Final = ".trailgate-uploads/"  # in each bucket: uploads that get their names later
 
 
-class Asked(NamedTuple):
+class GoogleRequest(NamedTuple):
     """A request: its path, its body, and the error statuses that the caller handles (``unmet``)."""
 
     method: str
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 class GoogleStore(BucketStore):
     """One Google bucket, and the settings to reach it."""
 
-    place: GooglePlace
+    place: GooglePath
 
     def shown(self, key: str) -> str:
         """Return the address of an object without credentials."""
@@ -71,7 +71,7 @@ class GoogleStore(BucketStore):
         """Return the path of all objects."""
         return self.path("").rstrip("/")
 
-    def call(self, operation: str, key: str, asked: Asked, **parameters: Any) -> Any:
+    def call(self, operation: str, key: str, asked: GoogleRequest, **parameters: Any) -> Any:
         """Send a request. Raises WriteError, or UnmetError for an answer in ``asked.unmet``."""
         del operation  # only for tests that record calls
         url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
@@ -86,18 +86,18 @@ class GoogleStore(BucketStore):
                 allow_redirects=False,
             )
         if answer.status_code in asked.unmet:
-            raise UnmetError(str(answer.status_code))
+            raise ConditionNotMetError(str(answer.status_code))
         if not (answer.ok or answer.status_code == CONTINUED):
             raise self.error(f"the store refused the request: {_reason(answer)}", key)
         return answer
 
-    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
         """Return a range of an object, and its generation. Raises the same errors as ``call``."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         answer = self.call(
-            "read", key, Asked("GET", self.path(key), None, span, (GONE,)), alt="media"
+            "read", key, GoogleRequest("GET", self.path(key), None, span, (GONE,)), alt="media"
         )
-        return Stored(bytes(answer.content), str(answer.headers.get("x-goog-generation", "")))
+        return StoredObject(bytes(answer.content), str(answer.headers.get("x-goog-generation", "")))
 
     def exceptions(self) -> tuple[type[Exception], ...]:
         """Return the exceptions of requests and google-auth."""
@@ -112,21 +112,23 @@ class GoogleStore(BucketStore):
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write an object if the condition is met."""
-        return put(self, key, data, ifGenerationMatch=0 if over is None else int(over))
+        return put_google_object(
+            self, key, data, ifGenerationMatch=0 if over is None else int(over)
+        )
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> GoogleParts:
         """Return an upload in parts."""
         return GoogleParts(self, key, fresh=fresh, later=later)
 
-    def complete_once(self, pending: Pending) -> None:
+    def complete_once(self, pending: PendingUpload) -> None:
         """Copy an upload that was left for later to its final name."""
         source, target = self.path(pending.upload), self.path(pending.key, "")
-        asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
+        asked = GoogleRequest("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
         parameters: dict[str, Any] = {"ifGenerationMatch": 0}
         while not (answer := self.call("copy", pending.key, asked, **parameters).json())["done"]:
             parameters["rewriteToken"] = answer["rewriteToken"]
 
-    def complete(self, pending: Pending) -> None:
+    def complete(self, pending: PendingUpload) -> None:
         """Copy an upload that was left for later to its final name, and delete the hidden object."""
         super().complete(pending)
         self.delete([pending.upload])
@@ -142,7 +144,9 @@ class GoogleStore(BucketStore):
         if after:
             parameters["startOffset"] = after
         while True:
-            page = self.call("list", prefix, Asked("GET", self.objects), **parameters).json()
+            page = self.call(
+                "list", prefix, GoogleRequest("GET", self.objects), **parameters
+            ).json()
             for entry in page.get("items", ()):
                 yield str(entry["name"]), int(entry["size"])
             if not page.get("nextPageToken"):
@@ -156,8 +160,8 @@ class GoogleStore(BucketStore):
                 pass
 
     def _delete(self, key: str) -> None:
-        with suppress(UnmetError):
-            asked = Asked("DELETE", self.path(key), unmet=(GONE,))
+        with suppress(ConditionNotMetError):
+            asked = GoogleRequest("DELETE", self.path(key), unmet=(GONE,))
             self.call("delete", key, asked)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
@@ -200,7 +204,7 @@ def _session(anonymous: bool, _process: int) -> Any:
     return session
 
 
-class GoogleParts(Parts[GoogleStore]):
+class GoogleParts(UploadParts[GoogleStore]):
     """A resumable upload. Its last part creates the object, so each part is held back until there is another one.
 
     An upload that gets its name later is a complete object with a hidden name, since an upload can
@@ -215,7 +219,7 @@ class GoogleParts(Parts[GoogleStore]):
 
     def whole(self, data: bytes) -> None:
         """Create the object from bytes in one request."""
-        put(self._store, self._name, data, **self._condition)
+        put_google_object(self._store, self._name, data, **self._condition)
 
     def send(self, data: bytes) -> None:
         """Send the previous part, and hold this one back."""
@@ -226,13 +230,13 @@ class GoogleParts(Parts[GoogleStore]):
     def _send(self, size: str) -> None:
         """Send the part that is held back. If ``size`` is the total size and not "*", the store creates the object."""
         if not self._upload:
-            asked = Asked("POST", f"{UPLOADED}/b/{self._store.place.bucket}/o", b"")
+            asked = GoogleRequest("POST", f"{UPLOADED}/b/{self._store.place.bucket}/o", b"")
             parameters = {"uploadType": "resumable", "name": self._name, **self._condition}
             answer = self._store.call("begin_upload", self._key, asked, **parameters)
             self._upload = answer.headers["Location"]
         end = self._at + len(self._last_part)
         headers = {"Content-Range": f"bytes {self._at}-{end - 1}/{size}"}
-        asked = Asked("PUT", self._upload, self._last_part, headers, (CONDITION,))
+        asked = GoogleRequest("PUT", self._upload, self._last_part, headers, (CONDITION,))
         self._store.call("upload_part", self._key, asked)
         self._at, self._last_part = end, b""
 
@@ -243,31 +247,33 @@ class GoogleParts(Parts[GoogleStore]):
         else:
             self.whole(self._last_part)
 
-    def left(self) -> Pending:
+    def left(self) -> PendingUpload:
         """Create the hidden object, which gets its name later."""
         self.complete()
-        return Pending(self._key, self._name, ())
+        return PendingUpload(self._key, self._name, ())
 
     def discard(self) -> None:
         """Delete the parts."""
         if self._upload:
-            asked = Asked("DELETE", self._upload, unmet=(499, 404, 405))
-            with suppress(UnmetError):  # 499 is the store's usual answer to a cancelled upload
+            asked = GoogleRequest("DELETE", self._upload, unmet=(499, 404, 405))
+            with suppress(
+                ConditionNotMetError
+            ):  # 499 is the store's usual answer to a cancelled upload
                 self._store.call("abort_upload", self._key, asked)
 
 
-def put(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
+def put_google_object(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
     """Put an object in one request, and return its generation. Raises UnmetError if the condition is not met."""
     headers = {"Content-Type": "application/octet-stream"}
     path = f"{UPLOADED}/b/{store.place.bucket}/o"
-    asked = Asked("POST", path, data, headers, (CONDITION,))
+    asked = GoogleRequest("POST", path, data, headers, (CONDITION,))
     parameters = {"uploadType": "media", "name": key, **condition}
     return str(store.call("put", key, asked, **parameters).json()["generation"])
 
 
 def google_store(address: str) -> tuple[ObjectStore, str]:
     """Return the bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
-    place = google_place(address)
+    place = parse_google_address(address)
     problem = "writing to gs:// needs google-auth and requests"
     check_imports(problem, "gs", "google.auth", "requests")
     return GoogleStore(place), place.key

@@ -29,17 +29,23 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import Where, WriteError
-from trailgate.storage.files.hadoop import UNREACHED, RefusedError, ask, check_installed, hdfs_place
+from trailgate.storage.files.hadoop import (
+    UNREACHED,
+    RefusedError,
+    ask,
+    check_installed,
+    parse_hdfs_address,
+)
 from trailgate.storage.stores.object_store import (
     GONE,
     NO_OBJECT,
     UNDECIDED,
+    ConditionNotMetError,
+    ObjectRange,
     ObjectStore,
-    Parts,
-    Pending,
-    Range,
-    Stored,
-    UnmetError,
+    PendingUpload,
+    StoredObject,
+    UploadParts,
 )
 
 WRITING: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.writing")
@@ -96,7 +102,7 @@ def staging_folders(keys: set[str]) -> list[str]:
     return sorted(folders, key=lambda folder: (-folder.count("/"), folder))
 
 
-class Moved(Enum):
+class RenameResult(Enum):
     """The result of a rename."""
 
     DONE = "done"
@@ -104,33 +110,33 @@ class Moved(Enum):
     TAKEN = "the name is taken"
 
 
-class Rename(NamedTuple):
-    """A step: rename a file or folder. ``over`` replaces an existing file. The answer is a ``Moved``."""
+class RenameStep(NamedTuple):
+    """A step: rename a file or folder. ``over`` replaces an existing file. The answer is a ``RenameResult``."""
 
     source: str
     target: str
     over: bool
 
 
-class TagOf(NamedTuple):
+class TagStep(NamedTuple):
     """A step: get the tag of a file. The answer is None if it does not exist."""
 
     key: str
 
 
-class NamesIn(NamedTuple):
+class ListStep(NamedTuple):
     """A step: list a folder. The answer is None if it does not exist."""
 
     folder: str
 
 
-class Remove(NamedTuple):
+class RemoveStep(NamedTuple):
     """A step: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
 
     key: str
 
 
-Step = Rename | TagOf | NamesIn | Remove
+Step = RenameStep | TagStep | ListStep | RemoveStep
 Steps = Generator[Step, Any, bool]
 
 
@@ -140,13 +146,13 @@ def replace_file(key: str, over: str, own: str) -> Steps:
     Returns whether it was replaced. If not, the new file is deleted.
     """
     staged, claim = writing_name(key, own), claim_name(key, over)
-    if (yield Rename(staged, claim, False)) is not Moved.DONE:
-        names = yield from ended(key, over)
+    if (yield RenameStep(staged, claim, False)) is not RenameResult.DONE:
+        names = yield from complete_claim(key, over)
         # A client repeats a request whose answer was lost. Then the first rename may have succeeded, and the
         # claim contains our file.
         if own not in names:
-            yield Remove(f"{staged}/{own}")
-            yield Remove(staged)
+            yield RemoveStep(f"{staged}/{own}")
+            yield RemoveStep(staged)
             return False
     return (yield from _decide(key, over, own))
 
@@ -155,30 +161,30 @@ def _decide(key: str, over: str, own: str) -> Steps:
     """Complete the writer's own claim. Return whether its file got the key's name."""
     staged, claim = writing_name(key, own), claim_name(key, over)
     our_file = f"{claim}/{own}"
-    if (yield TagOf(key)) == over:
+    if (yield TagStep(key)) == over:
         # If our file is gone from the claim, somebody else has completed the claim by the same rename.
-        yield Rename(our_file, key, True)
+        yield RenameStep(our_file, key, True)
         won = True
     else:
         # Another file has the key's name: withdraw ours, unless it got the name because somebody else
         # completed the claim.
-        moved = yield Rename(our_file, staged, False)
-        won = moved is Moved.GONE and (yield TagOf(staged)) is None
-        yield Remove(staged)
-    yield Remove(claim)
+        moved = yield RenameStep(our_file, staged, False)
+        won = moved is RenameResult.GONE and (yield TagStep(staged)) is None
+        yield RemoveStep(staged)
+    yield RemoveStep(claim)
     return won
 
 
-def ended(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
+def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
     """Complete the claim to replace a file, whoever made it. Return the names of the files in it."""
     claim = claim_name(key, over)
-    names: tuple[str, ...] | None = yield NamesIn(claim)
+    names: tuple[str, ...] | None = yield ListStep(claim)
     if names is None:
         return ()
-    if names and (yield TagOf(key)) == over:
+    if names and (yield TagStep(key)) == over:
         for name in names:
-            yield Rename(f"{claim}/{name}", key, True)
-    yield Remove(claim)
+            yield RenameStep(f"{claim}/{name}", key, True)
+    yield RemoveStep(claim)
     return names
 
 
@@ -227,15 +233,15 @@ class HdfsStore(ObjectStore):
         except FileNotFoundError:
             return None
 
-    def rename(self, source: str, target: str, *, over: bool) -> Moved:
+    def rename(self, source: str, target: str, *, over: bool) -> RenameResult:
         """Rename a file or folder. ``over`` replaces an existing file."""
         try:
             self.call("rename", source, f"/{target}", over)
         except FileNotFoundError:
-            return Moved.GONE
+            return RenameResult.GONE
         except FileExistsError:
-            return Moved.TAKEN
-        return Moved.DONE
+            return RenameResult.TAKEN
+        return RenameResult.DONE
 
     def remove(self, key: str) -> bool:
         """Delete a file or an empty folder. Return whether it no longer exists."""
@@ -259,14 +265,14 @@ class HdfsStore(ObjectStore):
 
     def _answer(self, step: Step) -> Any:
         match step:
-            case Rename(source, target, over):
+            case RenameStep(source, target, over):
                 return self.rename(source, target, over=over)
-            case TagOf(key):
+            case TagStep(key):
                 return self.tag(key)
-            case NamesIn(folder):
+            case ListStep(folder):
                 entries = self.entries(folder)
                 return None if entries is None else tuple(name_in(entry.path) for entry in entries)
-            case Remove(key):
+            case RemoveStep(key):
                 return self.remove(key)
 
     def written(self, path: str, data: bytes) -> Any:
@@ -286,12 +292,12 @@ class HdfsStore(ObjectStore):
         moved = self.rename(path, key, over=over)
         # A client repeats a request whose answer was lost. Then the file may already have its name.
         if tag is not None and (
-            moved is Moved.DONE or (moved is Moved.GONE and self.tag(key) == tag)
+            moved is RenameResult.DONE or (moved is RenameResult.GONE and self.tag(key) == tag)
         ):
             return tag
-        raise UnmetError(moved.value)
+        raise ConditionNotMetError(moved.value)
 
-    def read(self, key: str) -> Stored | None:
+    def read(self, key: str) -> StoredObject | None:
         """Return a file, or None if it does not exist. A claim left by a killed writer is completed first."""
         for _ in range(READ):
             status = self.status(key)
@@ -301,24 +307,24 @@ class HdfsStore(ObjectStore):
             if self._end(key, tag):
                 continue
             try:
-                data = self.part(Range(key, 0, status.length))
+                data = self.part(ObjectRange(key, 0, status.length))
             except WriteError:
                 if self.tag(key) == tag:
                     raise
                 continue
             # Tags never return. If the file had the tag before and after, all bytes are from that file.
             if self.tag(key) == tag:
-                return Stored(data, tag)
+                return StoredObject(data, tag)
         raise self.error(UNDECIDED, key)
 
     def _end(self, key: str, tag: str) -> bool:
         """Complete the claim to replace a file. Return whether there was one and this process may complete it."""
         try:
-            return self.take(ended(key, tag))
+            return self.take(complete_claim(key, tag))
         except WriteError:
             return False  # a process that may only read sees the file as it is
 
-    def part(self, piece: Range) -> bytes:
+    def part(self, piece: ObjectRange) -> bytes:
         """Return a range of a file."""
         if piece.begin == piece.end:
             return b""
@@ -344,7 +350,7 @@ class HdfsStore(ObjectStore):
         self.written(path, data)
         try:
             return self.give_name(path, key, over=False)
-        except UnmetError:
+        except ConditionNotMetError:
             self.remove(path)
             raise
 
@@ -352,24 +358,24 @@ class HdfsStore(ObjectStore):
         """Replace the file with a tag. Raises UnmetError if it is another file by now."""
         before = self.status(key)
         if before is None or tag_of(before) != over:
-            raise UnmetError(over)
+            raise ConditionNotMetError(over)
         path = f"{writing_name(key, unique)}/{unique}"
         written = self.written(path, data)
         if written is None:
-            raise UnmetError(path)
+            raise ConditionNotMetError(path)
         # The clocks of namenodes differ, but a file must have a later time than the one that it replaces.
         time = max(written.modification_time, before.modification_time + 1)
         if time != written.modification_time:
             self.call("set_time", path, time)
         if not self.take(replace_file(key, over, unique)):
-            raise UnmetError(over)
+            raise ConditionNotMetError(over)
         return f"{time}-{written.length}"
 
-    def complete(self, pending: Pending) -> None:
+    def complete(self, pending: PendingUpload) -> None:
         """Rename a file that was left for later to its key."""
         try:
             self.give_name(pending.upload, pending.key, over=False)
-        except UnmetError:
+        except ConditionNotMetError:
             if self.status(pending.key) is None:
                 raise self.error(GONE, pending.key) from None
             self.remove(pending.upload)
@@ -437,7 +443,7 @@ def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-class HdfsParts(Parts[HdfsStore]):
+class HdfsParts(UploadParts[HdfsStore]):
     """A file that is written under a hidden name and renamed when it is complete.
 
     ``fresh`` means that an existing file is not replaced.
@@ -455,12 +461,12 @@ class HdfsParts(Parts[HdfsStore]):
             self._store.written(path, data)
             try:
                 self._store.give_name(path, self._key, over=not self._fresh)
-            except UnmetError:
+            except ConditionNotMetError:
                 if self._fresh and self._store.tag(self._key) is not None:
                     raise
             else:
                 return
-        raise UnmetError(self._upload)
+        raise ConditionNotMetError(self._upload)
 
     def send(self, data: bytes) -> None:
         """Write the next part."""
@@ -474,11 +480,11 @@ class HdfsParts(Parts[HdfsStore]):
         self._ask("close")
         self._store.give_name(self._upload, self._key, over=not self._fresh)
 
-    def left(self) -> Pending:
+    def left(self) -> PendingUpload:
         """Close the file, which gets its name later."""
         try:
             self._ask("close")
-        except UnmetError:
+        except ConditionNotMetError:
             raise self.error(GONE) from None
         return super().left()
 
@@ -486,7 +492,7 @@ class HdfsParts(Parts[HdfsStore]):
         try:
             self._store.call(operation, self._upload, self._file, *given)
         except FileNotFoundError:
-            raise UnmetError(self._upload) from None
+            raise ConditionNotMetError(self._upload) from None
 
     def discard(self) -> None:
         """Delete what was written."""
@@ -495,6 +501,6 @@ class HdfsParts(Parts[HdfsStore]):
 
 def hdfs_store(address: str) -> tuple[ObjectStore, str]:
     """Return the cluster of an address and the key in it. Raises OptionError and MissingDependencyError."""
-    place = hdfs_place(address)
+    place = parse_hdfs_address(address)
     check_installed()
     return HdfsStore(place.authority), place.key

@@ -4,7 +4,7 @@ An object exists with all its bytes or not at all. Only ``put`` decides which of
 it writes an object only if the one that it replaces is still the one that was read. `ObjectStore`
 is the interface that other packages use.
 
-A store implements single requests (``put_once``, ``list_keys``) and an upload in parts (`Parts`).
+A store implements single requests (``put_once``, ``list_keys``) and an upload in parts (`UploadParts`).
 Everything else is built from these here: `PartedUpload` is a file that sends its parts while it is
 written, and ``compose`` builds an object from bytes and from ranges of other objects. `BucketStore`
 adds what stores with an HTTP client share: reads, and the conversion of the client's exceptions.
@@ -41,18 +41,18 @@ DECIDED: Final = 5  # attempts to put an object while other writers interfere
 TRIED: Final = 3  # attempts, since another run may sweep the temporary object
 
 
-class UnmetError(Exception):
+class ConditionNotMetError(Exception):
     """The condition of a request is not met, or its object does not exist. The caller knows what that means."""
 
 
-class Stored(NamedTuple):
+class StoredObject(NamedTuple):
     """The bytes of an object, and a tag that changes with them."""
 
     data: bytes
     tag: str
 
 
-class Range(NamedTuple):
+class ObjectRange(NamedTuple):
     """Bytes [begin, end) of an object."""
 
     key: str
@@ -60,7 +60,7 @@ class Range(NamedTuple):
     end: int
 
 
-class Pending(NamedTuple):
+class PendingUpload(NamedTuple):
     """An upload that was left for later: its parts are in the store, and any process can complete it to an object."""
 
     key: str
@@ -68,7 +68,7 @@ class Pending(NamedTuple):
     tags: tuple[str, ...]
 
 
-class Parts(ABC, Generic[Store]):
+class UploadParts(ABC, Generic[Store]):
     """An upload in parts to one store. Raises UnmetError if a condition is not met.
 
     ``fresh`` means that no object may be replaced.
@@ -99,9 +99,9 @@ class Parts(ABC, Generic[Store]):
         """Make the store copy bytes [begin, end) of another object as the next part."""
         raise NotImplementedError
 
-    def left(self) -> Pending:
+    def left(self) -> PendingUpload:
         """Return the data with which another process can complete the upload later."""
-        return Pending(self._key, self._upload, tuple(self._tags))
+        return PendingUpload(self._key, self._upload, tuple(self._tags))
 
     def discard(self) -> None:
         """Delete the parts that were sent. Does nothing if the store deletes them itself."""
@@ -117,7 +117,7 @@ class PartedUpload(RawIOBase):
     ``fresh`` means that an existing object is not replaced.
     """
 
-    def __init__(self, parts: Parts[Any], *, fresh: bool) -> None:
+    def __init__(self, parts: UploadParts[Any], *, fresh: bool) -> None:
         self._parts, self._fresh = parts, fresh
         self._buffer, self._size, self._count = bytearray(), 0, 0
         self._done = False
@@ -148,7 +148,7 @@ class PartedUpload(RawIOBase):
         """Send the first ``size`` buffered bytes as a part. Raises StorageError if the upload is gone."""
         try:
             self._parts.send(bytes(self._buffer[:size]))
-        except UnmetError:
+        except ConditionNotMetError:
             raise self._parts.error(GONE) from None
         self._count += 1
         del self._buffer[:size]
@@ -156,7 +156,7 @@ class PartedUpload(RawIOBase):
     def _part(self) -> int:
         return PART << (self._count // LONGER)
 
-    def add(self, piece: Range, read: Callable[[Range], bytes]) -> None:
+    def add(self, piece: ObjectRange, read: Callable[[ObjectRange], bytes]) -> None:
         """Append a range of another object. The store copies it; a range too short for a part is read and written."""
         key, at, end = piece
         # Example: 3 MiB are buffered, S3's parts have at least 5 MiB, and a range of 20 MiB is added. Read 2 MiB
@@ -171,13 +171,13 @@ class PartedUpload(RawIOBase):
             left = end - at - filled
             if filled or left < least:
                 stop = min(end, at + (min(least, PART) if left < least else filled))
-                self.write(read(Range(key, at, stop)))
+                self.write(read(ObjectRange(key, at, stop)))
             else:
                 stop = end if left <= COPIED + least else at + COPIED
                 self._send_buffer()
                 try:
                     self._parts.copy(key, at, stop)
-                except UnmetError:
+                except ConditionNotMetError:
                     raise self._parts.error(NO_OBJECT, key) from None
                 self._count += 1
             at = stop
@@ -190,7 +190,7 @@ class PartedUpload(RawIOBase):
         """Create the object. Raises StorageError if an object exists that must not be replaced."""
         try:
             self.make()
-        except UnmetError:
+        except ConditionNotMetError:
             problem = "the file already exists" if self._fresh else GONE
             raise StorageError(problem, where=self._parts.error(problem).where) from None
 
@@ -203,7 +203,7 @@ class PartedUpload(RawIOBase):
             self._parts.whole(bytes(self._buffer))
         self._done = True
 
-    def leave(self) -> Pending:
+    def leave(self) -> PendingUpload:
         """Send the buffered bytes and leave the upload for later.
 
         Returns the data with which any process can complete it.
@@ -231,11 +231,11 @@ class ObjectStore(ABC):
         """Return the address of an object for messages, without credentials."""
 
     @abstractmethod
-    def read(self, key: str) -> Stored | None:
+    def read(self, key: str) -> StoredObject | None:
         """Return an object, or None if it does not exist."""
 
     @abstractmethod
-    def part(self, piece: Range) -> bytes:
+    def part(self, piece: ObjectRange) -> bytes:
         """Return a range of an object."""
 
     @abstractmethod
@@ -247,7 +247,7 @@ class ObjectStore(ABC):
         """Delete objects. They may be gone already."""
 
     @abstractmethod
-    def complete(self, pending: Pending) -> None:
+    def complete(self, pending: PendingUpload) -> None:
         """Create the object of an upload that was left for later. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
@@ -262,7 +262,7 @@ class ObjectStore(ABC):
         """Write an object under a condition, and return its tag. Raises UnmetError if the condition is not met."""
 
     @abstractmethod
-    def parts(self, key: str, *, fresh: bool, later: bool = False) -> Parts[Any]:
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> UploadParts[Any]:
         """Return an upload in parts.
 
         ``fresh``: it must not replace an object. ``later``: another process completes it.
@@ -278,7 +278,7 @@ class ObjectStore(ABC):
         for _ in range(DECIDED):
             try:
                 return self.put_once(key, data, over)
-            except UnmetError:
+            except ConditionNotMetError:
                 # A client repeats a request whose answer was lost. Then the first one may have succeeded,
                 # and the condition of the second one fails: the object has these bytes.
                 stored = self.read(key)
@@ -299,13 +299,13 @@ class ObjectStore(ABC):
             with self.filled(key, pieces) as upload:
                 upload.finish()
 
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
+    def compose(self, key: str, pieces: Sequence[bytes | ObjectRange]) -> None:
         """Write an object from bytes and from ranges of other objects, replacing any existing one."""
         with self.filled(key, pieces) as upload:
             upload.finish()
 
     @contextmanager
-    def filled(self, key: str, pieces: Iterable[bytes | Range]) -> Iterator[PartedUpload]:
+    def filled(self, key: str, pieces: Iterable[bytes | ObjectRange]) -> Iterator[PartedUpload]:
         """Provide an upload that contains all pieces. Its parts are deleted if it is not finished."""
         upload = PartedUpload(self.parts(key, fresh=False), fresh=False)
         try:
@@ -323,7 +323,7 @@ class BucketStore(ObjectStore):
     """A bucket that is reached over HTTP by a client library, whose exceptions the subclass converts."""
 
     @abstractmethod
-    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
         """Return bytes [begin, end) of an object, and its tag.
 
         Raises WriteError, or UnmetError if the object does not exist.
@@ -338,7 +338,7 @@ class BucketStore(ObjectStore):
         """Describe an exception of the client. Raises UnmetError if it means an unmet condition or a missing object."""
 
     @abstractmethod
-    def complete_once(self, pending: Pending) -> None:
+    def complete_once(self, pending: PendingUpload) -> None:
         """Create the object of an upload that was left for later. Raises UnmetError if the upload is gone."""
 
     @contextmanager
@@ -349,27 +349,27 @@ class BucketStore(ObjectStore):
         except self.exceptions() as error:
             raise self.error(self.problem_of(error), key) from None
 
-    def read(self, key: str) -> Stored | None:
+    def read(self, key: str) -> StoredObject | None:
         """Return an object, or None if it does not exist."""
         try:
             return self.body(key)
-        except UnmetError:
+        except ConditionNotMetError:
             return None
 
-    def part(self, piece: Range) -> bytes:
+    def part(self, piece: ObjectRange) -> bytes:
         """Return a range of an object."""
         if piece.begin == piece.end:
             return b""
         try:
             return self.body(*piece).data
-        except UnmetError:
+        except ConditionNotMetError:
             raise self.error(NO_OBJECT, piece.key) from None
 
-    def complete(self, pending: Pending) -> None:
+    def complete(self, pending: PendingUpload) -> None:
         """Create the object of an upload that was left for later, unless another run has completed it."""
         try:
             self.complete_once(pending)
-        except UnmetError:
+        except ConditionNotMetError:
             if pending.key not in (key for key, _ in self.list_keys(pending.key)):
                 raise self.error(GONE, pending.key) from None
 

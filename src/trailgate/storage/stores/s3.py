@@ -14,14 +14,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.storage.files.accounts import S3Settings, s3_settings
+from trailgate.storage.files.accounts import S3Settings, parse_s3_address
 from trailgate.storage.stores.object_store import (
     BucketStore,
+    ConditionNotMetError,
     ObjectStore,
-    Parts,
-    Pending,
-    Stored,
-    UnmetError,
+    PendingUpload,
+    StoredObject,
+    UploadParts,
     check_imports,
 )
 
@@ -62,12 +62,12 @@ class S3Store(BucketStore):
         with self.asking(key):
             return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
 
-    def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
+    def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
         """Return a range of an object, and its tag. Raises the same errors as ``call``."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         answer = self.call("get_object", key, **span)
         with self.asking(key):
-            return Stored(bytes(answer["Body"].read()), str(answer["ETag"]))
+            return StoredObject(bytes(answer["Body"].read()), str(answer["ETag"]))
 
     def complete_upload(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
         """Complete a multipart upload. Raises the same errors as ``call``."""
@@ -87,7 +87,7 @@ class S3Store(BucketStore):
         if answer is None:
             return f"the store cannot be reached: {error}"
         if answer["Error"].get("Code") in UNMET:
-            raise UnmetError(str(error))
+            raise ConditionNotMetError(str(error))
         return f"the store refused the request: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
@@ -100,7 +100,7 @@ class S3Store(BucketStore):
         del later
         return S3Parts(self, key, fresh=fresh)
 
-    def complete_once(self, pending: Pending) -> None:
+    def complete_once(self, pending: PendingUpload) -> None:
         """Complete an upload that was left for later."""
         self.complete_upload(pending.key, pending.upload, pending.tags)
 
@@ -142,7 +142,7 @@ class S3Store(BucketStore):
             for entry in page.get("Uploads", ()):
                 key, upload = str(entry["Key"]), str(entry["UploadId"])
                 if wanted(key):
-                    with suppress(UnmetError):  # it has just been completed
+                    with suppress(ConditionNotMetError):  # it has just been completed
                         self.call("abort_multipart_upload", key, UploadId=upload)
 
 
@@ -171,7 +171,7 @@ def _client(settings: S3Settings, _process: int) -> Any:
     )
 
 
-class S3Parts(Parts[S3Store]):
+class S3Parts(UploadParts[S3Store]):
     """A multipart upload, which is created with its first part."""
 
     @property
@@ -219,13 +219,13 @@ class S3Parts(Parts[S3Store]):
         """Delete the parts."""
         if self._upload:
             with suppress(
-                UnmetError
+                ConditionNotMetError
             ):  # it is gone, or it was completed and only the answer was lost
                 self._store.call("abort_multipart_upload", self._key, UploadId=self._upload)
 
 
 def s3_store(address: str) -> tuple[ObjectStore, str]:
     """Return the bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
-    settings, key = s3_settings(address)
+    settings, key = parse_s3_address(address)
     check_imports("writing to s3:// needs botocore", "s3", "botocore")
     return S3Store(settings), key

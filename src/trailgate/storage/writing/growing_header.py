@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from trailgate.storage.files.durable import writing
-from trailgate.storage.files.manifest import Growing
-from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, header_patches
+from trailgate.storage.files.durable import convert_write_errors
+from trailgate.storage.files.manifest import GrowingFileState
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_patches
 from trailgate.trail.format.tokens import FILE_HEADER
 
 LONGEST: Final = 1 << 16  # the maximum bytes of a header
 Patches = list[tuple[int, bytes]]
 
 
-def finishing_patches(path: Path, size: int, growing: Growing) -> Patches:
+def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patches:
     """Return the patches that mark a file as finished; none if it has no header."""
 
     def finish(trail: TrailInfo) -> TrailInfo:
@@ -31,16 +31,16 @@ def finishing_patches(path: Path, size: int, growing: Growing) -> Patches:
     return _patches(path, finish)
 
 
-def opening_patches(path: Path) -> Patches:
+def patches_to_reopen(path: Path) -> Patches:
     """Return the patches for a finished file that is to be added to again; none for other files."""
     header = _header(path)
     if header is None or header.trail.file_size is None:
         return []
     trail = replace(header.trail, file_size=None, last_csn=None, last_io_time=None)
-    return header_patches(replace(header, trail=trail))
+    return encode_patches(replace(header, trail=trail))
 
 
-def beginning_patches(
+def patches_to_begin(
     path: Path, name: str, number: int, first: tuple[str | None, int | None]
 ) -> Patches:
     """Return the patches for a staged file that gets its name. ``first`` is its first CSN and time."""
@@ -57,10 +57,10 @@ def _patches(path: Path, change: Callable[[TrailInfo], TrailInfo]) -> Patches:
     header = _header(path)
     if header is None:
         return []
-    return header_patches(replace(header, trail=change(header.trail)))
+    return encode_patches(replace(header, trail=change(header.trail)))
 
 
 def _header(path: Path) -> FileHeader | None:
-    with writing(path), path.open("rb") as file:
+    with convert_write_errors(path), path.open("rb") as file:
         data = file.read(LONGEST)
     return decode_header(data)[0] if data and data[0] == FILE_HEADER else None

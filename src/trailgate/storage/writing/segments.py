@@ -17,9 +17,9 @@ import numpy as np
 
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.durable import writing
+from trailgate.storage.files.durable import convert_write_errors
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
-from trailgate.trail.writing.writer import Encoded
+from trailgate.trail.writing.writer import EncodedTrail
 
 MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail file
 
@@ -37,13 +37,13 @@ class WriteOptions:
             raise OptionError(f"a trail file's name ends in 6 or 9 digits, not {self.seq_digits}")
 
 
-Encoding = Callable[[ChangeBatch], Encoded]  # ``writer.encode`` in a format
+Encoding = Callable[[ChangeBatch], EncodedTrail]  # ``writer.encode`` in a format
 
 
 class EncodedOperations(NamedTuple):
     """Operations and their records, in the same order."""
 
-    records: Encoded
+    records: EncodedTrail
     operations: ChangeBatch
 
 
@@ -96,7 +96,7 @@ class SegmentWriter:
     def rollback(self, mark: Mark) -> None:
         """Remove everything that was written after the mark."""
         self._close()
-        with writing(self.folder):
+        with convert_write_errors(self.folder):
             for segment in self._segments[len(mark) :]:
                 (self.folder / segment.name).unlink()
             self._segments = list(mark)
@@ -110,19 +110,19 @@ class SegmentWriter:
         self._close()
         return tuple(self._segments)
 
-    def _fitting(self, encoded: Encoded, begin: int) -> int:
+    def _fitting(self, encoded: EncodedTrail, begin: int) -> int:
         """Return up to which operation the open file has room. A new file takes at least one."""
         if self._file is None:
             return begin
         segment = self._segments[-1]
-        return fitting(
+        return count_fitting(
             encoded, begin, self.max_bytes - segment.size, is_empty=not segment.operations
         )
 
     def _begin(self) -> None:
         self._close()
         name = f"{self.stem}.{len(self._segments)}"
-        with writing(self.folder):
+        with convert_write_errors(self.folder):
             self._file = (self.folder / name).open("wb", buffering=0)
         self._write(self.header)
         self._segments.append(Segment(name, len(self.header)))
@@ -130,7 +130,7 @@ class SegmentWriter:
     def _write(self, data: bytes | memoryview) -> None:
         assert self._file is not None
         rest = memoryview(data)
-        with writing(self._file.name):
+        with convert_write_errors(self._file.name):
             while rest:
                 rest = rest[self._file.write(rest) :]
 
@@ -151,12 +151,12 @@ class SegmentWriter:
 
     def _close(self) -> None:
         if self._file is not None:
-            with writing(self._file.name), self._file as file:
+            with convert_write_errors(self._file.name), self._file as file:
                 self._file = None
                 os.fsync(file.fileno())
 
 
-def fitting(encoded: Encoded, begin: int, room: int, *, is_empty: bool) -> int:
+def count_fitting(encoded: EncodedTrail, begin: int, room: int, *, is_empty: bool) -> int:
     """Return up to which operation fits ``room`` bytes. An empty file takes at least one."""
     last = room + int(encoded.starts[begin])
     # ``starts`` has one more entry than there are operations. With starts 0 10 25 40, begin 0 and

@@ -20,7 +20,7 @@ from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import TableSource, from_operations
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import begins_of
+from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.writing.segments import (
     MAX_BYTES,
@@ -30,7 +30,7 @@ from trailgate.storage.writing.segments import (
     WriteOptions,
 )
 from trailgate.storage.writing.target import (
-    Target,
+    TrailTarget,
     check_tables,
     check_trail,
     digits_of,
@@ -38,8 +38,13 @@ from trailgate.storage.writing.target import (
     location_of,
     tables_of,
 )
-from trailgate.storage.writing.trail_location import Staged, publish
-from trailgate.storage.writing.transaction_chain import Chain, Ends, RepairingChain, check_repaired
+from trailgate.storage.writing.trail_location import StagedRun, publish
+from trailgate.storage.writing.transaction_chain import (
+    PartEnds,
+    RepairingTransactionChain,
+    TransactionChain,
+    check_repaired,
+)
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 Counts = dict[str, dict[str, int]]
@@ -55,7 +60,7 @@ def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts,
         by_kind = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
         if by_kind:
             counts_found.append({block.table.name: by_kind})
-        transactions += int(begins_of(block.tx_ind[here]).sum())
+        transactions += int(mask_begins(block.tx_ind[here]).sum())
     return sum_counts(counts_found), transactions
 
 
@@ -95,7 +100,7 @@ class StagedPart:
 
     segments: tuple[Segment, ...] = ()
     counts: Counts = field(default_factory=dict)
-    ends: Ends | None = None
+    ends: PartEnds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +124,20 @@ def check_columns(names: Sequence[str]) -> None:
             raise OptionError(f"the column {name} cannot be written to a trail", hint=hint)
 
 
-def prepare_writing(path: Address, options: TableOptions) -> Target:
+def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
     """Return the target of a run that adds to the trail at a prefix, or begins one there.
 
     Its staging folder is created, so that a write that was given up can be recognized by its
     absence. Definitions may be omitted if the trail has them already. Raises OptionError. A target
     can be pickled.
     """
-    target = planned_target(path, options)
+    target = plan_target(path, options)
     target.location.backend.check()
     target.location.backend.make(target.staging)
     return target
 
 
-def planned_target(path: Address, options: TableOptions) -> Target:
+def plan_target(path: Address, options: TableOptions) -> TrailTarget:
     """Return the same target as ``prepare_writing``, but without creating its staging folder."""
     location, manifest = location_of(absolute(path)).recover()
     prefix = location.prefix
@@ -147,17 +152,20 @@ def planned_target(path: Address, options: TableOptions) -> Target:
     header = file_header(prefix, write_options.seq_digits, time_ns() // 1000)
     tables = tables_of(location, options.definitions)
     check_tables(tables, write_options)
-    return Target(
+    return TrailTarget(
         location, location.backend.staging(f"write-{run}"), run, header, tables, write_options
     )
 
 
 def write_part(
-    target: Target, stem: str, batches: Iterable[pa.RecordBatch], chain: Chain | None = None
+    target: TrailTarget,
+    stem: str,
+    batches: Iterable[pa.RecordBatch],
+    chain: TransactionChain | None = None,
 ) -> StagedPart:
     """Stage the operations of one part, in order. Errors have the row in the part.
 
-    ``chain`` follows their transactions. Without one, a ``RepairingChain`` recomputes indicators if
+    ``chain`` follows their transactions. Without one, a ``RepairingTransactionChain`` recomputes indicators if
     rows are missing.
     """
     if not target.location.backend.is_made(target.staging):
@@ -167,13 +175,16 @@ def write_part(
     with target.filling() as folder:
         writer = target.writer(folder, stem)
         try:
-            return _write_batches(target, writer, batches, chain or RepairingChain())
+            return _write_batches(target, writer, batches, chain or RepairingTransactionChain())
         finally:
             writer.close()
 
 
 def _write_batches(
-    target: Target, writer: SegmentWriter, batches: Iterable[pa.RecordBatch], chain: Chain
+    target: TrailTarget,
+    writer: SegmentWriter,
+    batches: Iterable[pa.RecordBatch],
+    chain: TransactionChain,
 ) -> StagedPart:
     encoding = target.encoding()
     counts: Counts = {}
@@ -194,7 +205,7 @@ def to_changes(
     rows = 0
     for batch in gather_objects(batches):
         with _move(rows):
-            changes = from_operations(conform(batch), definitions)
+            changes = from_operations(conform_operations(batch), definitions)
         yield changes
         rows += changes.rows
 
@@ -210,7 +221,7 @@ def _move(rows: int) -> Iterator[None]:
         raise
 
 
-def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
+def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSummary:
     """Add the files of the parts to the trail, in order.
 
     Raises TransactionError if the parts' transactions do not fit together.
@@ -229,11 +240,11 @@ def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
         segments = [segment for part in parts for segment in part.segments]
         operations = sum(count for kinds in counts.values() for count in kinds.values())
         summary = WriteSummary(target.prefix, counts, operations)
-        names, _ = publish(target, Staged(segments, summary=asdict(summary)))
+        names, _ = publish(target, StagedRun(segments, summary=asdict(summary)))
         return replace(summary, files=names)
 
 
-def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
+def conform_operations(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch with all columns of the operations table, in their types."""
     arrays = [
         batch.column(field.name).cast(field.type)

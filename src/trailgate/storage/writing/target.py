@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from trailgate.definitions.defgen import complete
+from trailgate.definitions.defgen import complete_table
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.manifest import Manifest
-from trailgate.storage.publish.local_disk import LocalDisk
+from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.writing.segments import Encoding, SegmentWriter, WriteOptions
 from trailgate.storage.writing.trail_location import TrailLocation
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
-from trailgate.trail.writing.file_headers import file_begin
+from trailgate.trail.writing.file_headers import encode_file_start
 from trailgate.trail.writing.writer import encode
 
 PRODUCER: Final = "TRAILGATE"
@@ -28,7 +28,7 @@ HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TrailTarget:
     """A trail's location, and the folder in which a run (``run``) stages new files."""
 
     location: TrailLocation
@@ -49,7 +49,7 @@ class Target:
 
     def begin(self) -> bytes:
         """Return the bytes before a file's first operation: its header and metadata."""
-        return file_begin(self.header, self.options.trail_format, self.definitions)
+        return encode_file_start(self.header, self.options.trail_format, self.definitions)
 
     def writer(self, folder: Path, stem: str) -> SegmentWriter:
         """Return a writer of trail files into a folder."""
@@ -73,7 +73,7 @@ def location_of(address: Address) -> TrailLocation:
     text = os.fspath(address)
     if not is_stored(text):
         return local_trail(writable_prefix(text))
-    from trailgate.storage.publish.store_folder import StoreFolder  # noqa: PLC0415  for stores
+    from trailgate.storage.publish.store_folder import StoreBackend  # noqa: PLC0415  for stores
     from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415
 
     store, key = writable_store(text, "a trail")
@@ -81,12 +81,12 @@ def location_of(address: Address) -> TrailLocation:
     if not name or next(store.list_keys(f"{key}/"), None) is not None:
         hint = f"Name a prefix in it, such as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
         raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
-    return TrailLocation(StoreFolder.of_trail(store, key), text)
+    return TrailLocation(StoreBackend.of_trail(store, key), text)
 
 
 def local_trail(prefix: str) -> TrailLocation:
     """Return the location of a trail on a local disk."""
-    return TrailLocation(LocalDisk(prefix, f"{Path(prefix).name}.manifest.json"), prefix)
+    return TrailLocation(LocalBackend(prefix, f"{Path(prefix).name}.manifest.json"), prefix)
 
 
 def local_prefix(address: Address) -> str:
@@ -113,7 +113,7 @@ def writable_prefix(address: Address) -> str:
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:
     """Raise EncodeError if the trail's format cannot describe these tables."""
-    file_begin(FileHeader(), options.trail_format, definitions)
+    encode_file_start(FileHeader(), options.trail_format, definitions)
 
 
 def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
@@ -149,7 +149,7 @@ def tables_of(location: TrailLocation, given: Address | Definitions | None) -> D
         where = Where(source=location.prefix)
         raise StorageError(problem, where=where, hint="Use the option definitions")
     if isinstance(given, Definitions):
-        tables = Definitions(tuple(complete(table) for table in given), given.database)
+        tables = Definitions(tuple(complete_table(table) for table in given), given.database)
     else:
         tables = read_definitions(given)
     return location.merged(tables)

@@ -18,33 +18,33 @@ from trailgate.storage.files.listing import number_digits
 from trailgate.storage.files.manifest import (
     CapturedFile,
     Manifest,
-    Published,
+    ManifestFile,
     encode_manifest,
     parse_captured,
     parse_manifest,
 )
 from trailgate.storage.publish.protocol import (
-    Backend,
-    Commit,
+    CommitPlan,
     IsPublished,
     OvertakenError,
-    Sidecar,
+    PublishBackend,
+    SidecarFile,
     StagedFile,
 )
-from trailgate.storage.writing.growing_header import finishing_patches
+from trailgate.storage.writing.growing_header import patches_to_finish
 from trailgate.storage.writing.segments import Segment
-from trailgate.trail.format.file_header import header_patches
-from trailgate.trail.writing.file_headers import header_of
+from trailgate.trail.format.file_header import encode_patches
+from trailgate.trail.writing.file_headers import fill_in_format
 
 if TYPE_CHECKING:
-    from trailgate.storage.writing.target import Target
+    from trailgate.storage.writing.target import TrailTarget
 
 
 @dataclass(frozen=True, slots=True)
 class TrailLocation:
     """The location of a trail. ``address`` is what readers use. It can be pickled."""
 
-    backend: Backend
+    backend: PublishBackend
     address: str
 
     @property
@@ -116,11 +116,11 @@ class TrailLocation:
 
     def publish(
         self,
-        target: Target,
+        target: TrailTarget,
         before: Manifest,
         after: Manifest,
         files: tuple[StagedFile, ...],
-        staged: Staged | None = None,
+        staged: StagedRun | None = None,
     ) -> None:
         """Make staged files part of the trail, and delete the staging folder.
 
@@ -131,16 +131,16 @@ class TrailLocation:
         # In an object store, a name that exists would be overwritten silently.
         if files and not self.backend.appends:
             self._check_names(before)
-        sidecars = [Sidecar(f"{self._stem}.def", write_sourcedefs(target.definitions))]
+        sidecars = [SidecarFile(f"{self._stem}.def", write_sourcedefs(target.definitions))]
         if captured:
             name = f"{self._stem}.captured.jsonl"
-            sidecars.append(Sidecar(name, captured, before.captured))
+            sidecars.append(SidecarFile(name, captured, before.captured))
 
         def deciding(generation: int, record: str) -> bytes:
             deciding_manifest = replace(before, edition=generation, decided={"record": record})
             return encode_manifest(deciding_manifest)
 
-        commit = Commit(
+        commit = CommitPlan(
             files,
             lambda generation: encode_manifest(replace(after, edition=generation)),
             deciding,
@@ -162,7 +162,7 @@ class TrailLocation:
             return None
         name, size = before.files[-1].name, before.files[-1].size
         path = Path(self.prefix).with_name(name)
-        patches = finishing_patches(path, size, before.growing)
+        patches = patches_to_finish(path, size, before.growing)
         return StagedFile(name, name, size, tuple(patches))
 
     def _check_names(self, before: Manifest) -> None:
@@ -188,9 +188,9 @@ class TrailLocation:
         return is_published
 
 
-def numbered_files(
-    target: Target, segments: Sequence[Segment], before: Manifest
-) -> tuple[tuple[StagedFile, ...], tuple[Published, ...]]:
+def number_files(
+    target: TrailTarget, segments: Sequence[Segment], before: Manifest
+) -> tuple[tuple[StagedFile, ...], tuple[ManifestFile, ...]]:
     """Return the final names and headers of staged files, and their manifest entries.
 
     Raises StorageError if a number is too high.
@@ -202,7 +202,9 @@ def numbered_files(
     return tuple(file for file, _ in pairs), tuple(entry for _, entry in pairs)
 
 
-def _number_of(target: Target, segment: Segment, number: int) -> tuple[StagedFile, Published]:
+def _number_of(
+    target: TrailTarget, segment: Segment, number: int
+) -> tuple[StagedFile, ManifestFile]:
     trail_format = target.options.trail_format
     name = f"{target.prefix}{number_text(number, target.options.seq_digits)}"
     trail = replace(
@@ -215,11 +217,11 @@ def _number_of(target: Target, segment: Segment, number: int) -> tuple[StagedFil
         first_io_time=segment.first_time,
         last_io_time=segment.last_time,
     )
-    header = header_of(replace(target.header, trail=trail), trail_format)
-    patches = tuple(header_patches(header)) if trail_format.has_header else ()
+    header = fill_in_format(replace(target.header, trail=trail), trail_format)
+    patches = tuple(encode_patches(header)) if trail_format.has_header else ()
     short = name.rpartition("/")[2]
     placed = StagedFile(segment.name, short, segment.size, patches)
-    return placed, Published(short, number, segment.size, segment.operations)
+    return placed, ManifestFile(short, number, segment.size, segment.operations)
 
 
 def number_text(number: int, digits: int) -> str:
@@ -230,7 +232,7 @@ def number_text(number: int, digits: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedRun:
     """What a run has staged: trail files and quarantine files, in order.
 
     ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
@@ -246,7 +248,7 @@ class Staged:
     last_id: str = ""
 
 
-def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None]:
+def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], str | None]:
     """Make staged files part of the trail. Returns their names, and the quarantine's if it grew.
 
     Each step can be repeated after a crash.
@@ -257,7 +259,7 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         problem = f"the trail ends inside the transaction {before.unfinished['transaction']} of a streaming query"
         hint = "Let the query complete it first, or write a different trail"
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
-    placed, published = numbered_files(target, staged.segments, before)
+    placed, published = number_files(target, staged.segments, before)
     names = tuple(file.name for file in published)
     quarantine = location.quarantine() if staged.quarantine else None
     manifest = Manifest(

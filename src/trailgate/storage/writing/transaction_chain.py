@@ -1,9 +1,9 @@
 """Check that operations continue the transactions before them, from batch to batch and part to part.
 
 A trail has the transaction's id only in the transaction's first record, so an operation in the
-wrong place would be read back with a different id. ``Chain`` refuses operations that do not fit; it
+wrong place would be read back with a different id. ``TransactionChain`` refuses operations that do not fit; it
 is used for streams, whose transactions may span parts and batches, and for live trails.
-``RepairingChain`` is used for data frames: where operations of a transaction were filtered out, it
+``RepairingTransactionChain`` is used for data frames: where operations of a transaction were filtered out, it
 recomputes the indicators of the rest (decision 0059). Both follow ids and positions.
 """
 
@@ -22,7 +22,7 @@ from trailgate.arrays import Mask
 from trailgate.errors import TransactionError, Where
 from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
-from trailgate.model.transactions import begin_rows, follow, indicator_marks
+from trailgate.model.transactions import find_begin_rows, follow, indicator_marks
 
 CSN: Final = " of CSN "  # joins a transaction's id and its CSN
 HINT: Final = "Were rows of a transaction filtered out, or is their order different?"
@@ -36,7 +36,7 @@ PLACED: Final = (
 )
 
 
-class Row(NamedTuple):
+class PreviousOperation(NamedTuple):
     """The previous operation, as far as the next one depends on it."""
 
     indicator: int
@@ -56,16 +56,18 @@ class Row(NamedTuple):
         return self.indicator in (END, WHOLE)
 
 
-BETWEEN: Final = Row(END, None, None, None, None)  # before the first operation of a trail
+BETWEEN: Final = PreviousOperation(
+    END, None, None, None, None
+)  # before the first operation of a trail
 
 
-class Rows:
+class ChainedOperations:
     """The operations of a batch, and the one before them.
 
     ``last`` is None at the beginning of a part, which may continue any transaction.
     """
 
-    def __init__(self, batch: ChangeBatch, last: Row | None, number: int = 0) -> None:
+    def __init__(self, batch: ChangeBatch, last: PreviousOperation | None, number: int = 0) -> None:
         self.batch, self._last, self._number = batch, last, number
         self.starts_part = last is None
         self.indicators = batch.tx_indicators()
@@ -76,16 +78,16 @@ class Rows:
         self.after_end = np.concatenate([[first], self.closes[:-1]])
         self.faults = follow(self.marks, is_open=not first).faults
         self.tx_id, self.csn, self.seq_id, self.position = (
-            batch.in_order(name) for name in Row._fields[1:]
+            batch.in_order(name) for name in PreviousOperation._fields[1:]
         )
 
-    def row(self, at: int) -> Row:
+    def row(self, at: int) -> PreviousOperation:
         """Return an operation by its index; -1 is the one before the batch (or the first, if unknown)."""
         if at < 0 and self._last is not None:
             return self._last
         at = max(at, 0)
-        strings = (getattr(self, name)[at].as_py() for name in Row._fields[1:])
-        return Row(int(self.indicators[at]), *strings)
+        strings = (getattr(self, name)[at].as_py() for name in PreviousOperation._fields[1:])
+        return PreviousOperation(int(self.indicators[at]), *strings)
 
     def differs(self, name: str) -> Mask:
         """Return a mask of the operations whose text in this column differs from the previous operation's."""
@@ -123,14 +125,16 @@ class Rows:
         return pa.concat_arrays([first, values[:-1]])
 
 
-def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
+def check_continuation(
+    batch: ChangeBatch, last: PreviousOperation | None, number: int = 0
+) -> ChainedOperations:
     """Return the operations of a batch after checking that they continue the previous ones.
 
     ``number`` is the first one's number, for errors. Raises TransactionError if a transaction
     begins inside another, continues without having begun, or contains an operation with a different
     id.
     """
-    rows = Rows(batch, last, number)
+    rows = ChainedOperations(batch, last, number)
     if rows.faults.any():
         at = int(np.argmax(rows.faults != 0))
         inside = rows.faults[at] == BEGINS_INSIDE
@@ -146,15 +150,15 @@ def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class PartEnds:
     """The first and last operation of a part.
 
     ``placed``: every operation has a position. ``repaired`` are the ids and CSNs of transactions
     whose indicators were recomputed.
     """
 
-    first: Row
-    last: Row
+    first: PreviousOperation
+    last: PreviousOperation
     placed: bool = True
     repaired: tuple[pa.Array, ...] = ()
 
@@ -174,33 +178,35 @@ class Ends:
         return self.last.seq_id or self.last.csn
 
 
-class Chain:
+class TransactionChain:
     """Follows the transactions of one part. ``ends`` is None before the first operation."""
 
     def __init__(self) -> None:
-        self.ends: Ends | None = None
+        self.ends: PartEnds | None = None
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
         """Yield the batches. Raises TransactionError if operations do not continue the previous ones."""
         number = 0
         for batch in batches:
             if batch.rows:
-                rows = followed(batch, None if self.ends is None else self.ends.last, number)
+                rows = check_continuation(
+                    batch, None if self.ends is None else self.ends.last, number
+                )
                 rows.check_positions(HINT)
                 number += batch.rows
                 self._extend_ends(rows)
             yield batch
 
-    def _extend_ends(self, rows: Rows) -> Ends:
+    def _extend_ends(self, rows: ChainedOperations) -> PartEnds:
         first = rows.row(0) if self.ends is None else self.ends.first
         placed = self.ends is None or self.ends.placed
         placed = placed and bool(_mask(_place(rows.position)).all())
         repaired = () if self.ends is None else self.ends.repaired
-        self.ends = Ends(first, rows.row(rows.batch.rows - 1), placed, repaired)
+        self.ends = PartEnds(first, rows.row(rows.batch.rows - 1), placed, repaired)
         return self.ends
 
 
-class RepairingChain(Chain):
+class RepairingTransactionChain(TransactionChain):
     """Follows transactions that may lack operations, and recomputes their indicators.
 
     The remaining operations of such a transaction must be adjacent, and all positions must ascend,
@@ -219,13 +225,13 @@ class RepairingChain(Chain):
 
         A batch is kept back until the next one shows whether its last transaction continues.
         """
-        pending: tuple[Rows, Mask] | None = None
+        pending: tuple[ChainedOperations, Mask] | None = None
         number = 0
         for batch in batches:
             if not batch.rows:
                 continue
             last = None if pending is None else pending[0].row(pending[0].batch.rows - 1)
-            rows = Rows(batch, last, number)
+            rows = ChainedOperations(batch, last, number)
             number += batch.rows
             rows.check_positions(IN_ORDER)
             begins = _begins(rows)
@@ -235,7 +241,7 @@ class RepairingChain(Chain):
         if pending is not None:
             yield self._repair(*pending, ended=True)
 
-    def _repair(self, rows: Rows, begins: Mask, *, ended: bool) -> ChangeBatch:
+    def _repair(self, rows: ChainedOperations, begins: Mask, *, ended: bool) -> ChangeBatch:
         """Return a batch with consistent indicators.
 
         ``ended``: its last transaction does not continue in the next batch.
@@ -264,13 +270,13 @@ class RepairingChain(Chain):
         blocks = [replace(block, tx_ind=new_indicators[block.order]) for block in rows.batch.blocks]
         return ChangeBatch(blocks, rows.batch.rows)
 
-    def _of_transactions(self, rows: Rows, begins: Mask) -> tuple[Mask, Mask]:
+    def _of_transactions(self, rows: ChainedOperations, begins: Mask) -> tuple[Mask, Mask]:
         """Return two masks of operations, by the state of their transaction.
 
         The first selects operations whose transaction has its original first operation, the second
         those whose transaction has several CSNs up to there.
         """
-        begin = begin_rows(begins)
+        begin = find_begin_rows(begins)
         before = begin < 0  # the transaction began in a batch before
         opened: Mask = np.where(before, self._opened, rows.opens[begin])
         # ``changes`` counts CSN changes inside transactions. A transaction has several CSNs if the
@@ -282,7 +288,7 @@ class RepairingChain(Chain):
         return opened, mixed
 
 
-def _begins(rows: Rows) -> Mask:
+def _begins(rows: ChainedOperations) -> Mask:
     """Return a mask of the operations that are the first remaining ones of a transaction.
 
     Raises TransactionError if an operation contradicts its indicator.
@@ -300,7 +306,7 @@ def _begins(rows: Rows) -> Mask:
     return begins
 
 
-def _names(rows: Rows, chosen: Mask) -> pa.Array:
+def _names(rows: ChainedOperations, chosen: Mask) -> pa.Array:
     """Return the id and CSN of the transactions of selected operations, as one text."""
     mask = pa.array(chosen)
     names = pc.binary_join_element_wise(
@@ -327,13 +333,13 @@ def _place(position: pa.Array) -> pa.Array:
     return pc.not_equal(position, "").fill_null(fill_value=False)
 
 
-def _disorder(before: Row, after: Row) -> str:
+def _disorder(before: PreviousOperation, after: PreviousOperation) -> str:
     if before.position == after.position:
         return f"two rows have the position {after.position}"
     return f"a row's position, {after.position}, is lower than that of the previous row, {before.position}"
 
 
-def follow_chain(open_transaction: str | None, parts: Sequence[Ends]) -> str | None:
+def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str | None:
     """Return the id of the transaction that is open after the parts, or None.
 
     Raises TransactionError if the parts do not continue each other.
@@ -352,7 +358,7 @@ def follow_chain(open_transaction: str | None, parts: Sequence[Ends]) -> str | N
     return open_transaction
 
 
-def check_positions(parts: Sequence[Ends], hint: str) -> None:
+def check_positions(parts: Sequence[PartEnds], hint: str) -> None:
     """Raise TransactionError if the positions of a part do not follow those of the previous part."""
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         if not before.position or not after.position or before.position < after.position:
@@ -361,7 +367,7 @@ def check_positions(parts: Sequence[Ends], hint: str) -> None:
             raise TransactionError(_disorder(before, after), hint=hint)
 
 
-def check_repaired(parts: Sequence[Ends]) -> None:
+def check_repaired(parts: Sequence[PartEnds]) -> None:
     """Raise TransactionError if a transaction is in two parts.
 
     Also raises it if indicators were recomputed for a transaction whose other rows may be

@@ -1,8 +1,8 @@
 """The result of explaining a trail: elements (tokens with their contents), byte strings and damage; and its output.
 
-Every byte of a header or record is in exactly one part. An `Element` has the frame of a token and
-its parts. `Bytes` are shown together with a note, or with a problem. `lines` formats them as text
-in the form of TrailAnalyzer's listings; `as_values` returns plain values for JSON.
+Every byte of a header or record is in exactly one part. An `ExplainedToken` has the frame of a token and
+its parts. `ExplainedBytes` are shown together with a note, or with a problem. `format_listing` formats them as text
+in the form of TrailAnalyzer's listings; `part_to_json` returns plain values for JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROW: Final = 16  # bytes of hex in a line
 NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
-class Role(Enum):
+class ByteRole(Enum):
     """What bytes mean to `trailgate redact`, which replaces the data of records and nothing else."""
 
     STRUCTURE = auto()
@@ -34,7 +34,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
+class ExplainedBytes:
     """Bytes that are shown together, and what is wrong with them (``problem``).
 
     ``label`` is shown above them, ``note`` beside them, and ``text`` instead of the hex. ``level``
@@ -48,11 +48,11 @@ class Bytes:
     text: str | None = None
     level: int = 0
     problem: str = ""
-    role: Role = Role.STRUCTURE
+    role: ByteRole = ByteRole.STRUCTURE
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ExplainedToken:
     """A token: its frame, the path of token ids to it, its name, and its contents.
 
     ``trailer`` is the token Z that ends a file header or record.
@@ -73,11 +73,11 @@ class Element:
         return "_".join(f"{code:02X}" for code in self.path)
 
 
-Part: TypeAlias = Element | Bytes
+Part: TypeAlias = ExplainedToken | ExplainedBytes
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class DamagedSpan:
     """Bytes that are not a record, and the bytes before them. Reading continues after them."""
 
     offset: int
@@ -88,60 +88,71 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
+class ByteArea:
     """Bytes to explain, with their offset in the file and their byte order."""
 
     raw: bytes
     offset: int
     order: ByteOrder
 
-    def part(self, start: int, end: int | None = None) -> Area:
+    def part(self, start: int, end: int | None = None) -> ByteArea:
         """Return the bytes [start, end) as an area."""
-        return Area(self.raw[start:end], self.offset + start, self.order)
+        return ByteArea(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
         """Return the unsigned number in ``width`` bytes at ``start``."""
         return self.order.number(self.raw[start : start + width])
 
     def bytes(
-        self, note: str = "", *, problem: str = "", level: int = 0, role: Role = Role.STRUCTURE
-    ) -> tuple[Bytes, ...]:
+        self,
+        note: str = "",
+        *,
+        problem: str = "",
+        level: int = 0,
+        role: ByteRole = ByteRole.STRUCTURE,
+    ) -> tuple[ExplainedBytes, ...]:
         """Return all bytes as one part, or no part if there are none."""
         if not self.raw:
             return ()
-        return (Bytes(self.offset, self.raw, note, level=level, problem=problem, role=role),)
+        return (
+            ExplainedBytes(self.offset, self.raw, note, level=level, problem=problem, role=role),
+        )
 
 
-def elements(area: Area, path: Path, explain: Callable[[Element, Area], Element]) -> Iterator[Part]:
+def explain_tokens(
+    area: ByteArea, path: Path, explain: Callable[[ExplainedToken, ByteArea], ExplainedToken]
+) -> Iterator[Part]:
     """Yield the tokens that fill an area, each explained. Bytes that are not a token become a problem."""
     tokens, problem = find_tokens(area.raw, area.order)
     for code, _, start, end in tokens:
         payload = area.part(start, end)
         frame = area.raw[start - FRAME : start]
         at = area.offset + start - FRAME
-        yield explain(Element(at, frame, end - start, (*path, code), payload.bytes()), payload)
+        yield explain(
+            ExplainedToken(at, frame, end - start, (*path, code), payload.bytes()), payload
+        )
     if problem:
         yield from area.part(tokens[-1].end if tokens else 0).bytes(problem=problem)
 
 
-def content(part: Part) -> bytes:
+def bytes_of_part(part: Part) -> bytes:
     """Return the bytes of the file that a part covers."""
-    if isinstance(part, Bytes):
+    if isinstance(part, ExplainedBytes):
         return part.raw
-    return part.frame + b"".join(map(content, part.parts)) + part.trailer
+    return part.frame + b"".join(map(bytes_of_part, part.parts)) + part.trailer
 
 
-def problems(part: Part) -> Iterator[Bytes]:
+def find_problems(part: Part) -> Iterator[ExplainedBytes]:
     """Yield the byte strings in a part that have a problem."""
-    if isinstance(part, Bytes):
+    if isinstance(part, ExplainedBytes):
         if part.problem:
             yield part
         return
     for inner in part.parts:
-        yield from problems(inner)
+        yield from find_problems(inner)
 
 
-def printable(raw: bytes) -> str | None:
+def decode_printable(raw: bytes) -> str | None:
     """Return bytes as text that is safe to print, or None if they are not."""
     try:
         text = raw.decode()
@@ -150,14 +161,14 @@ def printable(raw: bytes) -> str | None:
     return text if all(c.isprintable() or c in "\n\t" for c in text) else None
 
 
-def shorten(raw: bytes, shown: int = 60) -> str:
+def shorten_text(raw: bytes, shown: int = 60) -> str:
     """Return bytes as one short line of text with escaped control characters."""
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."
 
 
-class Line(NamedTuple):
+class ListingLine(NamedTuple):
     """One line of output: bytes of the file, a comment, and whether it reports a problem."""
 
     content: str
@@ -171,68 +182,74 @@ class Line(NamedTuple):
         return f"{self.content}   {sign}" if self.content.strip() else f"{self.content}{sign}"
 
 
-def lines(item: Element | Damage) -> Iterator[Line]:
+def format_listing(item: ExplainedToken | DamagedSpan) -> Iterator[ListingLine]:
     """Yield the output lines of a header, a record or damage."""
-    if isinstance(item, Damage):
+    if isinstance(item, DamagedSpan):
         yield from _damage_lines(item)
         return
-    yield Line("", f"Offset {item.offset} (0x{item.offset:X}): {_name(item)}")
+    yield ListingLine("", f"Offset {item.offset} (0x{item.offset:X}): {_name(item)}")
     yield from _element(item, 0)
 
 
-def _name(element: Element) -> str:
+def _name(element: ExplainedToken) -> str:
     return f"{element.name} {element.value}".rstrip()
 
 
-def _element(element: Element, depth: int) -> Iterator[Line]:
+def _element(element: ExplainedToken, depth: int) -> Iterator[ListingLine]:
     indent = INDENT * depth
-    yield Line(f"{indent}{_hex(element.frame)}", _frame_note(element.frame, element.length))
+    yield ListingLine(f"{indent}{_hex(element.frame)}", _frame_note(element.frame, element.length))
     value = f" = {element.value}" if element.value else ""
-    yield Line(f"{indent}<{element.tag}>", f"{element.name}{value}" if depth else "")
+    yield ListingLine(f"{indent}<{element.tag}>", f"{element.name}{value}" if depth else "")
     for part in element.parts:
         yield from _part(part, depth + 1)
-    yield Line(f"{indent}</{element.tag}>")
+    yield ListingLine(f"{indent}</{element.tag}>")
     if element.trailer:
-        yield Line(f"{indent}{_hex(element.trailer)}", _frame_note(element.trailer, element.length))
+        yield ListingLine(
+            f"{indent}{_hex(element.trailer)}", _frame_note(element.trailer, element.length)
+        )
 
 
-def _part(part: Part, depth: int) -> Iterator[Line]:
-    if isinstance(part, Element):
+def _part(part: Part, depth: int) -> Iterator[ListingLine]:
+    if isinstance(part, ExplainedToken):
         yield from _element(part, depth)
     else:
         yield from _bytes(part, depth + part.level)
 
 
-def _bytes(part: Bytes, depth: int) -> Iterator[Line]:
+def _bytes(part: ExplainedBytes, depth: int) -> Iterator[ListingLine]:
     indent = INDENT * depth
     if part.label:
-        yield Line(indent, part.label)
+        yield ListingLine(indent, part.label)
     if part.problem:
-        yield Line(indent, f"Offset {part.offset} (0x{part.offset:X}): {part.problem}", bad=True)
+        yield ListingLine(
+            indent, f"Offset {part.offset} (0x{part.offset:X}): {part.problem}", bad=True
+        )
     if part.text is not None:
         raw = part.text.encode()
         if len(raw) < len(part.raw):
-            yield Line(indent, f"String Len = {len(raw)} (0x{len(raw):X})")
+            yield ListingLine(indent, f"String Len = {len(raw)} (0x{len(raw):X})")
         for text in part.text.removesuffix("\n").split("\n") if part.text else ():
-            yield Line(f"{indent}{text}")
+            yield ListingLine(f"{indent}{text}")
         return
     for at in range(0, len(part.raw), ROW):
         row = f"{indent}{_hex(part.raw[at : at + ROW])}"
-        yield Line(row.ljust(NOTE_AT) if part.note and not at else row, "" if at else part.note)
+        yield ListingLine(
+            row.ljust(NOTE_AT) if part.note and not at else row, "" if at else part.note
+        )
 
 
-def _damage_lines(damage: Damage) -> Iterator[Line]:
+def _damage_lines(damage: DamagedSpan) -> Iterator[ListingLine]:
     end = damage.offset + damage.length
     what = f"{damage.length} bytes make no sense"
-    yield Line(
+    yield ListingLine(
         "", f"Offset {damage.offset} (0x{damage.offset:X}): {what}: {damage.problem}", bad=True
     )
     if damage.before:
-        yield Line("", f"the {len(damage.before)} bytes before them", bad=True)
-        yield from _bytes(Bytes(0, damage.before), 1)
-    yield Line("", f"the first {len(damage.raw)} of them", bad=True)
-    yield from _bytes(Bytes(0, damage.raw), 1)
-    yield Line("", f"reading continues at {end} (0x{end:X})", bad=True)
+        yield ListingLine("", f"the {len(damage.before)} bytes before them", bad=True)
+        yield from _bytes(ExplainedBytes(0, damage.before), 1)
+    yield ListingLine("", f"the first {len(damage.raw)} of them", bad=True)
+    yield from _bytes(ExplainedBytes(0, damage.raw), 1)
+    yield ListingLine("", f"reading continues at {end} (0x{end:X})", bad=True)
 
 
 def _frame_note(frame: bytes, length: int) -> str:
@@ -245,9 +262,9 @@ def _hex(raw: bytes) -> str:
     return raw.hex(" ").upper()
 
 
-def as_values(item: Part | Damage) -> dict[str, Any]:
+def part_to_json(item: Part | DamagedSpan) -> dict[str, Any]:
     """Return a part as plain values for JSON, with its bytes in hex."""
-    if isinstance(item, Damage):
+    if isinstance(item, DamagedSpan):
         return {
             "offset": item.offset,
             "length": item.length,
@@ -255,7 +272,7 @@ def as_values(item: Part | Damage) -> dict[str, Any]:
             "before": item.before.hex(),
             "hex": item.raw.hex(),
         }
-    if isinstance(item, Bytes):
+    if isinstance(item, ExplainedBytes):
         named = {"note": item.note or item.label, "text": item.text, "problem": item.problem}
         known = {name: value for name, value in named.items() if value}
         return {"offset": item.offset, "hex": item.raw.hex(), **known}
@@ -266,5 +283,5 @@ def as_values(item: Part | Damage) -> dict[str, Any]:
         "length": item.length,
         "name": item.name,
         **({"value": item.value} if item.value else {}),
-        "parts": [as_values(part) for part in item.parts],
+        "parts": [part_to_json(part) for part in item.parts],
     }

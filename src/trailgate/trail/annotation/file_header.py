@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from trailgate.errors import TrailgateError
 from trailgate.trail.annotation.elements import (
-    Area,
-    Bytes,
-    Element,
+    ByteArea,
+    ByteRole,
+    ExplainedBytes,
+    ExplainedToken,
     Part,
-    Role,
-    elements,
-    printable,
+    decode_printable,
+    explain_tokens,
 )
 from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
@@ -73,7 +73,7 @@ VENDORS: Final = (
 )
 
 
-def header_order(data: bytes) -> ByteOrder | None:
+def detect_header_order(data: bytes) -> ByteOrder | None:
     """Return the byte order in which a file header's trailer repeats its length, or None."""
     if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
         return None
@@ -85,12 +85,12 @@ def header_order(data: bytes) -> ByteOrder | None:
     return None
 
 
-def explain_header(data: bytes, order: ByteOrder) -> Element:
+def explain_header(data: bytes, order: ByteOrder) -> ExplainedToken:
     """Explain the file header at the beginning of ``data``. Its trailer must be right in ``order``."""
     length = order.number(data[2:FRAME])
-    area = Area(data[FRAME : length - FRAME], FRAME, order)
-    parts = tuple(elements(area, (FILE_HEADER,), _group))
-    return Element(
+    area = ByteArea(data[FRAME : length - FRAME], FRAME, order)
+    parts = tuple(explain_tokens(area, (FILE_HEADER,), _group))
+    return ExplainedToken(
         offset=0,
         frame=data[:FRAME],
         length=length,
@@ -101,23 +101,25 @@ def explain_header(data: bytes, order: ByteOrder) -> Element:
     )
 
 
-def _group(token: Element, area: Area) -> Element:
+def _group(token: ExplainedToken, area: ByteArea) -> ExplainedToken:
     group = next((group for group in GROUPS if group.code == token.path[-1]), None)
     if group is None:
-        return replace(token, name="group not public", parts=area.bytes(role=Role.UNKNOWN))
-    parts = elements(area, token.path, lambda field, payload: _field(field, payload, group.fields))
+        return replace(token, name="group not public", parts=area.bytes(role=ByteRole.UNKNOWN))
+    parts = explain_tokens(
+        area, token.path, lambda field, payload: _field(field, payload, group.fields)
+    )
     return replace(token, name=group.name, parts=tuple(parts))
 
 
-def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element:
+def _field(token: ExplainedToken, area: ByteArea, rows: tuple[HeaderField, ...]) -> ExplainedToken:
     row = next((row for row in rows if row.code == token.path[-1]), None)
     if row is None:
-        return replace(token, name="field not public", parts=area.bytes(role=Role.UNKNOWN))
+        return replace(token, name="field not public", parts=area.bytes(role=ByteRole.UNKNOWN))
     if token.frame[1] == UNSET:
         return replace(token, name=row.name, value="not known yet")
     label = LABELS.get((token.path[-2], row.code), "")
     if row.codec is file_header.HISTORY:
-        inner = elements(area, token.path, lambda one, raw: _history(one, raw, label))
+        inner = explain_tokens(area, token.path, lambda one, raw: _history(one, raw, label))
         return replace(token, name=row.name, parts=tuple(inner))
     try:
         value = row.codec.decode(area.raw, area.order)
@@ -130,27 +132,27 @@ def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element
     return replace(token, name=row.name, value=_format_value(row, value), parts=parts)
 
 
-def _history(token: Element, area: Area, label: str) -> Element:
+def _history(token: ExplainedToken, area: ByteArea, label: str) -> ExplainedToken:
     return replace(token, parts=_string(area, label))
 
 
-def _string(area: Area, label: str) -> tuple[Part, ...]:
+def _string(area: ByteArea, label: str) -> tuple[Part, ...]:
     """Return a string as text if it can be printed, otherwise in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
-    text = printable(area.raw[2:])
-    return (Bytes(area.offset, area.raw, label=label, text=text, role=Role.TEXT),)
+    text = decode_printable(area.raw[2:])
+    return (ExplainedBytes(area.offset, area.raw, label=label, text=text, role=ByteRole.TEXT),)
 
 
 def _format_value(row: HeaderField, value: Any) -> str:
     if row.codec is file_header.TIME:
-        return iso_time(value)
+        return format_iso_time(value)
     if row.name == "vendor" and 0 < value <= len(VENDORS):
         return f"{value} {VENDORS[value - 1]}"
     return value.hex(" ").upper() if isinstance(value, bytes) else str(value)
 
 
-def iso_time(microseconds: int) -> str:
+def format_iso_time(microseconds: int) -> str:
     """Format microseconds since 1970 as a UTC time, or as a number if they are out of range."""
     try:
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)

@@ -15,16 +15,16 @@ from typing import Final, NamedTuple
 
 from trailgate.model.tables import Column
 from trailgate.trail.annotation.elements import (
-    Area,
-    Bytes,
-    Element,
+    ByteArea,
+    ExplainedBytes,
+    ExplainedToken,
     Part,
-    elements,
-    printable,
-    shorten,
+    decode_printable,
+    explain_tokens,
+    shorten_text,
 )
-from trailgate.trail.annotation.elements import Role as PartRole
-from trailgate.trail.annotation.file_header import iso_time
+from trailgate.trail.annotation.elements import ByteRole as PartRole
+from trailgate.trail.annotation.file_header import format_iso_time
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
@@ -36,7 +36,7 @@ from trailgate.trail.format.record_layout import (
     ONLY,
     PIECE_HEAD,
     UNIFIED,
-    redo_address,
+    format_redo_address,
     unix_from_julian,
 )
 from trailgate.trail.format.record_types import (
@@ -45,8 +45,8 @@ from trailgate.trail.format.record_types import (
     IO_LARGE_OBJECT,
     IO_METADATA,
     RECORD_TYPES,
-    Prefix,
-    Role,
+    ImagePrefix,
+    RecordRole,
     type_name,
 )
 from trailgate.trail.format.tokens import (
@@ -63,7 +63,7 @@ from trailgate.trail.format.tokens import (
     ByteOrder,
     token_name,
 )
-from trailgate.trail.records.metadata import TDR_HEAD, MetadataKind, find_columns
+from trailgate.trail.records.metadata import TDR_HEAD, MetadataType, find_tdr_columns
 from trailgate.trail.records.record import NO_NODE
 from trailgate.trail.records.record_data import has_columns, read_images, read_piece
 
@@ -86,7 +86,7 @@ SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
 # The attributes that ``trail.records.metadata`` decodes, in their assumed order (trail format §12).
 ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
 
-_Explain = Callable[[Area], Iterator[Part]]
+_Explain = Callable[[ByteArea], Iterator[Part]]
 
 TRANS_INDS: Final = ("first", "middle", "last", "only record")  # of its transaction
 IMAGES: Final[Mapping[int, str]] = MappingProxyType({ord("A"): "A after", ord("B"): "B before"})
@@ -108,7 +108,7 @@ LABELS: Final[Mapping[int, str]] = MappingProxyType(
 )
 
 
-def explain_value(area: Area, level: int) -> Iterator[Part]:
+def explain_value(area: ByteArea, level: int) -> Iterator[Part]:
     """Yield the explanation of a value: its null indicator and the bytes after it."""
     indicator, rest = area.raw[:2], area.raw[2:]
     if indicator == NULL:
@@ -127,21 +127,21 @@ def _meaning(rest: bytes, length: int) -> str:
         return f"{length} bytes: {_value_text(rest[2:])}"
     if DATETIME.fullmatch(rest):
         return f"datetime: {rest.decode()}"
-    if printable(rest) and len(rest) not in INTEGER_WIDTHS:
-        return f"fixed text: {shorten(rest)}"
+    if decode_printable(rest) and len(rest) not in INTEGER_WIDTHS:
+        return f"fixed text: {shorten_text(rest)}"
     if len(rest) in INTEGER_WIDTHS:
         # Binary values are big-endian in either order of a trail (trail format §3).
         number = int.from_bytes(rest, "big", signed=True)
-        text = f", or fixed text: {shorten(rest)}" if printable(rest) else ""
+        text = f", or fixed text: {shorten_text(rest)}" if decode_printable(rest) else ""
         return f"perhaps the integer {number}{text}"
     return f"{len(rest)} bytes"
 
 
 def _value_text(raw: bytes) -> str:
-    return "not text" if printable(raw) is None else shorten(raw)
+    return "not text" if decode_printable(raw) is None else shorten_text(raw)
 
 
-def explain_data(area: Area, head: bytes) -> Iterator[Part]:
+def explain_data(area: ByteArea, head: bytes) -> Iterator[Part]:
     """Yield the parts of D. ``head`` is the fixed part of GHDR."""
     io_type, node = head[HEAD_PLACES["io_type"]], head[HEAD_PLACES["node"]]
     row = RECORD_TYPES.get(io_type)
@@ -156,13 +156,13 @@ def explain_data(area: Area, head: bytes) -> Iterator[Part]:
         note = "" if bad else "System key"
         yield from key_area.bytes(note, problem=problem, role=PartRole.PIECE)
         yield from _images(area.part(key), row.prefix)
-    elif row is not None and row.role is Role.CHANGE:
+    elif row is not None and row.role is RecordRole.CHANGE:
         yield from area.bytes("not in the form index, length, value", role=PartRole.UNKNOWN)
     else:
         yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
 
 
-def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
+def _images(area: ByteArea, prefix: ImagePrefix) -> Iterator[Part]:
     """Yield the columns of one image, or of both images of a record."""
     assumed = ", its width is assumed" if len(IMAGE_WIDTHS[prefix]) > 1 else ""
     for image in read_images(area.raw, area.order, prefix):
@@ -182,7 +182,7 @@ def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
             yield from rest.bytes(problem=image.problem, level=level)
 
 
-def _piece(area: Area) -> Iterator[Part]:
+def _piece(area: ByteArea) -> Iterator[Part]:
     piece = read_piece(area.raw, area.order)
     if piece is None:
         problem = f"a piece of a large object has at least {PIECE_HEAD} bytes"
@@ -196,14 +196,14 @@ def _piece(area: Area) -> Iterator[Part]:
     yield from area.part(PIECE_HEAD).bytes(problem=problem, role=PartRole.PIECE)
 
 
-def _text(area: Area) -> Iterator[Part]:
+def _text(area: ByteArea) -> Iterator[Part]:
     for part in area.bytes():
-        yield replace(part, label="Text", text=printable(part.raw), role=PartRole.UNKNOWN)
+        yield replace(part, label="Text", text=decode_printable(part.raw), role=PartRole.UNKNOWN)
 
 
-def _table(area: Area) -> Iterator[Part]:
+def _table(area: ByteArea) -> Iterator[Part]:
     """Yield the columns of a table definition, if the assumed layout fits exactly."""
-    columns = find_columns(area.raw, area.order)
+    columns = find_tdr_columns(area.raw, area.order)
     if columns is None:
         yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
         return
@@ -222,12 +222,12 @@ _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
     {
         (IO_LARGE_OBJECT, ANY_NODE): _piece,
         (IO_DDL, ANY_NODE): _text,
-        (IO_METADATA, int(MetadataKind.TABLE)): _table,
+        (IO_METADATA, int(MetadataType.TABLE)): _table,
     }
 )
 
 
-class HeadField(NamedTuple):
+class GhdrField(NamedTuple):
     """One field of GHDR: its width, its name in Logdump, and a function that explains its value."""
 
     width: int
@@ -253,50 +253,52 @@ def _trans_ind(value: int) -> str:
 
 
 def _node(value: int) -> str:
-    kinds = {int(kind): kind.name.lower().replace("_", " ") for kind in MetadataKind}
+    kinds = {int(kind): kind.name.lower().replace("_", " ") for kind in MetadataType}
     meant = "none" if value == NO_NODE else f"{kinds[value]} if metadata" if value in kinds else ""
     return f"{value} {meant}".rstrip()
 
 
 HEAD_FIELDS: Final = (
-    HeadField(1, "Hdr-Ind", _indicator),
-    HeadField(1, "Partition", _partition),
-    HeadField(1, "UndoFlag"),
-    HeadField(1, "BeforeAfter", lambda value: IMAGES.get(value, "neither A nor B")),
-    HeadField(2, "RecLength"),
-    HeadField(1, "IOType", lambda value: f"{value} {type_name(value)}"),
-    HeadField(1, "OrigNode", _node),
-    HeadField(8, "IO Time", lambda value: iso_time(unix_from_julian(value))),
-    HeadField(8, "AuditPos"),
-    HeadField(4, "AuditRBA"),
-    HeadField(1, "TransInd", _trans_ind),
-    HeadField(1, "FormatType", lambda value: FORMATS.get(value, "neither R nor F")),
-    HeadField(1, "SyskeyLen"),
-    HeadField(1, "Incomplete"),
-    HeadField(1, "Continued", lambda value: f"{value} {'yes' if value else 'no'}"),
-    HeadField(1, "RecCount"),
+    GhdrField(1, "Hdr-Ind", _indicator),
+    GhdrField(1, "Partition", _partition),
+    GhdrField(1, "UndoFlag"),
+    GhdrField(1, "BeforeAfter", lambda value: IMAGES.get(value, "neither A nor B")),
+    GhdrField(2, "RecLength"),
+    GhdrField(1, "IOType", lambda value: f"{value} {type_name(value)}"),
+    GhdrField(1, "OrigNode", _node),
+    GhdrField(8, "IO Time", lambda value: format_iso_time(unix_from_julian(value))),
+    GhdrField(8, "AuditPos"),
+    GhdrField(4, "AuditRBA"),
+    GhdrField(1, "TransInd", _trans_ind),
+    GhdrField(1, "FormatType", lambda value: FORMATS.get(value, "neither R nor F")),
+    GhdrField(1, "SyskeyLen"),
+    GhdrField(1, "Incomplete"),
+    GhdrField(1, "Continued", lambda value: f"{value} {'yes' if value else 'no'}"),
+    GhdrField(1, "RecCount"),
 )
 # The fields in one release, which puts TransInd before AuditRBA (trail format §5).
 _IND = HEAD_FIELDS[10]
 MOVED_FIELDS: Final = (
     *HEAD_FIELDS[:9],
     _IND,
-    HeadField(4, "AuditRBA", lambda value: f"{value}, after TransInd here"),
+    GhdrField(4, "AuditRBA", lambda value: f"{value}, after TransInd here"),
     *HEAD_FIELDS[11:],
 )
 
 
-def explain_record(raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False) -> Element:
+def explain_record(
+    raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False
+) -> ExplainedToken:
     """Explain a record whose frame and trailer are right. Problems within it are part of the result.
 
     With ``oracle``, AuditPos is explained as a position in Oracle's redo log.
     """
-    area = Area(raw[FRAME:-FRAME], offset + FRAME, order)
+    area = ByteArea(raw[FRAME:-FRAME], offset + FRAME, order)
     head = raw[2 * FRAME : 2 * FRAME + H_FIXED]
     parts = tuple(
-        elements(area, (RECORD,), lambda token, payload: _part(token, payload, head, oracle))
+        explain_tokens(area, (RECORD,), lambda token, payload: _part(token, payload, head, oracle))
     )
-    return Element(
+    return ExplainedToken(
         offset,
         frame=raw[:FRAME],
         length=len(raw),
@@ -308,7 +310,7 @@ def explain_record(raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = 
     )
 
 
-def _part(token: Element, area: Area, head: bytes, oracle: bool) -> Element:
+def _part(token: ExplainedToken, area: ByteArea, head: bytes, oracle: bool) -> ExplainedToken:
     code = token.path[-1]
     token = replace(token, name=PARTS.get(code, "part not public"))
     if code == HEADER:
@@ -317,17 +319,19 @@ def _part(token: Element, area: Area, head: bytes, oracle: bool) -> Element:
         at = HEAD_PLACES["data_length"]
         stated = area.order.number(head[at : at + 2])
         wrong = f"{len(area.raw)} bytes here, RecLength is {stated}"
-        problem = () if stated == len(area.raw) else (Bytes(area.offset, b"", problem=wrong),)
+        problem = (
+            () if stated == len(area.raw) else (ExplainedBytes(area.offset, b"", problem=wrong),)
+        )
         return replace(token, parts=(*problem, *explain_data(area, head)))
     if code == GGS_TOKENS:
-        return replace(token, parts=tuple(elements(area, token.path, _ggs_token)))
+        return replace(token, parts=tuple(explain_tokens(area, token.path, _ggs_token)))
     if code == USER_TOKENS:
-        parts = tuple(replace(part, text=printable(part.raw)) for part in area.bytes())
+        parts = tuple(replace(part, text=decode_printable(part.raw)) for part in area.bytes())
         return replace(token, parts=parts)
     return token
 
 
-def _header(area: Area, oracle: bool) -> Iterator[Part]:
+def _header(area: ByteArea, oracle: bool) -> Iterator[Part]:
     if len(area.raw) <= H_FIXED:
         yield from area.bytes(problem=f"a record header has more than {H_FIXED} bytes")
         return
@@ -342,14 +346,14 @@ def _header(area: Area, oracle: bool) -> Iterator[Part]:
         value = part.number(0, row.width)
         note = f"{row.name}: {row.meaning(value)}"
         if oracle and row.name == "AuditPos" and value:
-            note += f", redo log {redo_address(sequence, value)}"
+            note += f", redo log {format_redo_address(sequence, value)}"
         wrong = row.name == "Hdr-Ind" and part.raw[0] != INDICATOR
         yield from part.bytes("" if wrong else note, problem=note if wrong else "")
         offset += row.width
     yield from _name_area(area.part(H_FIXED), area.raw)
 
 
-def _name_area(area: Area, head: bytes) -> Iterator[Part]:
+def _name_area(area: ByteArea, head: bytes) -> Iterator[Part]:
     partition = head[HEAD_PLACES["partition"]]
     if partition & BY_TABLE:
         yield from area.part(0, 2).bytes(f"Table index {area.number(0, 2)}")
@@ -366,7 +370,7 @@ def _name_area(area: Area, head: bytes) -> Iterator[Part]:
     yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}", role=PartRole.NAME)
     expected = (
         head[HEAD_PLACES["io_type"]] == IO_METADATA
-        and head[HEAD_PLACES["node"]] == MetadataKind.PARTITION
+        and head[HEAD_PLACES["node"]] == MetadataType.PARTITION
     )
     yield from area.part(end + 1).bytes(
         "Partition id and flags, layout not public" if expected else "",
@@ -374,14 +378,14 @@ def _name_area(area: Area, head: bytes) -> Iterator[Part]:
     )
 
 
-def _ggs_token(token: Element, area: Area) -> Element:
+def _ggs_token(token: ExplainedToken, area: ByteArea) -> ExplainedToken:
     code = token.path[-1]
     name = token_name(code)
     row = GGS_TOKENS_BY_ID.get(code)
     if row is None:
         unknown = area.bytes(role=PartRole.UNKNOWN)
         return replace(token, name=f"GGS token {name}, not public", parts=unknown)
-    text = printable(area.raw[: row.text_bytes]) if row.is_text else None
+    text = decode_printable(area.raw[: row.text_bytes]) if row.is_text else None
     shows_text = row.text_bytes is None and text is not None and "\n" not in text
     parts = tuple(
         replace(part, label=LABELS.get(code, ""), text=text if shows_text else None)

@@ -14,11 +14,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from trailgate.trail.annotation.elements import Bytes, Element, Role, content, problems
+from trailgate.trail.annotation.elements import (
+    ByteRole,
+    ExplainedBytes,
+    ExplainedToken,
+    bytes_of_part,
+    find_problems,
+)
 from trailgate.trail.annotation.records import DATETIME
 from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_METADATA, type_name
-from trailgate.trail.format.tokens import DATA, FRAME, USER_TOKENS, read_user_tokens
+from trailgate.trail.format.tokens import DATA, FRAME, USER_TOKENS, decode_user_tokens
 
 # Strings of the file header that name machines, folders, databases and processes; versions stay.
 PRIVATE: Final = frozenset({"uri", "filename", "hostname", "name", "instance", ""})
@@ -30,11 +36,11 @@ CHARACTERS: Final = {2: (0xE0, 23), 3: (0x4E00, 20_000), 4: (0x1F600, 64)}
 ALPHABETS: Final = (b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 
 
-class NotUnderstoodError(Exception):
+class UnredactableRecordError(Exception):
     """A record must be skipped. The message is the reason."""
 
 
-class Redaction:
+class Redactor:
     """Replaces values, using a key. With ``names``, it replaces the names of tables and columns too.
 
     ``zeros`` counts the tokens that became zeros because they are not understood.
@@ -44,22 +50,22 @@ class Redaction:
         self._key, self._names = hashlib.sha256(key).digest(), names
         self._named: dict[bytes, bytes] = {}
         self.zeros: Counter[str] = Counter()
-        self._replacements: Mapping[Role, Callable[[bytes], bytes]] = {
-            Role.STRUCTURE: bytes,
-            Role.VALUE: lambda raw: raw[:2] + self.value(raw[2:]),
-            Role.PIECE: self._mask,
-            Role.NAME: self._table_name,
-            Role.COLUMN_NAME: self._column_name,
-            Role.TEXT: lambda raw: raw[:2] + self._mask(raw[2:]),
+        self._replacements: Mapping[ByteRole, Callable[[bytes], bytes]] = {
+            ByteRole.STRUCTURE: bytes,
+            ByteRole.VALUE: lambda raw: raw[:2] + self.value(raw[2:]),
+            ByteRole.PIECE: self._mask,
+            ByteRole.NAME: self._table_name,
+            ByteRole.COLUMN_NAME: self._column_name,
+            ByteRole.TEXT: lambda raw: raw[:2] + self._mask(raw[2:]),
         }
 
-    def redact(self, element: Element) -> bytes:
+    def redact(self, element: ExplainedToken) -> bytes:
         """Return the bytes of a file header or record with other values.
 
         Raises NotUnderstoodError if the record must be skipped.
         """
-        for wrong in problems(element):
-            raise NotUnderstoodError(wrong.problem)
+        for wrong in find_problems(element):
+            raise UnredactableRecordError(wrong.problem)
         return self._element(element, _is_metadata(element))
 
     def name(self, name: str) -> str:
@@ -68,10 +74,10 @@ class Redaction:
             return name
         return ".".join(self._part_of_name(part) for part in name.split("."))
 
-    def _element(self, element: Element, metadata: bool) -> bytes:
+    def _element(self, element: ExplainedToken, metadata: bool) -> bytes:
         inner = bytearray()
         for part in element.parts:
-            if isinstance(part, Element):
+            if isinstance(part, ExplainedToken):
                 inner += self._element(part, metadata)
             else:
                 inner += self._bytes(part, element, metadata)
@@ -79,14 +85,14 @@ class Redaction:
             inner = bytearray(self._user_tokens(bytes(inner)))
         return element.frame + bytes(inner) + element.trailer
 
-    def _bytes(self, part: Bytes, around: Element, metadata: bool) -> bytes:
-        if part.role is Role.UNKNOWN:
+    def _bytes(self, part: ExplainedBytes, around: ExplainedToken, metadata: bool) -> bytes:
+        if part.role is ByteRole.UNKNOWN:
             return self._replace_unknown(part.raw, around, metadata)
-        if part.role is Role.TEXT and around.name not in PRIVATE:
+        if part.role is ByteRole.TEXT and around.name not in PRIVATE:
             return part.raw
         return self._replacements[part.role](part.raw)
 
-    def _replace_unknown(self, raw: bytes, around: Element, metadata: bool) -> bytes:
+    def _replace_unknown(self, raw: bytes, around: ExplainedToken, metadata: bool) -> bytes:
         """Return zeros for a token, or raise NotUnderstoodError for data of an unknown layout.
 
         The data of metadata records are copied unless names are replaced, since they contain no
@@ -97,7 +103,7 @@ class Redaction:
             return bytes(len(raw))
         if metadata and not self._names:
             return raw
-        raise NotUnderstoodError("the layout of its data is not public")
+        raise UnredactableRecordError("the layout of its data is not public")
 
     def _table_name(self, raw: bytes) -> bytes:
         return _encode(self.name(_decode(raw[:-1]))) + raw[-1:]
@@ -161,7 +167,7 @@ class Redaction:
 
     def _user_tokens(self, raw: bytes) -> bytes:
         """Return user tokens with other values. Their names are replaced only if names are."""
-        pairs = read_user_tokens(raw)
+        pairs = decode_user_tokens(raw)
         if pairs is None:
             self.zeros["user tokens"] += 1
             return bytes(len(raw))
@@ -204,13 +210,13 @@ def _characters(text: str, stream: bytes) -> Iterator[bytes]:
             yield raw
 
 
-def _is_metadata(element: Element) -> bool:
+def _is_metadata(element: ExplainedToken) -> bool:
     """Return whether a record is a metadata record."""
-    raw = content(element)
+    raw = bytes_of_part(element)
     return len(raw) > IO_TYPE_AT and raw[IO_TYPE_AT] == IO_METADATA
 
 
-def kind_of(element: Element) -> str:
+def record_type_name(element: ExplainedToken) -> str:
     """Return the name of a record's type for messages."""
-    raw = content(element)
+    raw = bytes_of_part(element)
     return type_name(raw[IO_TYPE_AT]) if len(raw) > IO_TYPE_AT else "record"

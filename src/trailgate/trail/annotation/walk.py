@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.trail.annotation.elements import Damage, Element
-from trailgate.trail.annotation.file_header import explain_header, header_order
+from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken
+from trailgate.trail.annotation.file_header import detect_header_order, explain_header
 from trailgate.trail.annotation.records import explain_record
 from trailgate.trail.format.file_header import ORACLE, decode_header
 from trailgate.trail.format.tokens import RECORD, ByteOrder
-from trailgate.trail.records.damage import unreadable_at
-from trailgate.trail.records.framing import length_at
-from trailgate.trail.records.record import LONGEST, Read, find_good, guess_order
+from trailgate.trail.records.damage import describe_unreadable
+from trailgate.trail.records.framing import read_record_length
+from trailgate.trail.records.record import LONGEST, Read, detect_record_order, find_next_record
 
 WINDOW: Final = 1 << 20  # bytes read at once
 NEAR: Final = (
@@ -27,7 +27,7 @@ AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
 
 
-def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]:
+def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedToken | DamagedSpan]:
     """Yield the file header, the records and the damage of a file of ``size`` bytes.
 
     With ``start``, begin at the first record at or after this offset, or at damage that begins
@@ -35,7 +35,7 @@ def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]
     """
     header = _header(read)
     begin = 0 if header is None else header.length
-    order = guess_order(read, begin, size)
+    order = detect_record_order(read, begin, size)
     offset = start
     if start == 0:
         first = read(0, 1)
@@ -44,7 +44,7 @@ def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]
             offset = begin
         elif len(first) and first[0] != RECORD:
             problem = "the file begins neither with a file header (46) nor with a record (47)"
-            offset = find_good(read, 0, size, order)
+            offset = find_next_record(read, 0, size, order)
             yield _damage(read, 0, offset, problem)
     else:
         offset = begin if start <= begin else _object_at(read, (begin, start, size), order)
@@ -61,15 +61,15 @@ def _object_at(read: Read, places: tuple[int, int, int], order: ByteOrder) -> in
     begin, start, size = places
     at = begin
     if start - NEAR > begin:
-        at = find_good(read, start - NEAR, size, order)
+        at = find_next_record(read, start - NEAR, size, order)
     base, data = at, read(at, start - at + LONGEST)
     while at < start:
         try:
-            length = length_at(data, at - base, order)
+            length = read_record_length(data, at - base, order)
         except DecodeError:
             length = None
         if length is None:
-            lost = unreadable_at(read, at, size, order)
+            lost = describe_unreadable(read, at, size, order)
             if lost.end > start:
                 return at
             length = lost.size
@@ -77,9 +77,9 @@ def _object_at(read: Read, places: tuple[int, int, int], order: ByteOrder) -> in
     return at
 
 
-def _header(read: Read) -> Element | None:
+def _header(read: Read) -> ExplainedToken | None:
     head = read(0, LONGEST).tobytes()
-    order = header_order(head)
+    order = detect_header_order(head)
     return None if order is None else explain_header(head, order)
 
 
@@ -91,7 +91,9 @@ def _is_oracle(read: Read) -> bool:
         return False
 
 
-def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[Element | Damage]:
+def _records(
+    read: Read, offset: int, size: int, order: ByteOrder
+) -> Iterator[ExplainedToken | DamagedSpan]:
     oracle = _is_oracle(read)
     while offset < size:
         data = read(offset, WINDOW)
@@ -100,7 +102,7 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
         at = 0
         while at < len(data):
             try:
-                length = length_at(data, at, order)
+                length = read_record_length(data, at, order)
             except DecodeError:
                 break
             if length is None:
@@ -113,12 +115,12 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
             continue
         offset += at
         if len(data) - at >= LONGEST or offset - at + len(data) >= size:
-            lost = unreadable_at(read, offset, size, order)
+            lost = describe_unreadable(read, offset, size, order)
             yield _damage(read, offset, lost.end, lost.problem)
             offset = lost.end
 
 
-def _damage(read: Read, start: int, end: int, problem: str) -> Damage:
+def _damage(read: Read, start: int, end: int, problem: str) -> DamagedSpan:
     before = max(0, start - AROUND)
     raw = read(start, min(SHOWN, end - start)).tobytes()
-    return Damage(start, end - start, problem, read(before, start - before).tobytes(), raw)
+    return DamagedSpan(start, end - start, problem, read(before, start - before).tobytes(), raw)

@@ -28,7 +28,7 @@ from trailgate.trail.format.tokens import (
     TRAILER,
     UNSET,
     ByteOrder,
-    outer_object,
+    encode_outer_object,
     token,
 )
 
@@ -47,7 +47,7 @@ _ABSENT: Final = {0x30: {"seqno": None}}
 _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
-class FieldCodec(NamedTuple):
+class HeaderFieldCodec(NamedTuple):
     """The encoder and decoder of one field type. ``unset`` is the payload while the value is unknown."""
 
     encode: Callable[[Any, ByteOrder], bytes]
@@ -55,7 +55,7 @@ class FieldCodec(NamedTuple):
     unset: bytes = b""
 
 
-def _integer(width: int, *, signed: bool = False) -> FieldCodec:
+def _integer(width: int, *, signed: bool = False) -> HeaderFieldCodec:
     def encode(value: int, order: ByteOrder) -> bytes:
         try:
             return value.to_bytes(width, order.label, signed=signed)
@@ -67,7 +67,7 @@ def _integer(width: int, *, signed: bool = False) -> FieldCodec:
             raise DecodeError(f"{width} bytes expected, {len(payload)} found")
         return int.from_bytes(payload, order.label, signed=signed)
 
-    return FieldCodec(encode, decode, bytes(width))
+    return HeaderFieldCodec(encode, decode, bytes(width))
 
 
 def _text(raw: bytes) -> str:
@@ -152,12 +152,12 @@ U8, U16, U32, U64, I32 = (
     _integer(8),
     _integer(4, signed=True),
 )
-STRING: Final = FieldCodec(_encode_string, _decode_string)
-TIME: Final = FieldCodec(_encode_time, _decode_time, bytes(8))
-CSN: Final = FieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
-HISTORY: Final = FieldCodec(_encode_history, _decode_history)
-COUNTED: Final = FieldCodec(_encode_counted, _decode_counted)
-RAW: Final = FieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
+STRING: Final = HeaderFieldCodec(_encode_string, _decode_string)
+TIME: Final = HeaderFieldCodec(_encode_time, _decode_time, bytes(8))
+CSN: Final = HeaderFieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
+HISTORY: Final = HeaderFieldCodec(_encode_history, _decode_history)
+COUNTED: Final = HeaderFieldCodec(_encode_counted, _decode_counted)
+RAW: Final = HeaderFieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class ContinuityInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownField:
+class UnknownHeaderField:
     """A field that the tables do not have, kept unchanged. If ``code`` is None, it is a complete group."""
 
     group: int
@@ -255,7 +255,7 @@ class FileHeader:
     database: DatabaseInfo = DatabaseInfo()
     producer: ProducerInfo = ProducerInfo()
     continuity: ContinuityInfo = ContinuityInfo()
-    unknown: tuple[UnknownField, ...] = ()
+    unknown: tuple[UnknownHeaderField, ...] = ()
     order: ByteOrder = ByteOrder.BIG
 
 
@@ -268,12 +268,12 @@ class HeaderField(NamedTuple):
 
     code: int
     name: str
-    codec: FieldCodec
+    codec: HeaderFieldCodec
     patched: bool = False
     since: int = 0
 
 
-class Group(NamedTuple):
+class HeaderFieldGroup(NamedTuple):
     """One group: its token id, its attribute in `FileHeader`, its class and its fields in file order."""
 
     code: int
@@ -282,7 +282,7 @@ class Group(NamedTuple):
     fields: tuple[HeaderField, ...]
 
 
-def _number_fields(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
+def _number_fields(*rows: tuple[str, HeaderFieldCodec]) -> tuple[HeaderField, ...]:
     return tuple(HeaderField(0x30 + i, name, codec) for i, (name, codec) in enumerate(rows))
 
 
@@ -338,11 +338,11 @@ PRODUCER_FIELDS: Final = _number_fields(
     ("version_text", _STRING),
 )
 GROUPS: Final = (
-    Group(0x30, "trail", TrailInfo, TRAIL_FIELDS),
-    Group(0x31, "machine", MachineInfo, MACHINE_FIELDS),
-    Group(0x32, "database", DatabaseInfo, DATABASE_FIELDS),
-    Group(0x33, "producer", ProducerInfo, PRODUCER_FIELDS),
-    Group(0x34, "continuity", ContinuityInfo, _number_fields(("recovery_mode", U32))),
+    HeaderFieldGroup(0x30, "trail", TrailInfo, TRAIL_FIELDS),
+    HeaderFieldGroup(0x31, "machine", MachineInfo, MACHINE_FIELDS),
+    HeaderFieldGroup(0x32, "database", DatabaseInfo, DATABASE_FIELDS),
+    HeaderFieldGroup(0x33, "producer", ProducerInfo, PRODUCER_FIELDS),
+    HeaderFieldGroup(0x34, "continuity", ContinuityInfo, _number_fields(("recovery_mode", U32))),
 )
 
 _GROUPS: Final = {group.code: group for group in GROUPS}
@@ -364,10 +364,10 @@ def encode_header(header: FileHeader) -> bytes:
             inner += token(field.group, field.payload, field.info, order)
     if len(inner) + 2 * FRAME > MAX_LENGTH:
         raise EncodeError(f"a file header of {len(inner) + 2 * FRAME} bytes is too long")
-    return outer_object(FILE_HEADER, inner, NORMAL, order)
+    return encode_outer_object(FILE_HEADER, inner, NORMAL, order)
 
 
-def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
+def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     """Return the (offset, bytes) pairs to overwrite in an encoded header.
 
     They cover the fields that become known when a file is closed or published: file name, sequence
@@ -395,17 +395,17 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
     length, order = _outer_length(view)
     walk = _Walk(view, order)
     values: dict[str, Any] = {}
-    unknown: list[UnknownField] = []
+    unknown: list[UnknownHeaderField] = []
     for code, info, start, end in walk.inner_tokens(FRAME, length - FRAME):
         group = _GROUPS.get(code)
         if group is None:
-            unknown.append(UnknownField(code, None, info, bytes(view[start:end])))
+            unknown.append(UnknownHeaderField(code, None, info, bytes(view[start:end])))
         else:
             values[group.name] = _decode_group(walk, group, (start, end), unknown)
     return FileHeader(**values, unknown=tuple(unknown), order=order), length
 
 
-def _group_payload(header: FileHeader, group: Group) -> bytes:
+def _group_payload(header: FileHeader, group: HeaderFieldGroup) -> bytes:
     value = getattr(header, group.name)
     known = b"".join(_encode_field(header, value, field) for field in group.fields)
     more = (
@@ -483,7 +483,7 @@ class _Walk:
 
 
 def _decode_group(
-    walk: _Walk, group: Group, span: tuple[int, int], unknown: list[UnknownField]
+    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int], unknown: list[UnknownHeaderField]
 ) -> Any:
     # A field that is missing in the file keeps its default; an unset one becomes None.
     values: dict[str, Any] = dict(_ABSENT.get(group.code, {}))
@@ -492,7 +492,7 @@ def _decode_group(
         field = known.get(code)
         payload = bytes(walk.view[start:end])
         if field is None or (info == UNSET and not _may_be_unset(group, field)):
-            unknown.append(UnknownField(group.code, code, info, payload))
+            unknown.append(UnknownHeaderField(group.code, code, info, payload))
         elif info == UNSET:
             values[field.name] = None
         else:
@@ -503,7 +503,7 @@ def _decode_group(
     return group.kind(**values)
 
 
-def _may_be_unset(group: Group, field: HeaderField) -> bool:
+def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
     """Return whether a field may be without a value.
 
     A field that must have a value but is marked as unset keeps its default.

@@ -77,7 +77,7 @@ MOVED_AT: Final = (
 JULIAN_EPOCH: Final = 210_866_760_000_000_000
 
 
-def redo_address(audit_rba: int, audit_pos: int) -> str:
+def format_redo_address(audit_rba: int, audit_pos: int) -> str:
     """Format a change's address in Oracle's redo log: sequence, block and offset in hex (trail format §5.2).
 
     For example ``0x00002a.00000001.0010`` for sequence 42, position 528.

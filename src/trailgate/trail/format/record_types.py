@@ -67,7 +67,7 @@ _END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
 _ESCAPED: Final = re.compile(r"\\([\\',=()])")
 
 
-class Role(IntEnum):
+class RecordRole(IntEnum):
     """The role of a record for readers of operations."""
 
     REFUSED = (
@@ -81,7 +81,7 @@ class Role(IntEnum):
     NOTE = 6  # not about rows: skipped, except that it may begin or end a transaction
 
 
-class Prefix(IntEnum):
+class ImagePrefix(IntEnum):
     """The width in bytes of the length that precedes the before image, if a change has both images."""
 
     NONE = 0
@@ -91,12 +91,17 @@ class Prefix(IntEnum):
 
 
 # The widths to try for each prefix.
-IMAGE_WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
-    {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
+IMAGE_WIDTHS: Final[Mapping[ImagePrefix, tuple[int, ...]]] = MappingProxyType(
+    {
+        ImagePrefix.NONE: (),
+        ImagePrefix.SHORT: (2,),
+        ImagePrefix.LONG: (4,),
+        ImagePrefix.EITHER: (2, 4),
+    }
 )
 
 
-class Layout(IntEnum):
+class DataLayout(IntEnum):
     """The layout of a change's data if the partition byte lacks the bit for index, length and value."""
 
     NONE = 0  # not public
@@ -109,16 +114,16 @@ class RecordType(NamedTuple):
 
     code: int
     name: str
-    role: Role = Role.REFUSED
+    role: RecordRole = RecordRole.REFUSED
     op_type: int = 0
-    prefix: Prefix = Prefix.NONE
+    prefix: ImagePrefix = ImagePrefix.NONE
     image: str = "AB"  # what BeforeAfter may be
-    layout: Layout = Layout.NONE
+    layout: DataLayout = DataLayout.NONE
     also: tuple[str, ...] = ()  # other names in manuals
 
 
-_CHANGE, _NOTE = Role.CHANGE, Role.NOTE
-_WHOLE = Layout.WHOLE
+_CHANGE, _NOTE = RecordRole.CHANGE, RecordRole.NOTE
+_WHOLE = DataLayout.WHOLE
 # trail format §7. Types without a role (REFUSED) are known by name only. Many exist on NonStop systems only.
 ROWS: Final = (
     RecordType(1, "TMFAbort", also=("Abort",)),
@@ -131,7 +136,7 @@ ROWS: Final = (
     RecordType(8, "TransBegin", _NOTE),
     RecordType(9, "TransRelease", _NOTE),
     RecordType(IO_FULL_UPDATE, "Update", _CHANGE, UPDATE, layout=_WHOLE),
-    RecordType(IO_OFFSET_UPDATE, "UpdateComp", _CHANGE, UPDATE, layout=Layout.BY_OFFSET),
+    RecordType(IO_OFFSET_UPDATE, "UpdateComp", _CHANGE, UPDATE, layout=DataLayout.BY_OFFSET),
     RecordType(12, "FileAlter"),
     RecordType(13, "FileCreate"),
     RecordType(14, "FilePurge"),
@@ -155,17 +160,17 @@ ROWS: Final = (
         "GGSPKUpdate",
         _CHANGE,
         KEY_UPDATE,
-        Prefix.SHORT,
+        ImagePrefix.SHORT,
         image="A",
         also=("GGSKeyFieldComp", "KeyFieldComp"),
     ),
-    RecordType(IO_LARGE_OBJECT, "LargeObject", Role.LARGE_OBJECT, also=("LOB",)),
+    RecordType(IO_LARGE_OBJECT, "LargeObject", RecordRole.LARGE_OBJECT, also=("LOB",)),
     RecordType(
         IO_LONG_KEY_UPDATE,
         "GGSKeyFieldComp32",
         _CHANGE,
         KEY_UPDATE,
-        Prefix.LONG,
+        ImagePrefix.LONG,
         image="A",
         also=("KeyFieldComp32",),
     ),
@@ -175,7 +180,7 @@ ROWS: Final = (
         "GGSUnifiedUpdate",
         _CHANGE,
         UPDATE,
-        Prefix.EITHER,
+        ImagePrefix.EITHER,
         image="A",
         also=("UnifiedUpdate",),
     ),
@@ -184,15 +189,15 @@ ROWS: Final = (
         "GGSUnifiedPKUpdate",
         _CHANGE,
         KEY_UPDATE,
-        Prefix.EITHER,
+        ImagePrefix.EITHER,
         image="A",
         also=("UnifiedPKUpdate",),
     ),
-    RecordType(IO_RESTART_ABEND, "RestartAbend", Role.ABEND),
+    RecordType(IO_RESTART_ABEND, "RestartAbend", RecordRole.ABEND),
     RecordType(IO_RESTART_OK, "RestartOK", _NOTE),
     RecordType(IO_DDL, "DDLOP", _NOTE, also=("DDL_Op", "DDL")),
-    RecordType(IO_FRAGMENT, "RecordFragment", Role.FRAGMENT),
-    RecordType(IO_METADATA, "Metadata", Role.METADATA),
+    RecordType(IO_FRAGMENT, "RecordFragment", RecordRole.FRAGMENT),
+    RecordType(IO_METADATA, "Metadata", RecordRole.METADATA),
     RecordType(200, "BulkIO", also=("GGSUnstructuredBlock",)),
     *(RecordType(code, f"Trace{code}", _NOTE) for code in range(201, 205)),
     RecordType(IO_COMMENT, "GGSComment", _NOTE),
@@ -243,7 +248,7 @@ def read_ddl(text: bytes) -> dict[str, str]:
     return values
 
 
-def ddl_statement(text: bytes) -> str:
+def read_ddl_statement(text: bytes) -> str:
     """Return the statement of a DDL record, or its complete text if it has no statement field."""
     try:
         fields = read_ddl(text)

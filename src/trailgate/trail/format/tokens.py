@@ -75,7 +75,7 @@ class ByteOrder(Enum):
         return number.to_bytes(width, self.label)
 
 
-class TokenRow(NamedTuple):
+class GgsTokenRow(NamedTuple):
     """One GGS token: its id in T, its name in Logdump, and the number of payload bytes that are its text.
 
     A token that is not text is printed in hex.
@@ -89,13 +89,13 @@ class TokenRow(NamedTuple):
 
 # trail format §9. A ROWID has 18 characters and two more bytes (00 01) of unknown meaning.
 GGS_TOKEN_ROWS: Final = (
-    TokenRow(LOGCSN, "LOGCSN"),
-    TokenRow(TRANID, "TRANID"),
-    TokenRow(ORAROWID, "ORAROWID", 18),
-    TokenRow(ORATAG, "ORATAG", is_text=False),  # inferred: the raw bytes of the redo tag
-    TokenRow(DDL, "DDL"),
+    GgsTokenRow(LOGCSN, "LOGCSN"),
+    GgsTokenRow(TRANID, "TRANID"),
+    GgsTokenRow(ORAROWID, "ORAROWID", 18),
+    GgsTokenRow(ORATAG, "ORATAG", is_text=False),  # inferred: the raw bytes of the redo tag
+    GgsTokenRow(DDL, "DDL"),
 )
-GGS_TOKENS_BY_ID: Final[Mapping[int, TokenRow]] = MappingProxyType(
+GGS_TOKENS_BY_ID: Final[Mapping[int, GgsTokenRow]] = MappingProxyType(
     {row.code: row for row in GGS_TOKEN_ROWS}
 )
 
@@ -111,13 +111,15 @@ def token(code: int, payload: bytes, info: int = NORMAL, order: ByteOrder = Byte
     return bytes((code, info)) + order.raw(len(payload), 2) + payload
 
 
-def outer_object(code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG) -> bytes:
+def encode_outer_object(
+    code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG
+) -> bytes:
     """Encode an F or G object around its inner tokens. Its length counts the complete object."""
     length = order.raw(len(inner) + 2 * FRAME, 2)
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length
 
 
-def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
+def decode_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
     """Return the names and values of user tokens in order, or None if the assumed layout does not fit."""
     # b"K\x0042\x00" splits into K, 42 and an empty last part, so the number of parts is odd.
     parts = payload.split(b"\0")
@@ -132,7 +134,7 @@ def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
         return None
 
 
-def user_token_bytes(pairs: Iterable[tuple[str, str]]) -> bytes:
+def encode_user_tokens(pairs: Iterable[tuple[str, str]]) -> bytes:
     """Encode user tokens as the payload of U. Raises EncodeError if a name or value does not fit."""
     payload = b""
     for name, value in pairs:
@@ -148,7 +150,7 @@ def user_token_bytes(pairs: Iterable[tuple[str, str]]) -> bytes:
     return payload
 
 
-class TokenPlace(NamedTuple):
+class TokenSpan(NamedTuple):
     """A token in a byte string: its id, its info byte, and the span of its payload."""
 
     code: int
@@ -157,12 +159,12 @@ class TokenPlace(NamedTuple):
     end: int
 
 
-def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenPlace], str]:
+def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenSpan], str]:
     """Find the tokens that fill ``raw``. Returns them, and the problem after the last one or "".
 
     For example ``48 00 00 01 45`` is a token 48 whose payload is byte 4.
     """
-    tokens: list[TokenPlace] = []
+    tokens: list[TokenSpan] = []
     offset = 0
     while offset < len(raw):
         start = offset + FRAME
@@ -172,6 +174,6 @@ def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenPlace], str]:
         if end > len(raw):
             problem = f"a token of {end - start} bytes is longer than the one around it"
             return tokens, problem
-        tokens.append(TokenPlace(raw[offset], raw[offset + 1], start, end))
+        tokens.append(TokenSpan(raw[offset], raw[offset + 1], start, end))
         offset = end
     return tokens, ""

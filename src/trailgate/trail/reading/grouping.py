@@ -18,12 +18,12 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.model.kernels import BEGINS
-from trailgate.model.table_patterns import table_name
+from trailgate.model.table_patterns import normalize_table_name
 from trailgate.trail.format.record_layout import NAME_AT
-from trailgate.trail.format.record_types import IO_UPDATE, Role
-from trailgate.trail.records.framing import Spans, TrailBytes, dense
+from trailgate.trail.format.record_types import IO_UPDATE, RecordRole
+from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.metadata import TrailTable, TrailTables
-from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.record_view import RecordColumns, find_names
 from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
 SHOWN = 64  # bytes of a record that an error shows
@@ -37,7 +37,7 @@ class RecordTables:
     tables: list[TrailTable]
 
 
-def find_tables(source: TrailBytes, view: RecordView, known: TrailTables) -> RecordTables:
+def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> RecordTables:
     """Find the tables of readable records. ``known`` are the tables from metadata.
 
     Raises DecodeError if a name is not UTF-8 or a table index is unknown.
@@ -51,11 +51,11 @@ def find_tables(source: TrailBytes, view: RecordView, known: TrailTables) -> Rec
 
 
 def _table(
-    source: TrailBytes, view: RecordView, row: int, known: TrailTables, name: bytes | int
+    source: TrailBytes, view: RecordColumns, row: int, known: TrailTables, name: bytes | int
 ) -> TrailTable:
     if isinstance(name, bytes):
         try:
-            return TrailTable(0, table_name(name[:-1].decode()))
+            return TrailTable(0, normalize_table_name(name[:-1].decode()))
         except UnicodeDecodeError:
             start = int(view.offsets[row]) + NAME_AT
             span = (start, start + len(name) - 1)
@@ -69,7 +69,7 @@ def _table(
     return known.tables[name]
 
 
-def same_names(
+def names_match(
     tables: RecordTables, ones: Longs, others: Longs
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return a mask that is true if record ``ones[i]`` names the same table as record ``others[i]``, or no table."""
@@ -79,7 +79,7 @@ def same_names(
 
 
 @dataclass(frozen=True, slots=True)
-class Operations:
+class GroupedOperations:
     """The operations in consecutive records. All rows are indexes of ``view``.
 
     ``first`` is the first record of each operation. ``after`` is the record of its after image,
@@ -88,7 +88,7 @@ class Operations:
     the last operation of a transaction. ``records`` is the number of records that were grouped.
     """
 
-    view: RecordView
+    view: RecordColumns
     tables: RecordTables
     first: Longs
     after: Longs
@@ -100,22 +100,26 @@ class Operations:
     def __len__(self) -> int:
         return len(self.first)
 
-    def of_role(self, role: Role) -> Longs:
+    def of_role(self, role: RecordRole) -> Longs:
         """Return the rows of the records with a role."""
-        if self.view.only_changes and role != Role.CHANGE:
+        if self.view.only_changes and role != RecordRole.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
 
 
-def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: bool) -> Operations:
+def group_operations(
+    source: TrailBytes, view: RecordColumns, tables: RecordTables, *, more: bool
+) -> GroupedOperations:
     """Group records into operations. ``more`` means that other records may follow.
 
     A before image at the end, without its after image, is not grouped. With ``more``, the last
     operation of an open transaction is not grouped either, since its pieces may follow.
     """
     count = len(view)
-    changes = np.arange(count) if view.only_changes else np.flatnonzero(view.role == Role.CHANGE)
-    rows = dense(changes)
+    changes = (
+        np.arange(count) if view.only_changes else np.flatnonzero(view.role == RecordRole.CHANGE)
+    )
+    rows = as_slice(changes)
     is_before = view.is_before[rows]
     if is_before.any():
         is_before = is_before & (view.io_type[rows] == IO_UPDATE)
@@ -132,7 +136,7 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     first, after = _pair(source, view, tables, changes, np.flatnonzero(is_before))
     owner = _owners(source, view, tables, first, count)
     begins, ends = _transaction_bounds(view, count, first)
-    return Operations(
+    return GroupedOperations(
         view=view,
         tables=tables,
         first=first,
@@ -144,18 +148,18 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
     )
 
 
-def last_change(operations: Operations, records: Longs) -> Longs:
+def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
     """Return the change that precedes each of these records, which are not changes themselves."""
-    changes = operations.of_role(Role.CHANGE)
+    changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 
 
-def _continues(view: RecordView, count: int) -> bool:
+def _continues(view: RecordColumns, count: int) -> bool:
     return bool(view.indicator[count - 1] < 2 or view.continued[count - 1])
 
 
 def _pair(
-    source: TrailBytes, view: RecordView, tables: RecordTables, changes: Longs, before: Longs
+    source: TrailBytes, view: RecordColumns, tables: RecordTables, changes: Longs, before: Longs
 ) -> tuple[Longs, Longs]:
     """Return the first record and the after-image record of each operation.
 
@@ -183,7 +187,7 @@ def _pair(
 
 
 def _owners(
-    source: TrailBytes, view: RecordView, tables: RecordTables, first: Longs, count: int
+    source: TrailBytes, view: RecordColumns, tables: RecordTables, first: Longs, count: int
 ) -> Longs:
     """Return the operation of each record. Raises DecodeError if a piece does not follow a change of its table."""
     rows = np.arange(count)
@@ -191,26 +195,26 @@ def _owners(
         return rows
     owner = np.searchsorted(first, rows, "right") - 1
     role = view.role[:count]
-    pieces = np.flatnonzero((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT))
+    pieces = np.flatnonzero((role == RecordRole.LARGE_OBJECT) | (role == RecordRole.FRAGMENT))
     if not len(pieces):
         return owner
     if owner[pieces[0]] < 0:
         problem = "a piece does not follow the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
-    changes = np.flatnonzero(role == Role.CHANGE)
-    good = same_names(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
+    changes = np.flatnonzero(role == RecordRole.CHANGE)
+    good = names_match(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
     if not good.all():
         problem = "a piece is of another table than its change"
         raise _about(source, view, int(pieces[int(np.argmin(good))]), problem)
     return owner
 
 
-def _about(source: TrailBytes, view: RecordView, row: int, problem: str) -> Exception:
+def _about(source: TrailBytes, view: RecordColumns, row: int, problem: str) -> Exception:
     at = int(view.offsets[row])
     return source.error(problem, (at, at + SHOWN))
 
 
-def _transaction_bounds(view: RecordView, count: int, first: Longs) -> tuple[Mask, Mask]:
+def _transaction_bounds(view: RecordColumns, count: int, first: Longs) -> tuple[Mask, Mask]:
     """Return masks of the operations that begin and that end a transaction.
 
     Every record has an indicator, so an operation begins (or ends) a transaction if one of its
@@ -225,7 +229,7 @@ def _transaction_bounds(view: RecordView, count: int, first: Longs) -> tuple[Mas
         return none, none
     # The indicator of a piece must not begin a transaction: it would count for the next operation.
     role = view.role[:count]
-    begins = begins & ((role == Role.CHANGE) | (role == Role.NOTE))
+    begins = begins & ((role == RecordRole.CHANGE) | (role == RecordRole.NOTE))
     # An operation may begin with a note after the previous first record, and ends before the next.
     starts = np.concatenate([[0], first[:-1] + 1])
     following = np.concatenate([first[1:], [count]])
@@ -239,7 +243,9 @@ def _any_between(marks: Mask, starts: Longs, stops: Longs) -> Mask:
     return is_marked
 
 
-def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailBytes, Operations]:
+def join_fragments(
+    source: TrailBytes, operations: GroupedOperations
+) -> tuple[TrailBytes, GroupedOperations]:
     """Join the data of changes with the data of their fragments, at the end of the bytes.
 
     Returns the extended bytes, and the operations with the spans of the joined data. Raises
@@ -247,14 +253,14 @@ def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailByt
     not continued.
     """
     is_continued = operations.view.continued[: operations.records] != 0
-    fragments = operations.of_role(Role.FRAGMENT)
+    fragments = operations.of_role(RecordRole.FRAGMENT)
     if not is_continued.any() and not len(fragments):
         return source, operations
     _check(source, operations, is_continued)
     if not len(fragments):
         return source, operations
     view = operations.view
-    bases = np.unique(last_change(operations, fragments))
+    bases = np.unique(find_last_change(operations, fragments))
     rows = np.sort(np.concatenate([bases, fragments]))
     # Example: change 3 continues in the fragments 4 and 5, change 6 in 7. Copying the data of the
     # rows 3, 4, 5, 6, 7 in this order joins them: a change's data begin at its copy (first = 0, 3)
@@ -269,21 +275,23 @@ def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailByt
     return source, replace(operations, view=replace(view, data=data))
 
 
-def _check(source: TrailBytes, operations: Operations, is_continued: Mask) -> None:
+def _check(source: TrailBytes, operations: GroupedOperations, is_continued: Mask) -> None:
     """Raise DecodeError if Continued and the record that follows contradict each other."""
     role = operations.view.role[: operations.records]
-    part = (role == Role.CHANGE) | (role == Role.FRAGMENT)
+    part = (role == RecordRole.CHANGE) | (role == RecordRole.FRAGMENT)
     # The role of the record after each one; REFUSED after the last record of all.
     follows = np.append(role[1:], operations.view.role[operations.records :][:1])
-    follows = np.append(follows, Role.REFUSED)[: len(role)]
+    follows = np.append(follows, RecordRole.REFUSED)[: len(role)]
     # A change with large objects may have Continued set for their pieces.
-    fits = (follows == Role.FRAGMENT) | ((role == Role.CHANGE) & (follows == Role.LARGE_OBJECT))
+    fits = (follows == RecordRole.FRAGMENT) | (
+        (role == RecordRole.CHANGE) & (follows == RecordRole.LARGE_OBJECT)
+    )
     missing = part & is_continued & ~fits
     if missing.any():
         raise _about_fragments(
             source, operations, missing, "a record is continued, but no fragment follows it"
         )
-    fragment = role == Role.FRAGMENT
+    fragment = role == RecordRole.FRAGMENT
     fragment[1:] &= ~(part & is_continued)[:-1]
     if fragment.any():
         problem = "a fragment follows a record that is not continued"
@@ -291,7 +299,7 @@ def _check(source: TrailBytes, operations: Operations, is_continued: Mask) -> No
 
 
 def _about_fragments(
-    source: TrailBytes, operations: Operations, bad: Mask, problem: str
+    source: TrailBytes, operations: GroupedOperations, bad: Mask, problem: str
 ) -> Exception:
     start = int(operations.view.offsets[int(np.argmax(bad))])
     hint = "Is a record missing between this one and its neighbour?"

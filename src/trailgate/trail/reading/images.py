@@ -28,12 +28,18 @@ from trailgate.columnar.rows import words
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Column, Table
-from trailgate.model.types import Family
-from trailgate.trail.format.record_types import LAYOUT_OF, Layout, Prefix
+from trailgate.model.types import TypeFamily
+from trailgate.trail.format.record_types import LAYOUT_OF, DataLayout, ImagePrefix
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values.cells import CellPlaces, find_cells, split_images
-from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, NULL, Cells, ValueCodec
-from trailgate.trail.values.codecs import codecs_of, unreadable
+from trailgate.trail.values.cells import CellSpans, find_cells, split_images
+from trailgate.trail.values.codec import (
+    CELL_HEAD,
+    INDICATOR_BYTES,
+    NULL,
+    TrailCells,
+    TrailValueCodec,
+)
+from trailgate.trail.values.codecs import explain_unreadable, select_codecs
 from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
@@ -41,7 +47,7 @@ HINT: Final = "Such data can only be read if the definitions have all columns of
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadSelection:
     """What to read: which tables and columns (names in lower case; None: all), and which other parts.
 
     Cells of other columns are found and checked, but their values are not decoded. ``tokens``,
@@ -69,7 +75,7 @@ class Wanted:
         return self.columns is None or column.name.casefold() in self.columns
 
 
-EVERYTHING: Final = Wanted()
+EVERYTHING: Final = ReadSelection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +88,20 @@ class ImageAreas:
 
 
 def read_image(
-    source: TrailBytes, table: Table, images: ImageAreas, wanted: Wanted = EVERYTHING
+    source: TrailBytes, table: Table, images: ImageAreas, wanted: ReadSelection = EVERYTHING
 ) -> Image:
     """Decode an image of a table's columns, one slot per operation. Columns that are not wanted are missing."""
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)
     cells = find_cells(source, table, images.areas)
-    columns = zip(table.columns, codecs_of(table), cells, strict=True)
+    columns = zip(table.columns, select_codecs(table), cells, strict=True)
     return tuple(
         _column(
-            codec, Cells(source, table.name, column, one.starts, one.lengths), one, images, wanted
+            codec,
+            TrailCells(source, table.name, column, one.starts, one.lengths),
+            one,
+            images,
+            wanted,
         )
         if len(one) and wanted.has_column(column)
         else ABSENT
@@ -100,7 +110,11 @@ def read_image(
 
 
 def _column(
-    codec: ValueCodec | None, cells: Cells, spans: CellPlaces, images: ImageAreas, wanted: Wanted
+    codec: TrailValueCodec | None,
+    cells: TrailCells,
+    spans: CellSpans,
+    images: ImageAreas,
+    wanted: ReadSelection,
 ) -> StateColumn:
     if not wanted.values and codec is not None:
         codec.check(cells)
@@ -112,7 +126,7 @@ def _column(
 
 
 def _in_states(
-    values: pa.Array, problems: pa.Array | None, spans: CellPlaces, images: ImageAreas
+    values: pa.Array, problems: pa.Array | None, spans: CellSpans, images: ImageAreas
 ) -> StateColumn:
     """Spread values over all operations. Operations without a cell of the column are missing."""
     if len(spans) == images.count:
@@ -129,20 +143,20 @@ def _in_states(
     )
 
 
-def _rows(spans: CellPlaces, images: ImageAreas) -> Longs:
+def _rows(spans: CellSpans, images: ImageAreas) -> Longs:
     """Return the operations that have a cell of the column."""
     every = np.arange(images.count) if images.rows is None else images.rows
     return every if spans.areas is None else every[spans.areas]
 
 
-def _values(codec: ValueCodec | None, cells: Cells) -> pa.Array:
+def _values(codec: TrailValueCodec | None, cells: TrailCells) -> pa.Array:
     if codec is not None:
         return codec.decode(cells)
     # The layout of these values is not public, but their null indicator is readable.
     head = words(cells.source.data, "u2")[cells.starts]
     hint = "trailgate logdump shows the record's bytes"
     if not (head == NULL).all():
-        error = cells.error(unreadable(cells.column), int(np.argmax(head != NULL)))
+        error = cells.error(explain_unreadable(cells.column), int(np.argmax(head != NULL)))
         error.hint = hint
         raise error
     return pa.nulls(len(cells.starts), pa.string())
@@ -152,18 +166,18 @@ def _values(codec: ValueCodec | None, cells: Cells) -> pa.Array:
 # short one if both widths fit.
 
 
-def both_images(
+def locate_images(
     source: TrailBytes, areas: Spans, kinds: Octets, name: str, columns: int
 ) -> tuple[Spans, Spans]:
     """Split areas into the spans of the before and after images. An area with one image is both.
 
-    ``kinds`` are the ``Prefix`` of each area's record. ``name`` is the table's name, and
+    ``kinds`` are the ``ImagePrefix`` of each area's record. ``name`` is the table's name, and
     ``columns`` its number of columns.
     """
     widths, splits, bad = split_images(source, areas, kinds, columns)
     if bad >= 0:
         span = (int(areas.starts[bad]), int(areas.ends[bad]))
-        if kinds[bad] == Prefix.EITHER:
+        if kinds[bad] == ImagePrefix.EITHER:
             problem = "a unified update's images fit neither a u16 nor a u32 length"
             raise source.error(problem, span, table=name)
         raise source.error("a key update's before image runs over its data area", span)
@@ -179,15 +193,15 @@ def _type_width(column: Column) -> int:
 
 
 # Assumed (trail format §10.7): values are as wide as in lists of columns.
-_WIDTHS: Final[Mapping[tuple[Family, bool], Callable[[Column], int]]] = MappingProxyType(
+_WIDTHS: Final[Mapping[tuple[TypeFamily, bool], Callable[[Column], int]]] = MappingProxyType(
     {
-        (Family.TEXT, True): fixed_width,
-        (Family.NUMBER_TEXT, True): fixed_width,
-        (Family.BYTES, True): fixed_width,
-        (Family.INTEGER, False): _type_width,
-        (Family.UNSIGNED, False): _type_width,
-        (Family.FLOAT, False): _type_width,
-        (Family.DATETIME, False): lambda column: column.external_length,
+        (TypeFamily.TEXT, True): fixed_width,
+        (TypeFamily.NUMBER_TEXT, True): fixed_width,
+        (TypeFamily.BYTES, True): fixed_width,
+        (TypeFamily.INTEGER, False): _type_width,
+        (TypeFamily.UNSIGNED, False): _type_width,
+        (TypeFamily.FLOAT, False): _type_width,
+        (TypeFamily.DATETIME, False): lambda column: column.external_length,
     }
 )
 
@@ -207,7 +221,7 @@ class _Fields:
         return sum(self.widths)
 
 
-def list_names(
+def rewrite_as_column_lists(
     source: TrailBytes, name: str, table: Table | None, areas: Spans, io_types: Octets, rows: Longs
 ) -> tuple[TrailBytes, Spans]:
     """Rewrite the areas of some rows as lists of columns. Returns the extended bytes and the areas of all rows.
@@ -222,7 +236,9 @@ def list_names(
             problem = "the data are not a list of columns, and the widths of the table's columns are not known"
             raise source.error(problem, span, table=name, hint=HINT)
         read = (
-            _rewrite_full_image if LAYOUT_OF[io_types[row]] == Layout.WHOLE else _rewrite_by_offset
+            _rewrite_full_image
+            if LAYOUT_OF[io_types[row]] == DataLayout.WHOLE
+            else _rewrite_by_offset
         )
         parts.append(read(source, name, fields, span))
     sizes = np.array([len(part) for part in parts], np.int64)

@@ -20,12 +20,12 @@ from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 from trailgate.trail.format.record_layout import PIECE_HEAD
-from trailgate.trail.format.record_types import IO_TRUNCATE, Role
-from trailgate.trail.reading.grouping import Operations, last_change
-from trailgate.trail.reading.images import Wanted
+from trailgate.trail.format.record_types import IO_TRUNCATE, RecordRole
+from trailgate.trail.reading.grouping import GroupedOperations, find_last_change
+from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values.codec import Cells
-from trailgate.trail.values.codecs import LARGE, unreadable
+from trailgate.trail.values.codec import TrailCells
+from trailgate.trail.values.codecs import LARGE, explain_unreadable
 from trailgate.trail.values.lenient import decode_leniently
 
 _NONE: Final = np.zeros(0, np.int64)
@@ -75,13 +75,13 @@ class _Pieces:
 
 
 def read_large_objects(
-    source: TrailBytes, operations: Operations
+    source: TrailBytes, operations: GroupedOperations
 ) -> tuple[TrailBytes, LargeObjects]:
     """Join the large objects of operations at the end of the bytes. Returns the extended bytes and the values.
 
     Raises DecodeError if pieces are missing, overlap or contradict each other.
     """
-    rows = operations.of_role(Role.LARGE_OBJECT)
+    rows = operations.of_role(RecordRole.LARGE_OBJECT)
     if not len(rows):
         return source, NO_OBJECTS
     pieces = _read_heads(source, operations, rows)
@@ -96,7 +96,7 @@ def read_large_objects(
     return source, LargeObjects(pieces.record[first], pieces.column[first], spans)
 
 
-def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pieces:
+def _read_heads(source: TrailBytes, operations: GroupedOperations, rows: Longs) -> _Pieces:
     data = operations.view.data.take(rows)
     _require(
         source,
@@ -108,7 +108,7 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     head = [words[data.starts + 4 * i].astype(np.int64) for i in range(PIECE_HEAD // 4)]
     sized = head[4] == data.sizes - PIECE_HEAD
     _require(source, operations, (rows, sized), "a piece's size does not agree with its record")
-    record = last_change(operations, rows)
+    record = find_last_change(operations, rows)
     rowless = operations.view.io_type[record] == IO_TRUNCATE
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
     # Sort by record, column and offset; pieces of the same offset by their number. lexsort's last key
@@ -126,7 +126,9 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     )
 
 
-def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: Mask) -> None:
+def _check(
+    source: TrailBytes, operations: GroupedOperations, pieces: _Pieces, begins: Mask
+) -> None:
     """Check that each value has all its pieces, each once, without a gap or overlap."""
     # ``begins`` marks each value's first piece. ``group`` numbers the values (begins 1 0 1 -> group
     # 0 0 1), and ``first`` is the index of the first piece of each piece's value.
@@ -160,7 +162,7 @@ def _check(source: TrailBytes, operations: Operations, pieces: _Pieces, begins: 
 
 
 def _require(
-    source: TrailBytes, operations: Operations, checked: tuple[Longs, Mask], problem: str
+    source: TrailBytes, operations: GroupedOperations, checked: tuple[Longs, Mask], problem: str
 ) -> None:
     """Raise DecodeError for the first record that is not good."""
     rows, good = checked
@@ -174,13 +176,13 @@ def _require(
     raise source.error(problem, span, table=table)
 
 
-def put_in(
+def insert_large_objects(
     source: TrailBytes,
     table: Table,
     image: Image,
     placed: tuple[LargeObjects, Longs, int],
     *,
-    wanted: Wanted,
+    wanted: ReadSelection,
 ) -> Image:
     """Insert large objects into an image. ``placed`` are the objects, the row of each, and the number of rows.
 
@@ -197,10 +199,10 @@ def put_in(
             raise source.error(problem, (start, min(start + 32, int(spans.ends[0]))))
         column = table.columns[index]
         lengths = spans.sizes
-        cells = Cells(source, table.name, column, spans.starts, lengths)
+        cells = TrailCells(source, table.name, column, spans.starts, lengths)
         decode = LARGE.get(column.family)
         if decode is None:
-            raise cells.error(f"a large object, but {unreadable(column)}", 0)
+            raise cells.error(f"a large object, but {explain_unreadable(column)}", 0)
         if wanted.values:
             new = decode_leniently(decode, cells) if wanted.lenient else (decode(cells), None)
             columns[index] = _overlay(columns[index], rows[chosen], new, count)

@@ -19,25 +19,30 @@ from trailgate.columnar.digits import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
-from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF, Prefix
+from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF, ImagePrefix
 from trailgate.trail.format.tokens import TX_NAME, TX_OWNER
 from trailgate.trail.reading import kernels
-from trailgate.trail.reading.grouping import Operations
+from trailgate.trail.reading.grouping import GroupedOperations
 from trailgate.trail.reading.images import (
     EVERYTHING,
     ImageAreas,
-    Wanted,
-    both_images,
-    list_names,
+    ReadSelection,
+    locate_images,
     read_image,
+    rewrite_as_column_lists,
 )
-from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
-from trailgate.trail.reading.tokens import mark_tokens, named_tokens, token_maps
-from trailgate.trail.records.framing import Spans, TrailBytes, dense
+from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, insert_large_objects
+from trailgate.trail.reading.tokens import build_token_maps, find_user_tokens, marks_as_tokens
+from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.metadata import TrailTable
-from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.values.cells import MAX_COLUMNS, columns_used, hold_cells, numbered_table
+from trailgate.trail.records.record_view import RecordColumns
+from trailgate.trail.values.cells import (
+    MAX_COLUMNS,
+    count_columns_used,
+    make_numbered_table,
+    mask_filled_areas,
+)
 
 SAMPLE: Final = 64  # data areas that are checked for columns
 HINT: Final = (
@@ -46,19 +51,21 @@ HINT: Final = (
 )
 
 
-def explain(error: DecodeError, source: TrailBytes, operations: Operations) -> DecodeError:
+def hint_at_encryption(
+    error: DecodeError, source: TrailBytes, operations: GroupedOperations
+) -> DecodeError:
     """Add a hint about encryption to an error if none of the first data areas contain columns."""
     view = operations.view
     filled = view.data.sizes[operations.first] > 0
     filled &= view.marks[operations.first] & UNLISTED == 0
     records = operations.first[filled][:SAMPLE]
     data = view.data.take(records)
-    listed = hold_cells(source, data)
+    listed = mask_filled_areas(source, data)
     prefixed = PREFIX_OF[view.io_type[records]] > 0
-    for width in (Prefix.SHORT, Prefix.LONG):
+    for width in (ImagePrefix.SHORT, ImagePrefix.LONG):
         # Two lists of columns, one after another, are one list: skip only the length before them.
         starts = np.minimum(data.starts + int(width), data.ends)
-        listed |= prefixed & hold_cells(source, Spans(starts, data.ends))
+        listed |= prefixed & mask_filled_areas(source, Spans(starts, data.ends))
     if len(records) and not listed.any():
         error.hint = HINT
     return error
@@ -73,11 +80,11 @@ class ReadContext:
     file_number: int
     row: int
     large: LargeObjects = NO_OBJECTS
-    wanted: Wanted = EVERYTHING
+    wanted: ReadSelection = EVERYTHING
 
 
 def read_blocks(
-    context: ReadContext, operations: Operations, transactions: tuple[pa.Array, pa.Array]
+    context: ReadContext, operations: GroupedOperations, transactions: tuple[pa.Array, pa.Array]
 ) -> list[ChangeBlock]:
     """Decode operations into one block per table, in order of the tables' appearance.
 
@@ -88,11 +95,11 @@ def read_blocks(
     source, view = context.source, operations.view
     maps = owners = names = None
     if context.wanted.tokens:
-        user = named_tokens(source, view.user.take(slice(operations.records)))
-        marks = mark_tokens(source, view, operations.records)
+        user = find_user_tokens(source, view.user.take(slice(operations.records)))
+        marks = marks_as_tokens(source, view, operations.records)
         if marks is not None:
             user = marks if user is None else marks.merge(user)
-        maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
+        maps = build_token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (
                 user.strings(name, operations.owner, len(operations))
@@ -100,7 +107,7 @@ def read_blocks(
             )
     positions = pa.nulls(len(operations), pa.string())
     if context.wanted.positions:
-        offsets = view.offsets[dense(operations.first)] + source.base
+        offsets = view.offsets[as_slice(operations.first)] + source.base
         positions = format_positions(context.file_number, offsets)
     shared = (*transactions, positions, maps, owners, names)
     blocks = []
@@ -110,24 +117,24 @@ def read_blocks(
         try:
             blocks.append(_read_block(context, operations, (known, rows), shared))
         except DecodeError as error:
-            raise explain(error, source, operations) from None
+            raise hint_at_encryption(error, source, operations) from None
     return blocks
 
 
-def _by_table(operations: Operations) -> Iterator[tuple[TrailTable, Longs]]:
+def _by_table(operations: GroupedOperations) -> Iterator[tuple[TrailTable, Longs]]:
     """Yield each table and the rows of its operations."""
     tables = operations.tables
     if len(tables.tables) == 1:
         yield tables.tables[0], np.arange(len(operations))
         return
-    codes = tables.codes[dense(operations.first)]
+    codes = tables.codes[as_slice(operations.first)]
     for code, known in enumerate(tables.tables):
         yield known, np.flatnonzero(codes == code)
 
 
 def _read_block(
     context: ReadContext,
-    operations: Operations,
+    operations: GroupedOperations,
     chosen: tuple[TrailTable, Longs],
     shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
@@ -143,7 +150,7 @@ def _read_block(
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
     tx_id, csn, position, maps, tx_owner, tx_name = shared
-    index_of_rows = dense(rows)
+    index_of_rows = as_slice(rows)
     records = operations.first[index_of_rows], operations.after[index_of_rows]
     table, before_image, after_image = _read_images(context, operations, known, described, records)
     return ChangeBlock(
@@ -185,7 +192,7 @@ class _OperationColumns:
     filled: int
 
 
-def _describe(operations: Operations, rows: Longs) -> _OperationColumns:
+def _describe(operations: GroupedOperations, rows: Longs) -> _OperationColumns:
     """Describe some operations: their types, indicators, times and image spans."""
     view, count = operations.view, len(rows)
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
@@ -225,7 +232,7 @@ def _describe(operations: Operations, rows: Longs) -> _OperationColumns:
 
 def _read_images(
     context: ReadContext,
-    operations: Operations,
+    operations: GroupedOperations,
     known: TrailTable,
     described: _OperationColumns,
     records: tuple[Longs, Longs],
@@ -240,7 +247,7 @@ def _read_images(
     table = known.table or context.definitions.get(known.name)
     if described.prefixed:
         columns = len(table.columns) if table is not None else MAX_COLUMNS
-        befores, split = both_images(source, befores, described.prefixes, known.name, columns)
+        befores, split = locate_images(source, befores, described.prefixes, known.name, columns)
         afters = Spans(np.where(described.prefixes > 0, split.starts, afters.starts), afters.ends)
     view = operations.view
     if view.has_marks:
@@ -270,7 +277,7 @@ def _read_images(
 
 def _list(
     source: TrailBytes,
-    view: RecordView,
+    view: RecordColumns,
     of: tuple[str, Table | None],
     areas: Spans,
     records: Longs,
@@ -279,7 +286,7 @@ def _list(
     rows = np.flatnonzero(view.marks[records] & UNLISTED)
     if not len(rows):
         return source, areas
-    return list_names(source, *of, areas, view.io_type[records], rows)
+    return rewrite_as_column_lists(source, *of, areas, view.io_type[records], rows)
 
 
 def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
@@ -294,10 +301,10 @@ def _number_columns(
     context: ReadContext, name: str, images: tuple[Spans, Spans], records: Longs
 ) -> Table:
     """Return a table of numbered columns, as many as the data use."""
-    columns = max(columns_used(context.source, spans) for spans in images)
+    columns = max(count_columns_used(context.source, spans) for spans in images)
     large, _ = context.large.within(records)
     columns = max(columns, 1 + int(large.column.max(initial=-1)))
-    return numbered_table(name, min(columns, MAX_COLUMNS))
+    return make_numbered_table(name, min(columns, MAX_COLUMNS))
 
 
 def _with_large(
@@ -309,4 +316,4 @@ def _with_large(
     if not len(objects):
         return image
     placed = (objects, rows[at], len(records))
-    return put_in(context.source, table, image, placed, wanted=context.wanted)
+    return insert_large_objects(context.source, table, image, placed, wanted=context.wanted)

@@ -22,20 +22,29 @@ from trailgate.arrays import CHUNK, Longs, Mask
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.record_types import ROLE_OF, Role
+from trailgate.trail.format.record_types import ROLE_OF, RecordRole
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
-from trailgate.trail.reading.grouping import Operations, find_tables, group, join_fragments
-from trailgate.trail.reading.images import EVERYTHING, Wanted
+from trailgate.trail.reading.grouping import (
+    GroupedOperations,
+    find_tables,
+    group_operations,
+    join_fragments,
+)
+from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
 from trailgate.trail.reading.operations import ReadContext, read_blocks
-from trailgate.trail.reading.tokens import carried_strings, without_system_keys, without_undone
-from trailgate.trail.records.framing import RecordPlaces, TrailBytes, find_records, trail_bytes
+from trailgate.trail.reading.tokens import (
+    carry_token_strings,
+    skip_system_keys,
+    turn_backouts_into_notes,
+)
+from trailgate.trail.records.framing import RecordSpans, TrailBytes, find_records, wrap_trail_bytes
 from trailgate.trail.records.kernels import MIN_RECORD
 from trailgate.trail.records.metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record
-from trailgate.trail.records.record_view import RecordView, require_sound, view_records
-from trailgate.trail.records.transactions import LAST, is_apart
-from trailgate.trail.values.codec import UTF_8, charset_named
+from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
+from trailgate.trail.records.transactions import LAST, is_separate
+from trailgate.trail.values.codec import UTF_8, find_charset
 
 PEEK: Final = 64  # records checked at once when looking for the end of a batch
 MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
@@ -48,7 +57,7 @@ class OperationRecords:
     ``kept`` is the index of each among all records, or None if all of them are kept.
     """
 
-    view: RecordView
+    view: RecordColumns
     tables: TrailTables
     cut: int
     kept: Longs | None = None
@@ -60,8 +69,8 @@ class OperationRecords:
         return int(self.kept[records]) if records < len(self.kept) else self.cut
 
 
-def without_non_operations(
-    source: TrailBytes, view: RecordView, tables: TrailTables, *, tx_open: bool
+def drop_non_operations(
+    source: TrailBytes, view: RecordColumns, tables: TrailTables, *, tx_open: bool
 ) -> OperationRecords:
     """Drop metadata, restart records, and notes that are a complete transaction.
 
@@ -74,13 +83,13 @@ def without_non_operations(
     """
     cut = len(view)
     # Roles from METADATA on change no rows.
-    if view.only_changes or not (view.role >= Role.METADATA).any():
+    if view.only_changes or not (view.role >= RecordRole.METADATA).any():
         return OperationRecords(view, tables, cut)
     # Only metadata and RestartAbend records need a closer look; the other separate records are just dropped.
-    dropped = is_apart(view)
-    decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
+    dropped = is_separate(view)
+    decisive = (view.role == RecordRole.METADATA) | (view.role == RecordRole.ABEND)
     for row in np.flatnonzero(decisive).tolist():
-        if view.role[row] == Role.ABEND:
+        if view.role[row] == RecordRole.ABEND:
             _check_closed(source, view, dropped[:row], tx_open=tx_open)
             continue
         offset = int(view.offsets[row])
@@ -109,7 +118,7 @@ def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
     return (before.name, before.table) != (after.name, after.table)
 
 
-def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_open: bool) -> None:
+def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_open: bool) -> None:
     """Raise DecodeError if a transaction is open before a restart record."""
     rows = np.flatnonzero(~dropped)
     if len(rows):
@@ -139,12 +148,12 @@ class ReaderState:
     tables: TrailTables = NO_TABLES
     order: ByteOrder = ByteOrder.BIG
     charset: str = UTF_8
-    wanted: Wanted = EVERYTHING
+    wanted: ReadSelection = EVERYTHING
     gives_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedTrail:
     """Decoded operations, the number of bytes consumed, and the state for the next bytes.
 
     A table may have several blocks: one for each batch of records.
@@ -163,8 +172,8 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     base_offset: int,
     state: ReaderState = ReaderState(),
     finish: bool = False,
-    records: RecordView | None = None,
-) -> Decoded:
+    records: RecordColumns | None = None,
+) -> DecodedTrail:
     """Decode the operations of all complete records in ``data`` (pa.Buffer or bytes).
 
     The data begin with a record, ``base_offset`` bytes into the file. Not consumed are an
@@ -176,7 +185,7 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     If ``records`` is given, only these records are read, as if the others did not exist.
     """
     source = replace(
-        trail_bytes(data, base_offset, state.order), charset=charset_named(state.charset)
+        wrap_trail_bytes(data, base_offset, state.order), charset=find_charset(state.charset)
     )
     context = ReadContext(source, definitions, file_number, 0, wanted=state.wanted)
     if records is not None or len(source.data) <= CHUNK:
@@ -194,7 +203,7 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
         offset, state = offset + decoded.consumed, decoded.state
         context = replace(context, row=context.row + decoded.batch.rows)
         if is_last:
-            return Decoded(ChangeBatch(blocks, context.row), offset, state)
+            return DecodedTrail(ChangeBatch(blocks, context.row), offset, state)
         # Nothing consumed: one operation is larger than the chunk.
         size = CHUNK if decoded.consumed else 2 * size
 
@@ -202,11 +211,11 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
 def _decode_chunk(
     context: ReadContext,
     state: ReaderState,
-    records: RecordView | None,
+    records: RecordColumns | None,
     *,
     finish: bool,
     give_open: bool,
-) -> Decoded:
+) -> DecodedTrail:
     """Decode bytes that are few enough for their record offsets to fit in the cache."""
     source = context.source
     view = view_records(source, _find(source, finish)) if records is None else records
@@ -239,7 +248,7 @@ def _decode_chunk(
     kept = sum(map(len, blocks))
     if kept < rows:
         blocks = _renumber(blocks, context.row)
-    return Decoded(ChangeBatch(blocks, kept), consumed, state)
+    return DecodedTrail(ChangeBatch(blocks, kept), consumed, state)
 
 
 def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
@@ -261,24 +270,24 @@ class _RecordBatch:
     records: int
     source: TrailBytes
     large: LargeObjects
-    operations: Operations
+    operations: GroupedOperations
     transactions: tuple[pa.Array, pa.Array]
     state: ReaderState
     is_cut: bool
 
 
-def _before_change(view: RecordView, stop: int) -> int:
+def _before_change(view: RecordColumns, stop: int) -> int:
     """Return where a batch may end at or after ``stop``: not before a piece or fragment, which needs its change."""
     while stop < len(view):
         role = ROLE_OF[view.io_type[stop : stop + PEEK]]
-        others = (role != Role.LARGE_OBJECT) & (role != Role.FRAGMENT)
+        others = (role != RecordRole.LARGE_OBJECT) & (role != RecordRole.FRAGMENT)
         if others.any():
             return stop + int(np.argmax(others))
         stop += PEEK
     return stop
 
 
-def _find(source: TrailBytes, finish: bool) -> RecordPlaces:
+def _find(source: TrailBytes, finish: bool) -> RecordSpans:
     try:
         return find_records(source.data, order=source.order, finish=finish)
     except DecodeError as error:
@@ -288,26 +297,29 @@ def _find(source: TrailBytes, finish: bool) -> RecordPlaces:
 
 
 def _read_batch(
-    source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool
+    source: TrailBytes, view: RecordColumns, state: ReaderState, *, more: bool
 ) -> _RecordBatch:
-    view = view if state.wanted.undone else without_undone(view)
-    kept = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
+    view = view if state.wanted.undone else turn_backouts_into_notes(view)
+    kept = drop_non_operations(source, view, state.tables, tx_open=state.tx_open)
     is_cut = kept.cut < len(view)
     view = kept.view
-    require_sound(source, view)
-    view = without_system_keys(source, view)
+    raise_first_problem(source, view)
+    view = skip_system_keys(source, view)
     role = view.role
-    if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
+    if (
+        not view.only_changes
+        and ((role == RecordRole.LARGE_OBJECT) | (role == RecordRole.FRAGMENT)).any()
+    ):
         # Joined values are copied to the end of the bytes, which copies all of them: narrow them
         # to those of this batch first.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.move(-start)
     tables = find_tables(source, view, kept.tables)
-    operations = group(source, view, tables, more=more or is_cut)
+    operations = group_operations(source, view, tables, more=more or is_cut)
     joined, operations = join_fragments(source, operations)
     joined, large = read_large_objects(joined, operations)
     before = {TRANID: state.tx_id, LOGCSN: state.csn}
-    tx_id, csn = carried_strings(source, view, before, is_open=state.tx_open)
+    tx_id, csn = carry_token_strings(source, view, before, is_open=state.tx_open)
     if operations.records:
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)

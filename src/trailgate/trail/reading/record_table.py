@@ -17,17 +17,17 @@ from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.digits import format_positions
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
-from trailgate.model.changes import COMMIT_TIME, undatable
+from trailgate.model.changes import COMMIT_TIME, mask_undatable
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
     H_FIXED,
     NAME_AT,
-    redo_address,
+    format_redo_address,
 )
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, Role, read_ddl, type_name
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, RecordRole, read_ddl, type_name
 from trailgate.trail.format.tokens import FRAME
-from trailgate.trail.reading.tokens import token_columns
+from trailgate.trail.reading.tokens import build_token_columns
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import decode_record
@@ -42,7 +42,7 @@ from trailgate.trail.records.record_problems import (
     SHORT,
     SYSTEM_KEY_SIZE,
 )
-from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.record_view import RecordColumns, find_names
 
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int32()
@@ -109,9 +109,9 @@ class RecordTable:
     tables: TrailTables
 
 
-def record_table(
+def build_record_table(
     source: TrailBytes,
-    view: RecordView,
+    view: RecordColumns,
     file_number: int,
     tables: TrailTables,
     *,
@@ -124,8 +124,8 @@ def record_table(
     head = view.headers(source.data, source.order)
     names, index, known = _tables(source, view, tables)
     data, tokens, user = (_whole(view, part) for part in (view.data, view.tokens, view.user))
-    token_maps, user_maps, problem = token_columns(source, tokens, user)
-    undated = undatable(view.io_time)
+    token_maps, user_maps, problem = build_token_columns(source, tokens, user)
+    undated = mask_undatable(view.io_time)
     has_data = (data.sizes > 0) | (view.problems & EMPTY_DATA != 0)
     columns: dict[str, Any] = {
         "position": format_positions(file_number, view.offsets + source.base),
@@ -151,13 +151,13 @@ def record_table(
     return RecordTable(pa.RecordBatch.from_arrays(arrays, schema=RECORDS_SCHEMA), known)
 
 
-def _whole(view: RecordView, part: Spans) -> Spans:
+def _whole(view: RecordColumns, part: Spans) -> Spans:
     """Return a part's span for each record, empty if the part exceeds the record."""
     over = (view.problems & PART_OVER != 0) & (part.ends == view.offsets + view.lengths - FRAME)
     return Spans(part.starts, np.where(over, part.starts, part.ends)) if over.any() else part
 
 
-def _problems(view: RecordView) -> pa.Array:
+def _problems(view: RecordColumns) -> pa.Array:
     strings = np.full(len(view), None, object)
     for bits, text in reversed(_STRINGS):
         strings[view.problems & bits != 0] = text
@@ -165,7 +165,7 @@ def _problems(view: RecordView) -> pa.Array:
 
 
 def _tables(
-    source: TrailBytes, view: RecordView, tables: TrailTables
+    source: TrailBytes, view: RecordColumns, tables: TrailTables
 ) -> tuple[pa.Array, pa.Array, TrailTables]:
     """Return the table name and the table index of each record, and the tables known after them."""
     names_of_records = find_names(source, view)
@@ -210,7 +210,7 @@ def _with_record(source: TrailBytes, offset: int, tables: TrailTables) -> TrailT
     return tables.with_record(record)
 
 
-def _partition_index(source: TrailBytes, view: RecordView, head: Structs) -> pa.Array:
+def _partition_index(source: TrailBytes, view: RecordColumns, head: Structs) -> pa.Array:
     both = BY_TABLE | BY_PARTITION
     has_index = (view.partition & both == both) & (head["h_length"] == H_FIXED + 4)
     index = np.zeros(len(view), np.int32)
@@ -219,11 +219,13 @@ def _partition_index(source: TrailBytes, view: RecordView, head: Structs) -> pa.
     return pa.array(index, mask=~has_index)
 
 
-def _redo_addresses(view: RecordView, head: Structs) -> pa.Array:
+def _redo_addresses(view: RecordColumns, head: Structs) -> pa.Array:
     """Return the redo log address of changes and their pieces; null for other records."""
-    of_changes = (view.role >= Role.CHANGE) & (view.role <= Role.FRAGMENT)
+    of_changes = (view.role >= RecordRole.CHANGE) & (view.role <= RecordRole.FRAGMENT)
     rows = zip(of_changes, head["audit_rba"].tolist(), head["audit_pos"].tolist(), strict=True)
-    return pa.array([redo_address(*at) if is_change else None for is_change, *at in rows], _TEXT)
+    return pa.array(
+        [format_redo_address(*at) if is_change else None for is_change, *at in rows], _TEXT
+    )
 
 
 def _unsigned(numbers: npt.NDArray[np.uint64]) -> pa.Array:

@@ -5,7 +5,7 @@ forward, because only the first record of a transaction has them. User tokens ar
 value. Rare properties (an undo flag, a system key before the data) are read only from the records
 that have them, and are shown as tokens too.
 
-Functions for readers raise DecodeError for invalid tokens. `find_token` and `token_columns` report
+Functions for readers raise DecodeError for invalid tokens. `find_token` and `build_token_columns` report
 them instead.
 """
 
@@ -31,14 +31,14 @@ from trailgate.trail.format.tokens import (
     MAX_BYTES,
     MAX_NAME,
     UNREAD,
-    read_user_tokens,
+    decode_user_tokens,
     token_name,
 )
 from trailgate.trail.records import kernels
-from trailgate.trail.records.framing import Spans, TrailBytes, dense
+from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UNDO_AT
-from trailgate.trail.records.record import tokens_between
-from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.records.record import read_tokens_between
+from trailgate.trail.records.record_view import RecordColumns
 
 UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
 NOTE: Final = IO_COMMENT  # a type of records that are not operations
@@ -77,7 +77,7 @@ class NamedTokens:
         return _merge(self, other)
 
 
-def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
+def find_user_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
     """Return the user tokens of records, or None if no record has any."""
     rows = np.flatnonzero(areas.starts < areas.ends)
     if not len(rows):
@@ -150,7 +150,7 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
     record, names, values = [], [], []
     for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         payload = source.data[start:end].tobytes()
-        pairs = read_user_tokens(payload)
+        pairs = decode_user_tokens(payload)
         for name, value in [(UNREAD, payload.hex())] if pairs is None else pairs:
             record.append(row)
             names.append(name)
@@ -159,7 +159,7 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
     return NamedTokens(np.array(record, np.int64), *kinds)
 
 
-def without_undone(view: RecordView) -> RecordView:
+def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
     """Turn backouts into notes, which are not operations but still belong to their transactions."""
     rows = view.with_marks(UNDO)
     if not len(rows):
@@ -169,7 +169,7 @@ def without_undone(view: RecordView) -> RecordView:
     return replace(view, io_type=io_type, role=role)
 
 
-def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
+def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
     """Return the records with their data spans starting after the system key."""
     rows = view.with_marks(SYSTEM_KEY)
     if not len(rows):
@@ -179,7 +179,7 @@ def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
     return replace(view, data=Spans(starts, view.data.ends))
 
 
-def mark_tokens(source: TrailBytes, view: RecordView, records: int) -> NamedTokens | None:
+def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> NamedTokens | None:
     """Return undo flags and system keys of the first ``records`` records as tokens, or None if there are none."""
     tokens = []
     for row in view.with_marks(UNDO | SYSTEM_KEY).tolist():
@@ -199,7 +199,7 @@ def mark_tokens(source: TrailBytes, view: RecordView, records: int) -> NamedToke
 
 
 @dataclass(frozen=True, slots=True)
-class FoundToken:
+class FirstTokens:
     """The payload span of the first token with an id in each area; -1 if it has none.
 
     ``faults`` marks the areas that tokens do not fill exactly.
@@ -215,7 +215,7 @@ class FoundToken:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTokens:
+class TokenList:
     """Tokens sorted by group and id: the group, id and payload span of each."""
 
     groups: Longs
@@ -223,7 +223,7 @@ class ListedTokens:
     spans: Spans
 
 
-def find_token(source: TrailBytes, areas: Spans, code: int) -> FoundToken:
+def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
     """Find the first token with an id in each area. Never raises for damaged areas."""
     count = len(areas.starts)
     starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -231,10 +231,10 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FoundToken:
     kernels.find_token(
         source.data, areas.starts, areas.ends, source.big, code, starts, ends, faults
     )
-    return FoundToken(Spans(starts, ends), faults)
+    return FirstTokens(Spans(starts, ends), faults)
 
 
-def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> ListedTokens:
+def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> TokenList:
     """List the tokens of the first ``len(groups)`` areas. If a group repeats an id, its first token counts.
 
     ``groups`` is the ascending group of each area; areas of a negative group are skipped. Raises
@@ -248,7 +248,7 @@ def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> ListedTokens
     )
     if bad >= 0:
         raise _overrun(source, (offset, int(areas.ends[bad])))
-    return ListedTokens(owners[:count], codes[:count], Spans(starts[:count], ends[:count]))
+    return TokenList(owners[:count], codes[:count], Spans(starts[:count], ends[:count]))
 
 
 def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
@@ -269,7 +269,7 @@ _TEXT_BYTES: Final = _text_bytes()
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedStrings:
+class CarriedTokens:
     """A token's text for each record: its own, or that of its transaction. ``nulls`` marks records without one.
 
     The first ``leading`` records have the text ``before``, which is known from earlier records.
@@ -283,7 +283,7 @@ class CarriedStrings:
 
     def take(self, rows: Longs) -> pa.Array:
         """Return the strings of some records, ascending."""
-        chosen = dense(rows)
+        chosen = as_slice(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
         # The number of chosen rows among the leading records.
@@ -306,9 +306,9 @@ class CarriedStrings:
             return text
 
 
-def carried_strings(
-    source: TrailBytes, view: RecordView, before: Mapping[int, str | None], *, is_open: bool
-) -> list[CarriedStrings]:
+def carry_token_strings(
+    source: TrailBytes, view: RecordColumns, before: Mapping[int, str | None], *, is_open: bool
+) -> list[CarriedTokens]:
     """For each id, carry the token of a transaction's first record to its other records.
 
     ``before`` maps each id to the text of the transaction that is open before the first record. A
@@ -337,7 +337,7 @@ def carried_strings(
     for i, text in enumerate(before.values()):
         column = slice(i * count, (i + 1) * count)
         spans = Spans(starts[column], ends[column])
-        carried.append(CarriedStrings(source, spans, nulls[column], int(leading[i]), text))
+        carried.append(CarriedTokens(source, spans, nulls[column], int(leading[i]), text))
     return carried
 
 
@@ -363,7 +363,7 @@ def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
 
 
-def token_maps(
+def build_token_maps(
     source: TrailBytes,
     areas: Spans,
     operation: Longs,
@@ -414,14 +414,14 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     return _Maps(owner[order], keys.take(index), items.take(index))
 
 
-def token_columns(
+def build_token_columns(
     source: TrailBytes, tokens: Spans, user: Spans
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return the GGS tokens and the user tokens of every record, and the problems with them."""
     count = len(tokens.starts)
     users = _user_maps(source, user, count)
     try:
-        maps = token_maps(source, tokens, np.arange(count), count)
+        maps = build_token_maps(source, tokens, np.arange(count), count)
     except DecodeError:
         maps, problems = _maps_one_by_one(source, tokens)
         return maps, users, problems
@@ -429,7 +429,7 @@ def token_columns(
 
 
 def _user_maps(source: TrailBytes, areas: Spans, count: int) -> pa.Array:
-    user = named_tokens(source, areas)
+    user = find_user_tokens(source, areas)
     if user is None:
         offsets = pa.array(np.zeros(count + 1, np.int32))
         return pa.MapArray.from_arrays(
@@ -451,7 +451,7 @@ def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Arr
 
 def _pairs(source: TrailBytes, start: int, end: int) -> tuple[Pairs, str | None]:
     try:
-        tokens = tokens_between(source.data, (start, end), source.order, source.base)
+        tokens = read_tokens_between(source.data, (start, end), source.order, source.base)
     except DecodeError as error:
         return [("T", source.data[start:end].tobytes().hex())], error.problem
     pairs: dict[str, str] = {}

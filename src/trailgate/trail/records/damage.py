@@ -13,15 +13,15 @@ from typing import Final
 from trailgate.errors import DecodeError
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.tokens import FRAME, ByteOrder
-from trailgate.trail.records.framing import length_at
-from trailgate.trail.records.record import LONGEST, Read, find_good
+from trailgate.trail.records.framing import read_record_length
+from trailgate.trail.records.record import LONGEST, Read, find_next_record
 
 UNFINISHED: Final = "the file ends inside a record"
 MISNUMBERED: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableBytes:
     """Bytes [start, end) of a file that are not records.
 
     If ``is_followed``, a good record begins at ``end``, so the bytes are damaged. Otherwise ``end``
@@ -46,16 +46,16 @@ class Unreadable:
         return f"{self.problem}: {self.size:,} bytes cannot be read, and a record follows at byte {self.end}"
 
 
-def unreadable_at(read: Read, offset: int, size: int, order: ByteOrder) -> Unreadable:
+def describe_unreadable(read: Read, offset: int, size: int, order: ByteOrder) -> UnreadableBytes:
     """Describe the bytes at an offset where no complete record begins, up to the next good record.
 
     ``size`` is the size of the file.
     """
-    end = find_good(read, offset + 1, size, order)
-    return Unreadable(offset, end, _problem(read, offset, size, order, end < size), end < size)
+    end = find_next_record(read, offset + 1, size, order)
+    return UnreadableBytes(offset, end, _problem(read, offset, size, order, end < size), end < size)
 
 
-def other_number(header: FileHeader | None, number: int) -> int | None:
+def find_other_number(header: FileHeader | None, number: int) -> int | None:
     """Return the sequence number in the file header if it differs from the number in the file's name.
 
     Returns None if they agree, or if there is no header or no number in it.
@@ -67,7 +67,7 @@ def other_number(header: FileHeader | None, number: int) -> int | None:
 def _problem(read: Read, offset: int, size: int, order: ByteOrder, is_followed: bool) -> str:
     data = read(offset, LONGEST)
     try:
-        length_at(data, 0, order)
+        read_record_length(data, 0, order)
     except DecodeError as error:
         return error.problem
     if is_followed and len(data) >= FRAME:

@@ -35,7 +35,7 @@ SPARE = 8  # bytes after appended data, so that a word read at the last byte sta
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPlaces:
+class RecordSpans:
     """The offsets and lengths of complete records in the data, and the offset at which the last one ends."""
 
     offsets: Longs
@@ -45,7 +45,7 @@ class RecordPlaces:
 
 def find_records(
     data: Octets, start: int = 0, *, order: ByteOrder = ByteOrder.BIG, finish: bool = False
-) -> RecordPlaces:
+) -> RecordSpans:
     """Find the complete records from ``start`` on. An incomplete last record is excluded.
 
     With ``finish`` an incomplete record raises TruncatedError. Bytes that are not a record raise
@@ -53,7 +53,7 @@ def find_records(
     """
     records = _find(data, start, order)
     if records.end < len(data):
-        length_at(data, records.end, order)  # raises if the bytes cannot be a record
+        read_record_length(data, records.end, order)  # raises if the bytes cannot be a record
     if finish and records.end < len(data):
         raise TruncatedError(
             "the input ends inside a record",
@@ -62,17 +62,19 @@ def find_records(
     return records
 
 
-def find_sound(data: Octets, order: ByteOrder) -> tuple[RecordPlaces, DecodeError | None]:
+def find_records_until_damage(
+    data: Octets, order: ByteOrder
+) -> tuple[RecordSpans, DecodeError | None]:
     """Find the complete records up to the first bytes that are not a record, and the error for those bytes, if any."""
     records = _find(data, 0, order)
     try:
-        length_at(data, records.end, order)
+        read_record_length(data, records.end, order)
     except DecodeError as error:
         return records, error
     return records, None
 
 
-def _find(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
+def _find(data: Octets, start: int, order: ByteOrder) -> RecordSpans:
     # No record is shorter than MIN_RECORD, so there cannot be more.
     room = max(0, len(data) - start) // MIN_RECORD
     offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -80,7 +82,7 @@ def _find(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
     count, end, _ = kernels.find_frames(data, start, big, _RECORD_INFO, offsets, lengths)
     # Copy, since a view would keep the complete array alive, which has room for the most
     # records that fit into the data.
-    return RecordPlaces(offsets[:count].copy(), lengths[:count].copy(), end)
+    return RecordSpans(offsets[:count].copy(), lengths[:count].copy(), end)
 
 
 def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
@@ -93,7 +95,7 @@ def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
     first: DecodeError | None = None
     for order in ByteOrder:
         try:
-            if length_at(data, start, order) is not None:
+            if read_record_length(data, start, order) is not None:
                 return order
             waiting = True
         except DecodeError as error:
@@ -112,7 +114,7 @@ def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
     return int(kernels.find_chain(data, start, order is ByteOrder.BIG, _RECORD_INFO, FOLLOWERS))
 
 
-def find_typed(data: Octets, order: ByteOrder, io_type: int) -> Longs:
+def find_records_of_type(data: Octets, order: ByteOrder, io_type: int) -> Longs:
     """Return the offsets of complete records of one type without parsing the others.
 
     Only the frames and the header's first byte are checked, so bytes inside a record that look like
@@ -128,12 +130,14 @@ def find_typed(data: Octets, order: ByteOrder, io_type: int) -> Longs:
 
 def _is_complete(data: Octets, offset: int, order: ByteOrder) -> bool:
     try:
-        return data[offset + FRAME] == HEADER and length_at(data, offset, order) is not None
+        return (
+            data[offset + FRAME] == HEADER and read_record_length(data, offset, order) is not None
+        )
     except DecodeError:
         return False
 
 
-def length_at(data: Octets, offset: int, order: ByteOrder) -> int | None:
+def read_record_length(data: Octets, offset: int, order: ByteOrder) -> int | None:
     """Return the length of the record at an offset, or None if the record is incomplete.
 
     Raises DecodeError if the bytes cannot be a record.
@@ -173,7 +177,7 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
     return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
 
 
-def dense(rows: Longs) -> Longs | slice:
+def as_slice(rows: Longs) -> Longs | slice:
     """Return rows 0, 1, ... n-1 as a slice, and all other ascending rows unchanged. A slice copies nothing."""
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
@@ -196,7 +200,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class CopyOrigins:
     """Where the copied runs at the end of the data come from.
 
     Values that are split over several records (fragments, large objects) are joined at the end of
@@ -216,15 +220,15 @@ class Origins:
             return offset
         return int(self.origins[run]) + offset - int(self.starts[run])
 
-    def append(self, other: Origins) -> Origins:
+    def append(self, other: CopyOrigins) -> CopyOrigins:
         """Return these runs followed by the runs of ``other``."""
-        return Origins(
+        return CopyOrigins(
             np.concatenate([self.starts, other.starts]),
             np.concatenate([self.origins, other.origins]),
         )
 
 
-NOT_EXTENDED = Origins(np.zeros(0, np.int64), np.zeros(0, np.int64))
+NOT_EXTENDED = CopyOrigins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +245,7 @@ class TrailBytes:
     base: int = 0
     order: ByteOrder = ByteOrder.BIG
     charset: str = "utf-8"
-    origins: Origins = NOT_EXTENDED
+    origins: CopyOrigins = NOT_EXTENDED
 
     @property
     def big(self) -> bool:
@@ -266,7 +270,7 @@ class TrailBytes:
         ends = len(self.data) + np.cumsum(sizes)
         starts = ends - sizes
         data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])
-        known = self.origins.append(Origins(starts, origins))
+        known = self.origins.append(CopyOrigins(starts, origins))
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
 
     def part(self, start: int, end: int) -> TrailBytes:
@@ -286,11 +290,11 @@ class TrailBytes:
         data[: len(self.data)] = self.data
         for copy, start, end in zip(copies, spans.starts, spans.ends, strict=True):
             data[copy : copy + end - start] = self.data[start:end]
-        origins = self.origins.append(Origins(copies, spans.starts))
+        origins = self.origins.append(CopyOrigins(copies, spans.starts))
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), copies
 
 
-def trail_bytes(data: pa.Buffer | bytes | Octets, base: int, order: ByteOrder) -> TrailBytes:
+def wrap_trail_bytes(data: pa.Buffer | bytes | Octets, base: int, order: ByteOrder) -> TrailBytes:
     """Wrap bytes, a buffer or an array as trail bytes that begin at offset ``base`` of the file."""
     buffer = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
     return TrailBytes(buffer, octets(buffer), base, order)

@@ -3,8 +3,8 @@
 Data records of these releases hold a table index instead of a name. A table definition record (TDR)
 states its index. A reference record takes the next free index, since indexes count in order of
 appearance in the file (trail format §5.3 and §12). `TrailTables` is the state after some records.
-It is an immutable value, so that a reader can go back to an earlier state. `read_table` and
-`table_data` decode and encode the columns of a TDR.
+It is an immutable value, so that a reader can go back to an earlier state. `decode_table_definition` and
+`encode_table_definition` decode and encode the columns of a TDR.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from trailgate.errors import EncodeError
-from trailgate.model.table_patterns import table_name
-from trailgate.model.tables import Column, Database, Definitions, Table
+from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.tokens import MAX_LENGTH, ByteOrder
 from trailgate.trail.records.record import TrailRecord
@@ -68,7 +68,7 @@ MAX_SCALE: Final = 38  # a greater value is not a scale: the bytes fit the layou
 DDR_VERSION: Final = 1
 
 
-class GrowingMap(Mapping[Key, Value]):
+class PersistentMap(Mapping[Key, Value]):
     """An immutable mapping. ``with_item`` returns a longer one in constant time.
 
     Mappings share one dictionary and see its items up to their own size. Only the longest mapping
@@ -81,7 +81,7 @@ class GrowingMap(Mapping[Key, Value]):
         self._items = {key: (i, value) for i, (key, value) in enumerate((items or {}).items())}
         self._size = len(self._items)
 
-    def with_item(self, key: Key, value: Value) -> GrowingMap[Key, Value]:
+    def with_item(self, key: Key, value: Value) -> PersistentMap[Key, Value]:
         """Return a mapping with one more item, or with the item of that key replaced."""
         items = self._items
         # All readers of a process share the empty mapping, so it is always copied.
@@ -89,7 +89,7 @@ class GrowingMap(Mapping[Key, Value]):
             items = dict(islice(items.items(), self._size))
         position, _ = items.get(key, (len(items), value))
         items[key] = (position, value)
-        longer = GrowingMap[Key, Value]()
+        longer = PersistentMap[Key, Value]()
         longer._items, longer._size = items, len(items)
         return longer
 
@@ -106,10 +106,10 @@ class GrowingMap(Mapping[Key, Value]):
         return self._size
 
     def __reduce__(self) -> tuple[object, ...]:
-        return GrowingMap, (dict(self),)
+        return PersistentMap, (dict(self),)
 
 
-class MetadataKind(IntEnum):
+class MetadataType(IntEnum):
     """The type of a metadata record: its OrigNode byte."""
 
     DATABASE = 1
@@ -136,17 +136,19 @@ class TrailTable:
 class TrailTables:
     """The tables and partitions that the metadata records of a file have defined so far."""
 
-    tables: GrowingMap[int, TrailTable] = field(default_factory=GrowingMap)
-    partitions: GrowingMap[tuple[int, int], str] = field(default_factory=GrowingMap)
+    tables: PersistentMap[int, TrailTable] = field(default_factory=PersistentMap)
+    partitions: PersistentMap[tuple[int, int], str] = field(default_factory=PersistentMap)
     highest: int = 0  # the highest table index
 
     def with_record(self, record: TrailRecord) -> TrailTables:
         """Return the state after one more metadata record. Records of other types change nothing."""
         first, second = record.metadata_indexes
-        name = table_name(record.name or "")
-        if record.node == MetadataKind.TABLE:
-            return self._with(TrailTable(second, name, read_table(name, record), record.offset))
-        if record.node == MetadataKind.TABLE_REFERENCE:
+        name = normalize_table_name(record.name or "")
+        if record.node == MetadataType.TABLE:
+            return self._with(
+                TrailTable(second, name, decode_table_definition(name, record), record.offset)
+            )
+        if record.node == MetadataType.TABLE_REFERENCE:
             known = self.tables.get(second)
             table = None if known is None or known.table is None else known.table
             if table is not None:
@@ -154,15 +156,15 @@ class TrailTables:
             # trail format §5.3: the record names the index of an earlier definition; the new table
             # has the same columns and takes the next index.
             return self._with(TrailTable(self.highest + 1, name, table, record.offset))
-        if record.node == MetadataKind.PARTITION:
+        if record.node == MetadataType.PARTITION:
             return replace(self, partitions=self.partitions.with_item((first, second), name))
         return self
 
     def defined_by(self, record: TrailRecord) -> TrailTable | None:
         """Return the table that ``record``, the last one added, defines, or None for other metadata."""
-        if record.node == MetadataKind.TABLE:
+        if record.node == MetadataType.TABLE:
             return self.tables[record.metadata_indexes[1]]
-        return self.tables[self.highest] if record.node == MetadataKind.TABLE_REFERENCE else None
+        return self.tables[self.highest] if record.node == MetadataType.TABLE_REFERENCE else None
 
     def unread_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
         """Return the tables added since ``earlier`` whose columns are unknown."""
@@ -187,7 +189,7 @@ def _layout(order: ByteOrder) -> np.dtype[np.void]:
     return np.dtype([(name, order.value + kind) for name, kind in _ATTRIBUTES])
 
 
-class ColumnPlace(NamedTuple):
+class TdrColumn(NamedTuple):
     """A column of a TDR, and the offsets of its name, attributes and remarks, and of its end."""
 
     column: Column
@@ -197,19 +199,19 @@ class ColumnPlace(NamedTuple):
     end: int
 
 
-def read_table(name: str, record: TrailRecord) -> Table | None:
+def decode_table_definition(name: str, record: TrailRecord) -> Table | None:
     """Decode the table of a TDR, or return None if the data do not fit the assumed layout exactly."""
-    found_columns = find_columns(record.data or b"", record.order)
+    found_columns = find_tdr_columns(record.data or b"", record.order)
     if found_columns is None:
         return None
     columns = tuple(each.column for each in found_columns)
     return Table(name, columns, columns[-1].fetch_offset + columns[-1].external_length)
 
 
-def find_columns(data: bytes, order: ByteOrder) -> list[ColumnPlace] | None:
+def find_tdr_columns(data: bytes, order: ByteOrder) -> list[TdrColumn] | None:
     """Find the columns of a TDR, or return None if the data do not fit the assumed layout exactly."""
     layout = _layout(order)
-    columns: list[ColumnPlace] = []
+    columns: list[TdrColumn] = []
     offset = TDR_HEAD
     while offset + 2 <= len(data):
         start = offset + 2
@@ -221,7 +223,7 @@ def find_columns(data: bytes, order: ByteOrder) -> list[ColumnPlace] | None:
         if column is None:
             return None
         after = stop + 2 + order.number(data[stop : stop + 2])
-        columns.append(ColumnPlace(column, offset, end, stop, after))
+        columns.append(TdrColumn(column, offset, end, stop, after))
         offset = after
     return columns if offset == len(data) and columns else None
 
@@ -241,8 +243,8 @@ def _column(raw: bytes, values: np.void) -> Column | None:
     return Column(name=name, **values_by_name)  # type: ignore[arg-type]  # two values are flags
 
 
-def table_data(table: Table, order: ByteOrder) -> bytes:
-    """Encode the data of a TDR; ``read_table`` decodes it. Raises EncodeError that names the column."""
+def encode_table_definition(table: Table, order: ByteOrder) -> bytes:
+    """Encode the data of a TDR; ``decode_table_definition`` decodes it. Raises EncodeError that names the column."""
     head = (
         order.raw(TDR_VERSION, 2)
         + order.raw(table.record_length, 4)
@@ -271,7 +273,7 @@ def _attributes(column: Column, order: ByteOrder) -> bytes:
     return values.tobytes()
 
 
-def database_data(database: Database, order: ByteOrder) -> bytes:
+def encode_database_definition(database: DatabaseLines, order: ByteOrder) -> bytes:
     """Encode the data of a database definition record (DDR)."""
     strings = (
         database.database_type,

@@ -43,11 +43,11 @@ from trailgate.trail.format.tokens import (
     RECORD_INFO,
     USER_TOKENS,
     ByteOrder,
+    encode_outer_object,
     find_tokens,
-    outer_object,
     token,
 )
-from trailgate.trail.records.framing import find_order, length_at
+from trailgate.trail.records.framing import find_order, read_record_length
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
@@ -75,7 +75,7 @@ SEARCHED: Final = 1 << 20  # bytes searched at once
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class RecordToken:
     """One token: its id, its info byte and its payload."""
 
     code: int
@@ -97,7 +97,7 @@ class TrailRecord:
     io_type: int
     name: str | None = ""
     data: bytes | None = None
-    tokens: tuple[Token, ...] | None = None
+    tokens: tuple[RecordToken, ...] | None = None
     user: bytes | None = None
     partition: int = 0
     undo: int = 0
@@ -115,7 +115,7 @@ class TrailRecord:
     table_index: int | None = None
     partition_index: int | None = None
     after_name: bytes = b""
-    others: tuple[Token, ...] = ()
+    others: tuple[RecordToken, ...] = ()
     info: int = RECORD_INFO
     order: ByteOrder = ByteOrder.BIG
     offset: int = 0
@@ -145,22 +145,22 @@ def decode_record(
     the file, if a part of it is wrong.
     """
     raw = octets(data)
-    length = length_at(raw, offset, order)
+    length = read_record_length(raw, offset, order)
     if length is None:
         where = Where(offset=base + offset, raw=raw[offset : offset + 64].tobytes())
         raise TruncatedError("the input ends inside a record", where=where)
-    parts = tokens_between(raw, (offset + FRAME, offset + length - FRAME), order, base)
+    parts = read_tokens_between(raw, (offset + FRAME, offset + length - FRAME), order, base)
     if not parts or parts[0][0].code != HEADER:
         raise _bad("a record must begin with its header (48)", raw, (offset, offset + length), base)
     head, at = parts[0]
     record = _header(head.payload, order, (raw, at, base))
-    others: list[Token] = []
+    others: list[RecordToken] = []
     values: dict[str, Any] = {}
     for part, start in parts[1:]:
         if part.code == DATA and "data" not in values:
             values["data"] = part.payload
         elif part.code == GGS_TOKENS and "tokens" not in values:
-            inner = tokens_between(raw, (start, start + len(part.payload)), order, base)
+            inner = read_tokens_between(raw, (start, start + len(part.payload)), order, base)
             values["tokens"] = tuple(one for one, _ in inner)
         elif part.code == USER_TOKENS and "user" not in values:
             values["user"] = part.payload
@@ -193,7 +193,7 @@ def encode_record(record: TrailRecord) -> bytes:
     if len(inner) + 2 * FRAME > MAX_LENGTH:
         problem = f"a record of {len(inner) + 2 * FRAME} bytes is longer than {MAX_LENGTH}"
         raise EncodeError(problem, where=Where(table=record.name))
-    return outer_object(RECORD, inner, record.info, order)
+    return encode_outer_object(RECORD, inner, record.info, order)
 
 
 def encode_header_area(record: TrailRecord) -> bytes:
@@ -217,9 +217,9 @@ def encode_header_area(record: TrailRecord) -> bytes:
     return fixed + area
 
 
-def tokens_between(
+def read_tokens_between(
     raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
-) -> list[tuple[Token, int]]:
+) -> list[tuple[RecordToken, int]]:
     """Return the tokens that fill [start, end), each with the offset of its payload."""
     begin, stop = span
     tokens, problem = find_tokens(raw[begin:stop].tobytes(), order)
@@ -227,7 +227,7 @@ def tokens_between(
         raise _bad(problem, raw, (begin + (tokens[-1].end if tokens else 0), stop), base)
     return [
         (
-            Token(one.code, raw[begin + one.start : begin + one.end].tobytes(), one.info),
+            RecordToken(one.code, raw[begin + one.start : begin + one.end].tobytes(), one.info),
             begin + one.start,
         )
         for one in tokens
@@ -280,7 +280,7 @@ def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeE
     return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))
 
 
-def find_good(read: Read, offset: int, size: int, order: ByteOrder) -> int:
+def find_next_record(read: Read, offset: int, size: int, order: ByteOrder) -> int:
     """Return the offset of the next good record at or after ``offset``, or ``size`` if there is none.
 
     Searches the file in portions, which ``read(offset, length)`` returns.
@@ -291,14 +291,14 @@ def find_good(read: Read, offset: int, size: int, order: ByteOrder) -> int:
         data = read(offset, SEARCHED + 2 * LONGEST)
         if not len(data):
             break
-        match = next_good(data, order, SEARCHED)
+        match = find_next_record_in(data, order, SEARCHED)
         if match >= 0:
             return offset + match
         offset += SEARCHED
     return size
 
 
-def next_good(data: Octets, order: ByteOrder, stop: int) -> int:
+def find_next_record_in(data: Octets, order: ByteOrder, stop: int) -> int:
     """Return the first offset below ``stop`` at which a good record begins, or -1."""
     last = min(stop, len(data) - 2 * FRAME - 1)
     if last <= 0:
@@ -312,18 +312,18 @@ def next_good(data: Octets, order: ByteOrder, stop: int) -> int:
 
 def _is_good(data: Octets, offset: int, order: ByteOrder) -> bool:
     try:
-        length = length_at(data, offset, order)
+        length = read_record_length(data, offset, order)
         if length is None:
             return False
         decode_record(data[offset : offset + length], order=order)
         if offset + length < len(data):
-            length_at(data, offset + length, order)  # raises if no record can follow
+            read_record_length(data, offset + length, order)  # raises if no record can follow
     except DecodeError:
         return False
     return True
 
 
-def guess_order(read: Read, begin: int, size: int) -> ByteOrder:
+def detect_record_order(read: Read, begin: int, size: int) -> ByteOrder:
     """Detect the byte order from the first record, or if that is damaged, from the first good record."""
     try:
         order_of_first = find_order(read(begin, LONGEST), 0)
@@ -331,5 +331,5 @@ def guess_order(read: Read, begin: int, size: int) -> ByteOrder:
         order_of_first = None
     if order_of_first is not None:
         return order_of_first
-    offsets = {order: find_good(read, begin, size, order) for order in ByteOrder}
+    offsets = {order: find_next_record(read, begin, size, order) for order in ByteOrder}
     return min(offsets, key=offsets.__getitem__)

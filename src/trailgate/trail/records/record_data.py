@@ -18,8 +18,8 @@ from trailgate.trail.format.record_types import (
     IMAGE_WIDTHS,
     IO_LARGE_OBJECT,
     RECORD_TYPES,
-    Prefix,
-    Role,
+    ImagePrefix,
+    RecordRole,
 )
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord
@@ -52,7 +52,7 @@ class RecordImage(NamedTuple):
     problem: str = ""
 
 
-class Piece(NamedTuple):
+class LargeObjectPiece(NamedTuple):
     """A piece of a large object. ``stated`` is the length field, which should be the size of ``raw``."""
 
     column: int
@@ -66,10 +66,10 @@ class Piece(NamedTuple):
 def has_columns(io_type: int, partition: int) -> bool:
     """Return whether a record's type and partition byte mean that its data are columns."""
     row = RECORD_TYPES.get(io_type)
-    return row is not None and row.role is Role.CHANGE and bool(partition & FIELD_COMP)
+    return row is not None and row.role is RecordRole.CHANGE and bool(partition & FIELD_COMP)
 
 
-def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
+def read_record_images(record: TrailRecord) -> tuple[RecordImage, ...]:
     """Return a record's images, without its system key, or () if its data are not lists of columns."""
     if not has_columns(record.io_type, record.partition):
         return ()
@@ -80,7 +80,7 @@ def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
 
 
 def read_images(
-    data: bytes, order: ByteOrder, prefix: Prefix, *, before: bool = False
+    data: bytes, order: ByteOrder, prefix: ImagePrefix, *, before: bool = False
 ) -> tuple[RecordImage, ...]:
     """Split data into one image, or into two if a prefix states the length of the first.
 
@@ -139,16 +139,16 @@ def _image(
     )
 
 
-def piece_of(record: TrailRecord) -> Piece | None:
+def read_record_piece(record: TrailRecord) -> LargeObjectPiece | None:
     """Return the large-object piece in a record, or None if it is not a piece."""
     return None if record.io_type != IO_LARGE_OBJECT else read_piece(record.data, record.order)
 
 
-def read_piece(data: bytes | None, order: ByteOrder) -> Piece | None:
+def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
     """Parse the data of a large-object piece, or return None if they are too short."""
     if data is None or len(data) < PIECE_HEAD:
         return None
     column, pieces, number, start, stated = (
         order.number(data[at : at + 4]) for at in range(0, PIECE_HEAD, 4)
     )
-    return Piece(column, pieces, number, start, stated, data[PIECE_HEAD:])
+    return LargeObjectPiece(column, pieces, number, start, stated, data[PIECE_HEAD:])

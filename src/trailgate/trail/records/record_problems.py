@@ -20,7 +20,7 @@ _OTHER_DATA: Final = "the data token does not agree with the header"
 _MORE: Final = "a record holds more than header, data and tokens"
 
 
-class Problem(NamedTuple):
+class RecordProblem(NamedTuple):
     """One problem: its bit, the error message of strict readers, and a hint."""
 
     bit: int
@@ -29,38 +29,38 @@ class Problem(NamedTuple):
 
 
 ROWS: Final = (
-    Problem(SHORT, "a record is too short for its header"),
-    Problem(NO_HEADER, "a record must begin with its header (48)"),
-    Problem(HEADER_LENGTH, "the record header's length does not fit its record"),
-    Problem(NO_INDICATOR, "a record header must begin with 45"),
-    Problem(
+    RecordProblem(SHORT, "a record is too short for its header"),
+    RecordProblem(NO_HEADER, "a record must begin with its header (48)"),
+    RecordProblem(HEADER_LENGTH, "the record header's length does not fit its record"),
+    RecordProblem(NO_INDICATOR, "a record header must begin with 45"),
+    RecordProblem(
         REFUSED,
         "a record of type {code} ({name}) is not an operation that can be read",
         "trailgate logdump shows it; so does reading records instead of operations",
     ),
     # Records without columns have partition byte 00 in every print (trail format §5.1).
-    Problem(
+    RecordProblem(
         MISTYPED,
         "a record of type {code} ({name}) has the partition byte of a data record",
         "Its type is damaged: it was a data record; trailgate logdump shows its bytes",
     ),
-    Problem(IMAGE, "the image must be A or B"),
-    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict each other"),
+    RecordProblem(IMAGE, "the image must be A or B"),
+    RecordProblem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict each other"),
     # No public dump shows the layout of data without this bit.
-    Problem(LAYOUT, "the data are not index, length and value (partition byte)"),
-    Problem(SYSTEM_KEY_SIZE, "a system key must have 4 or 8 bytes of the data"),
-    Problem(NAME_END, "a table name must end with a NUL"),
-    Problem(INDEX_AREA, "the record header's length does not fit its table index"),
-    Problem(DATA_OVER, "the data area runs over its record"),
-    Problem(DATA_LENGTH, _OTHER_DATA),
-    Problem(DATA_INFO, _OTHER_DATA),
-    Problem(EXTRA_PART, _MORE),
-    Problem(PART_OVER, "the token area runs over its record"),
-    Problem(EMPTY_DATA, _MORE),
-    Problem(TRANS_IND, "a transaction indicator must be 0 to 3"),
+    RecordProblem(LAYOUT, "the data are not index, length and value (partition byte)"),
+    RecordProblem(SYSTEM_KEY_SIZE, "a system key must have 4 or 8 bytes of the data"),
+    RecordProblem(NAME_END, "a table name must end with a NUL"),
+    RecordProblem(INDEX_AREA, "the record header's length does not fit its table index"),
+    RecordProblem(DATA_OVER, "the data area runs over its record"),
+    RecordProblem(DATA_LENGTH, _OTHER_DATA),
+    RecordProblem(DATA_INFO, _OTHER_DATA),
+    RecordProblem(EXTRA_PART, _MORE),
+    RecordProblem(PART_OVER, "the token area runs over its record"),
+    RecordProblem(EMPTY_DATA, _MORE),
+    RecordProblem(TRANS_IND, "a transaction indicator must be 0 to 3"),
 )
 
 
-def first_problem(problems: int) -> Problem:
+def first_problem(problems: int) -> RecordProblem:
     """Return the problem that strict readers raise for a record: the first row of ``ROWS`` whose bit is set."""
     return next(row for row in ROWS if problems & row.bit)

@@ -1,8 +1,8 @@
 """Parse many records into columns: header fields, spans of their parts, names, and problems.
 
-`view_records` returns one `RecordView` for a portion of a trail: arrays with one slot per record,
+`view_records` returns one `RecordColumns` for a portion of a trail: arrays with one slot per record,
 such as ``io_type`` and the span of ``data``. Everything that handles records in bulk uses it.
-Readers raise the first problem (`require_sound`); checks, tables of records and Logdump report them
+Readers raise the first problem (`raise_first_problem`); checks, tables of records and Logdump report them
 all. For a single record as a value see ``record.TrailRecord``.
 """
 
@@ -28,25 +28,25 @@ from trailgate.trail.format.record_layout import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, type_name
+from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, RecordRole, type_name
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records import kernels
-from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes
+from trailgate.trail.records.framing import RecordSpans, Spans, TrailBytes
 from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
 
-_CHANGE: Final = int(Role.CHANGE)
+_CHANGE: Final = int(RecordRole.CHANGE)
 FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
 
 
 def _types() -> Octets:
     table = np.zeros(256, np.uint8)
     for row in RECORD_TYPES.values():
-        table[row.code] |= kernels.KNOWN if row.role is not Role.REFUSED else 0
-        table[row.code] |= kernels.CHANGE if row.role is Role.CHANGE else 0
+        table[row.code] |= kernels.KNOWN if row.role is not RecordRole.REFUSED else 0
+        table[row.code] |= kernels.CHANGE if row.role is RecordRole.CHANGE else 0
         table[row.code] |= kernels.OTHER_LAYOUT if row.layout else 0
         table[row.code] |= kernels.NEVER_AFTER if "A" not in row.image else 0
         table[row.code] |= kernels.NEVER_BEFORE if "B" not in row.image else 0
-        table[row.code] |= kernels.WITHOUT_COLUMNS if row.role >= Role.METADATA else 0
+        table[row.code] |= kernels.WITHOUT_COLUMNS if row.role >= RecordRole.METADATA else 0
     table.setflags(write=False)
     return table
 
@@ -55,7 +55,7 @@ _TYPES: Final = _types()
 
 
 @dataclass(frozen=True)
-class RecordView:
+class RecordColumns:
     """Records in columns, one slot per record. All positions are offsets in the data.
 
     An ``UNREADABLE`` record (see ``problems``) has no known parts and no name. A record that is too
@@ -68,9 +68,7 @@ class RecordView:
     lengths: Longs
     end: int
     io_type: Octets
-    role: (
-        Octets  # role of the type; ``Role.REFUSED`` if the record is unreadable or its type damaged
-    )
+    role: Octets  # role of the type; ``RecordRole.REFUSED`` if the record is unreadable or its type damaged
     image: Octets
     partition: Octets
     indicator: Octets
@@ -120,11 +118,11 @@ class RecordView:
         """Return whether any record has a problem."""
         return bool(self.problems.any())
 
-    def take(self, rows: Longs | slice) -> RecordView:
+    def take(self, rows: Longs | slice) -> RecordColumns:
         """Return some of the records. A slice shares the arrays."""
         if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
             return self
-        return RecordView(
+        return RecordColumns(
             offsets=self.offsets[rows],
             lengths=self.lengths[rows],
             end=self._end(rows),
@@ -151,7 +149,7 @@ class RecordView:
         stop = rows.indices(len(self))[1]
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
-    def move(self, by: int) -> RecordView:
+    def move(self, by: int) -> RecordColumns:
         """Return the same records with all offsets increased by ``by``."""
         return replace(
             self,
@@ -193,7 +191,7 @@ def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
     return heads
 
 
-def view_records(source: TrailBytes, spans: RecordPlaces) -> RecordView:
+def view_records(source: TrailBytes, spans: RecordSpans) -> RecordColumns:
     """Parse the records at these offsets, without raising for damaged ones."""
     count = len(spans.offsets)
     # The kernel writes all columns into two arrays. Each row of the reshaped arrays is one column.
@@ -210,8 +208,8 @@ def view_records(source: TrailBytes, spans: RecordPlaces) -> RecordView:
     column[kernels.IO_TIME] -= JULIAN_EPOCH
     role = ROLE_OF[io_type]
     if faulty:  # the type of these records is unknown or damaged
-        role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
-    return RecordView(
+        role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = RecordRole.REFUSED
+    return RecordColumns(
         offsets=spans.offsets,
         lengths=spans.lengths,
         end=spans.end,
@@ -232,7 +230,7 @@ def view_records(source: TrailBytes, spans: RecordPlaces) -> RecordView:
     )
 
 
-def require_sound(source: TrailBytes, view: RecordView) -> None:
+def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
     """Raise DecodeError for the first record with a problem, if there is one."""
     if not view.has_problems:
         return
@@ -274,7 +272,7 @@ class RecordNames:
         return np.array([*known, -1], np.int64)[self.codes]
 
 
-def find_names(source: TrailBytes, view: RecordView) -> RecordNames:
+def find_names(source: TrailBytes, view: RecordColumns) -> RecordNames:
     """Return the names of the readable records."""
     count = len(view)
     codes, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -299,7 +297,7 @@ def find_names(source: TrailBytes, view: RecordView) -> RecordNames:
     return RecordNames(codes, firsts, [_name(source, view, row) for row in firsts.tolist()])
 
 
-def _name(source: TrailBytes, view: RecordView, row: int) -> bytes | int:
+def _name(source: TrailBytes, view: RecordColumns, row: int) -> bytes | int:
     start = int(view.offsets[row]) + NAME_AT
     if view.partition[row] & BY_TABLE:
         return source.order.number(source.data[start : start + 2].tobytes())

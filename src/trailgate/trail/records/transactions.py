@@ -17,8 +17,8 @@ import numpy as np
 
 from trailgate.arrays import Mask, Octets
 from trailgate.model.kernels import APART, BEGINS, ENDS, UNDOES, UNKNOWN
-from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, Role
-from trailgate.trail.records.record_view import RecordView
+from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, RecordRole
+from trailgate.trail.records.record_view import RecordColumns
 
 FIRST, MIDDLE, LAST, ONLY_RECORD = range(4)
 CLOSES: Final = ENDS | UNKNOWN  # readers end a transaction if its indicator is unknown
@@ -32,7 +32,7 @@ def _marks() -> Octets:
 
 
 def _restarts() -> Mask:
-    table = np.asarray(ROLE_OF == Role.ABEND)
+    table = np.asarray(ROLE_OF == RecordRole.ABEND)
     table[IO_RESTART_OK] = True
     table.setflags(write=False)
     return table
@@ -42,17 +42,17 @@ INDICATORS: Final = _marks()  # by TransInd
 _RESTART: Final = _restarts()
 
 
-def is_restart(view: RecordView) -> Mask:
+def is_restart_record(view: RecordColumns) -> Mask:
     """Return a mask of the records that a writer wrote when it restarted."""
     # The role excludes records whose type byte may be damaged.
-    restarts: Mask = _RESTART[view.io_type] & (view.role >= Role.METADATA)
+    restarts: Mask = _RESTART[view.io_type] & (view.role >= RecordRole.METADATA)
     return restarts
 
 
-def is_apart(view: RecordView) -> Mask:
+def is_separate(view: RecordColumns) -> Mask:
     """Return a mask of the records that do not belong to the transaction around them, whatever their indicator."""
-    notes = (view.role == Role.NOTE) & (view.indicator == ONLY_RECORD)
-    separate: Mask = is_restart(view) | (view.role == Role.METADATA) | notes
+    notes = (view.role == RecordRole.NOTE) & (view.indicator == ONLY_RECORD)
+    separate: Mask = is_restart_record(view) | (view.role == RecordRole.METADATA) | notes
     return separate
 
 
@@ -63,16 +63,16 @@ def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
     return marks
 
 
-def record_marks(view: RecordView, indicators: Octets) -> Octets:
+def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
     """Return the marks of records. ``indicators`` are their transaction indicators as far as they are known."""
     if view.only_changes:
         return INDICATORS[indicators]
-    marks = indicator_marks(indicators, is_apart(view))
-    marks[view.role == Role.ABEND] = UNDOES
+    marks = indicator_marks(indicators, is_separate(view))
+    marks[view.role == RecordRole.ABEND] = UNDOES
     return marks
 
 
-def change_marks(view: RecordView, *, after_before: bool = False) -> Octets:
+def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
     """Return the marks of records, corrected so that no transaction ends inside an operation.
 
     Whatever their indicators, the two images of an update stay together, and so do a change and the
@@ -82,7 +82,7 @@ def change_marks(view: RecordView, *, after_before: bool = False) -> Octets:
     marks = record_marks(view, view.indicator)
     if not after_before and _is_usual(view):
         return marks
-    piece = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
+    piece = (view.role == RecordRole.LARGE_OBJECT) | (view.role == RecordRole.FRAGMENT)
     # Rows within an operation (pieces, and what follows a before image) cannot begin a transaction;
     # rows that are followed by one of these cannot end it.
     before = is_before_update(view, marks)
@@ -94,12 +94,12 @@ def change_marks(view: RecordView, *, after_before: bool = False) -> Octets:
     return marks
 
 
-def is_before_update(view: RecordView, marks: Octets) -> Mask:
+def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
     """Return a mask of the before images whose after image follows."""
     selected: Mask = view.is_before & (view.io_type != IO_DELETE) & (marks & (APART | UNDOES) == 0)
     return selected
 
 
-def _is_usual(view: RecordView) -> bool:
+def _is_usual(view: RecordColumns) -> bool:
     """Return whether every record is a complete operation, so that its indicator alone decides."""
     return view.only_changes and not view.is_before.any() and not view.continued.any()

@@ -25,8 +25,8 @@ from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     MAX_CELL,
     VARIABLE_HEAD,
+    CellTarget,
     RecordValues,
-    TargetColumn,
 )
 from trailgate.trail.values.write_kernels import (
     MISSING,
@@ -43,7 +43,7 @@ NO_STATES: Final = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class TextBytes:
+class StringBytes:
     """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
 
     ``data`` has ``SPARE`` bytes after the last value, for loops that read complete words, unless it
@@ -54,7 +54,7 @@ class TextBytes:
     data: Octets
 
     @classmethod
-    def of(cls, values: pa.Array) -> TextBytes:
+    def of(cls, values: pa.Array) -> StringBytes:
         """Return the bytes of a column. Copies them only if fewer than ``SPARE`` bytes follow the last value."""
         shared = cls.shared(values)
         begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
@@ -64,7 +64,7 @@ class TextBytes:
         return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
 
     @classmethod
-    def shared(cls, values: pa.Array) -> TextBytes:
+    def shared(cls, values: pa.Array) -> StringBytes:
         """Return the bytes of a column without copying them; there may be no bytes after the last value."""
         if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
             values = values.cast(pa.string())
@@ -75,7 +75,7 @@ class TextBytes:
         return cls(offsets, octets(buffer or b""))
 
 
-def states_of(column_values: RecordValues) -> Octets:
+def cell_states(column_values: RecordValues) -> Octets:
     """Return the state of each value for the kernels, or an empty array if all values are present."""
     if not column_values.values.null_count and column_values.missing is None:
         return NO_STATES
@@ -90,10 +90,10 @@ class VaryingCells:
     """Write cells as long as their values. The length precedes the value, except in times with a zone."""
 
     def __init__(
-        self, target: TargetColumn, column_values: RecordValues, *, counted: bool = True
+        self, target: CellTarget, column_values: RecordValues, *, counted: bool = True
     ) -> None:
         self.target, self.column_values, self.counted = target, column_values, counted
-        self.strings, self.states = TextBytes.of(column_values.values), states_of(column_values)
+        self.strings, self.states = StringBytes.of(column_values.values), cell_states(column_values)
         self.front = VARIABLE_HEAD if counted else INDICATOR_BYTES
         self.least = _least(column_values, CELL_HEAD + self.front)
 
@@ -129,7 +129,7 @@ class VaryingCells:
         )
 
 
-class FilledCells:
+class PaddedCells:
     """Write strings into cells of one width. The end that a shorter value lacks is copied from ``filling``.
 
     With the filling ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` ends with
@@ -139,7 +139,7 @@ class FilledCells:
 
     def __init__(
         self,
-        target: TargetColumn,
+        target: CellTarget,
         column_values: RecordValues,
         *,
         filling: bytes,
@@ -148,7 +148,7 @@ class FilledCells:
     ) -> None:
         self.target, self.column_values, self.colon = target, column_values, colon
         self.filling, self.null_filling = octets(filling), octets(null_filling)
-        self.strings, self.states = TextBytes.of(column_values.values), states_of(column_values)
+        self.strings, self.states = StringBytes.of(column_values.values), cell_states(column_values)
         self.head = target.head(INDICATOR_BYTES + len(filling))
         self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + len(filling))
 
@@ -198,10 +198,10 @@ class WordCells:
     """Write cells that hold the last ``width`` bytes of a big-endian word per value; NULL has a word too."""
 
     def __init__(
-        self, target: TargetColumn, column_values: RecordValues, words: Words, width: int
+        self, target: CellTarget, column_values: RecordValues, words: Words, width: int
     ) -> None:
         self.column_values, self.words, self.width = column_values, words, width
-        self.states = states_of(column_values)
+        self.states = cell_states(column_values)
         self.head = target.head(INDICATOR_BYTES + width)
         self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + width)
 
@@ -222,7 +222,7 @@ def _least(column_values: RecordValues, size: int) -> int:
 
 
 def _text_error(
-    target: TargetColumn, column_values: RecordValues, record: int, problem: str
+    target: CellTarget, column_values: RecordValues, record: int, problem: str
 ) -> EncodeError:
     value = column_values.values[int(column_values.rows[record])].as_py()
     return target.error(problem, value)

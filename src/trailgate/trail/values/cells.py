@@ -34,10 +34,10 @@ from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,
     VARIABLE_HEAD,
-    Cells,
+    CellTarget,
     CellWriter,
     RecordValues,
-    TargetColumn,
+    TrailCells,
 )
 
 COLUMN_INDEXES: Final = 1 << 16  # a column index is u16
@@ -55,7 +55,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class CellPlaces:
+class CellSpans:
     """The cells of one column: the area of each (ascending), the offset of its null indicator, and its length.
 
     ``areas`` is None if every area has a cell of the column.
@@ -69,7 +69,7 @@ class CellPlaces:
         return len(self.starts)
 
 
-def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlaces]:
+def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellSpans]:
     """Find the cells of each column of a table in at least one data area.
 
     Raises DecodeError, with the table, if cells do not fill an area exactly, or if a column index
@@ -84,10 +84,10 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlace
         if read_kernels.place_alike(
             source.data, areas.starts, areas.ends, source.big, first, starts, lengths
         ):
-            by_column = [CellPlaces(None, starts[:0], lengths[:0])] * len(table.columns)
+            by_column = [CellSpans(None, starts[:0], lengths[:0])] * len(table.columns)
             for k, column in enumerate(first.tolist()):
                 cells_of_column = slice(k * count, (k + 1) * count)
-                by_column[column] = CellPlaces(
+                by_column[column] = CellSpans(
                     None, starts[cells_of_column], lengths[cells_of_column]
                 )
             return by_column
@@ -106,7 +106,7 @@ def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
     return counts
 
 
-def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
+def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellSpans]:
     """Return the cells of each column in valid areas that have different columns."""
     # The cells of all columns share three arrays: counts 2 0 3 give column 0 the items 0 and 1, and
     # column 2 the items 2 to 4.
@@ -118,7 +118,7 @@ def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
         source.data, areas.starts, areas.ends, source.big, begins.copy(), rows, starts, lengths
     )
     return [
-        CellPlaces(rows[begin:end], starts[begin:end], lengths[begin:end])
+        CellSpans(rows[begin:end], starts[begin:end], lengths[begin:end])
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
     ]
 
@@ -140,7 +140,7 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
     return source.error("a column appears twice", span, table=table.name).with_place(field=field)
 
 
-def hold_cells(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
+def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
     """Return a mask of the areas that cells with column indexes below ``columns`` fill exactly."""
     good = np.empty(len(areas.starts), bool)
     read_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
@@ -174,13 +174,13 @@ def _text_bytes() -> Mask:
 _TEXT_BYTE: Final = _text_bytes()
 
 
-def numbered_table(name: str, columns: int) -> Table:
+def make_numbered_table(name: str, columns: int) -> Table:
     """Return a table with ``columns`` numbered columns, marked as a guess."""
     numbered = tuple(Column(f"#{i}", NUMBERED.code, 0) for i in range(columns))
     return Table(name, numbered, guessed=True)
 
 
-def columns_used(source: TrailBytes, areas: Spans) -> int:
+def count_columns_used(source: TrailBytes, areas: Spans) -> int:
     """Return the number of columns that these data areas use: their highest column index plus one.
 
     An area that is damaged counts up to the damage; the reader that decodes it reports the error.
@@ -190,7 +190,7 @@ def columns_used(source: TrailBytes, areas: Spans) -> int:
     )
 
 
-def decode_numbered(cells: Cells) -> pa.Array:
+def decode_numbered(cells: TrailCells) -> pa.Array:
     """Decode the values of an undefined column by how they look. An indicator FF FF is NULL, whatever follows it."""
     nulls = check_numbered(cells)
     # A value is ``counted`` if its four bytes are 00 00 and the length of the rest: 00 00 00 02 41 42.
@@ -206,7 +206,7 @@ def decode_numbered(cells: Cells) -> pa.Array:
     return pc.if_else(is_counted, *strings)
 
 
-def check_numbered(cells: Cells) -> Mask:
+def check_numbered(cells: TrailCells) -> Mask:
     """Return a mask of the NULL values. Raises DecodeError for a value without a null indicator."""
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
@@ -214,13 +214,13 @@ def check_numbered(cells: Cells) -> Mask:
     return nulls
 
 
-def decode_large_numbered(cells: Cells) -> pa.Array:
+def decode_large_numbered(cells: TrailCells) -> pa.Array:
     """Decode the large objects of an undefined column by how they look."""
     raw = gather(cells.source.buffer, cells.starts, cells.starts + cells.lengths)
     return _format_guess(raw, cells.source.charset, counted=True)
 
 
-def encode_numbered(target: TargetColumn, _: RecordValues) -> CellWriter:
+def encode_numbered(target: CellTarget, _: RecordValues) -> CellWriter:
     """Raise EncodeError: a value whose type was guessed cannot be written."""
     raise target.error(f"{NOT_DEFINED}, and cannot be written")
 

@@ -1,12 +1,12 @@
 """The interface of value codecs, and the character sets of databases.
 
 A codec converts the values of one type between trail bytes and an Arrow array, a complete column at
-a time. `Cells` is its input for decoding: the offset and length of each value. `RecordValues` and
-`TargetColumn` are its input for encoding, which returns a `CellWriter`. Every value begins with a
+a time. `TrailCells` is its input for decoding: the offset and length of each value. `RecordValues` and
+`CellTarget` are its input for encoding, which returns a `CellWriter`. Every value begins with a
 null indicator: 00 00, or FF FF for NULL (trail format §10.2).
 
 Character sets have many names: Oracle's (WE8ISO8859P1), IANA's (ISO-8859-1) and Python's
-(iso8859-1). `charset_named` accepts all of them.
+(iso8859-1). `find_charset` accepts all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.code_pages import code_page, decode_column, without
+from trailgate.columnar.code_pages import code_page, decode_column, mask_as_null
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where
 from trailgate.model.tables import Column
@@ -44,7 +44,7 @@ NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture propertie
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class TrailCells:
     """The values of one column: the offset of each null indicator, and the length of each value with it."""
 
     source: TrailBytes
@@ -67,7 +67,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetColumn:
+class CellTarget:
     """The column that cells are written for, its index in the records, and the trail's byte order."""
 
     table: str
@@ -131,69 +131,69 @@ class CellWriter(Protocol):
         """
 
 
-class ValueCodec(NamedTuple):
+class TrailValueCodec(NamedTuple):
     """The decoder and encoder of one type of value.
 
     ``check`` checks only null indicators and lengths and raises what ``decode`` would raise for
     these.
     """
 
-    decode: Callable[[Cells], pa.Array]
-    encode: Callable[[TargetColumn, RecordValues], CellWriter]
-    check: Callable[[Cells], object]
+    decode: Callable[[TrailCells], pa.Array]
+    encode: Callable[[CellTarget, RecordValues], CellWriter]
+    check: Callable[[TrailCells], object]
 
 
-class Charset(NamedTuple):
+class DatabaseCharset(NamedTuple):
     """One character set: its codec in Python, and its names in databases and standards."""
 
     codec: str
     names: tuple[str, ...]
 
 
-# IANA's and Oracle's names. ``charset_named`` accepts Python's aliases as well.
+# IANA's and Oracle's names. ``find_charset`` accepts Python's aliases as well.
 ROWS: Final = (
-    Charset(UTF_8, ("UTF-8", "UTF8", "AL32UTF8")),
-    Charset(UTF_16, ("UTF-16", "UTF-16BE", "AL16UTF16")),
-    Charset("utf-16-le", ("UTF-16LE", "AL16UTF16LE")),
-    Charset("ascii", ("US-ASCII", "ASCII", "US7ASCII")),
-    Charset("iso8859-1", ("ISO-8859-1", "WE8ISO8859P1")),
-    Charset("iso8859-2", ("ISO-8859-2", "EE8ISO8859P2")),
-    Charset("iso8859-5", ("ISO-8859-5", "CL8ISO8859P5")),
-    Charset("iso8859-7", ("ISO-8859-7", "EL8ISO8859P7")),
-    Charset("iso8859-9", ("ISO-8859-9", "WE8ISO8859P9")),
-    Charset("iso8859-15", ("ISO-8859-15", "WE8ISO8859P15")),
-    Charset("cp1250", ("windows-1250", "EE8MSWIN1250")),
-    Charset("cp1251", ("windows-1251", "CL8MSWIN1251")),
-    Charset("cp1252", ("windows-1252", "WE8MSWIN1252")),
-    Charset("cp1253", ("windows-1253", "EL8MSWIN1253")),
-    Charset("cp1254", ("windows-1254", "TR8MSWIN1254")),
-    Charset("cp1255", ("windows-1255", "IW8MSWIN1255")),
-    Charset("cp1256", ("windows-1256", "AR8MSWIN1256")),
-    Charset("cp1257", ("windows-1257", "BLT8MSWIN1257")),
-    Charset("cp437", ("IBM437", "US8PC437")),
-    Charset("cp850", ("IBM850", "WE8PC850")),
-    Charset("koi8-r", ("KOI8-R", "CL8KOI8R")),
-    Charset("cp037", ("IBM037", "WE8EBCDIC37")),
-    Charset("cp500", ("IBM500", "WE8EBCDIC500")),
-    Charset("cp1140", ("IBM1140", "WE8EBCDIC1140")),
-    Charset("cp932", ("Shift_JIS", "windows-31j", "JA16SJIS", "JA16SJISTILDE")),
-    Charset("euc_jp", ("EUC-JP", "JA16EUC")),
-    Charset("gb2312", ("GB2312", "ZHS16CGB231280")),
-    Charset("gbk", ("GBK", "ZHS16GBK")),
-    Charset("gb18030", ("GB18030", "ZHS32GB18030")),
-    Charset("big5", ("Big5", "ZHT16BIG5")),
-    Charset("cp950", ("windows-950", "ZHT16MSWIN950")),
-    Charset("big5hkscs", ("Big5-HKSCS", "ZHT16HKSCS")),
-    Charset("euc_kr", ("EUC-KR", "KO16KSC5601")),
-    Charset("cp949", ("windows-949", "KO16MSWIN949")),
+    DatabaseCharset(UTF_8, ("UTF-8", "UTF8", "AL32UTF8")),
+    DatabaseCharset(UTF_16, ("UTF-16", "UTF-16BE", "AL16UTF16")),
+    DatabaseCharset("utf-16-le", ("UTF-16LE", "AL16UTF16LE")),
+    DatabaseCharset("ascii", ("US-ASCII", "ASCII", "US7ASCII")),
+    DatabaseCharset("iso8859-1", ("ISO-8859-1", "WE8ISO8859P1")),
+    DatabaseCharset("iso8859-2", ("ISO-8859-2", "EE8ISO8859P2")),
+    DatabaseCharset("iso8859-5", ("ISO-8859-5", "CL8ISO8859P5")),
+    DatabaseCharset("iso8859-7", ("ISO-8859-7", "EL8ISO8859P7")),
+    DatabaseCharset("iso8859-9", ("ISO-8859-9", "WE8ISO8859P9")),
+    DatabaseCharset("iso8859-15", ("ISO-8859-15", "WE8ISO8859P15")),
+    DatabaseCharset("cp1250", ("windows-1250", "EE8MSWIN1250")),
+    DatabaseCharset("cp1251", ("windows-1251", "CL8MSWIN1251")),
+    DatabaseCharset("cp1252", ("windows-1252", "WE8MSWIN1252")),
+    DatabaseCharset("cp1253", ("windows-1253", "EL8MSWIN1253")),
+    DatabaseCharset("cp1254", ("windows-1254", "TR8MSWIN1254")),
+    DatabaseCharset("cp1255", ("windows-1255", "IW8MSWIN1255")),
+    DatabaseCharset("cp1256", ("windows-1256", "AR8MSWIN1256")),
+    DatabaseCharset("cp1257", ("windows-1257", "BLT8MSWIN1257")),
+    DatabaseCharset("cp437", ("IBM437", "US8PC437")),
+    DatabaseCharset("cp850", ("IBM850", "WE8PC850")),
+    DatabaseCharset("koi8-r", ("KOI8-R", "CL8KOI8R")),
+    DatabaseCharset("cp037", ("IBM037", "WE8EBCDIC37")),
+    DatabaseCharset("cp500", ("IBM500", "WE8EBCDIC500")),
+    DatabaseCharset("cp1140", ("IBM1140", "WE8EBCDIC1140")),
+    DatabaseCharset("cp932", ("Shift_JIS", "windows-31j", "JA16SJIS", "JA16SJISTILDE")),
+    DatabaseCharset("euc_jp", ("EUC-JP", "JA16EUC")),
+    DatabaseCharset("gb2312", ("GB2312", "ZHS16CGB231280")),
+    DatabaseCharset("gbk", ("GBK", "ZHS16GBK")),
+    DatabaseCharset("gb18030", ("GB18030", "ZHS32GB18030")),
+    DatabaseCharset("big5", ("Big5", "ZHT16BIG5")),
+    DatabaseCharset("cp950", ("windows-950", "ZHT16MSWIN950")),
+    DatabaseCharset("big5hkscs", ("Big5-HKSCS", "ZHT16HKSCS")),
+    DatabaseCharset("euc_kr", ("EUC-KR", "KO16KSC5601")),
+    DatabaseCharset("cp949", ("windows-949", "KO16MSWIN949")),
 )
-CHARSETS: Final[Mapping[str, Charset]] = MappingProxyType({row.codec: row for row in ROWS})
+CHARSETS: Final[Mapping[str, DatabaseCharset]] = MappingProxyType({row.codec: row for row in ROWS})
 _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
     {name.casefold(): row.codec for row in ROWS for name in row.names}
 )
 
 
-def charset_named(name: str) -> str:
+def find_charset(name: str) -> str:
     """Return Python's name of a character set. Raises OptionError if the name is unknown."""
     codec = _BY_NAME.get(name.strip().casefold())
     if codec is not None:
@@ -211,7 +211,7 @@ def charset_named(name: str) -> str:
     )
 
 
-def charset_of(column: Column, usual: str) -> str | None:
+def column_charset(column: Column, usual: str) -> str | None:
     """Return the character set of a column, or None if its definition must state it but does not.
 
     The sub types of capture properties §9.4 come first. ``usual`` is the character set of the
@@ -224,7 +224,7 @@ def charset_of(column: Column, usual: str) -> str | None:
     return None if column.data_type in NATIONAL_TYPES else usual
 
 
-def decoded_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
+def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
     """Decode strings from a character set. Null stays null.
 
     Raises DecodeError, with the row as its record, if bytes are not valid in the character set.
@@ -237,7 +237,7 @@ def decoded_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
     return decoded.values
 
 
-def encoded_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
+def encode_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
     """Encode strings in a character set. Null stays null. Raises EncodeError for a character that it lacks."""
     try:
         raw = code_page(charset).encode(values.fill_null(""))
@@ -245,4 +245,4 @@ def encoded_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
         text = values[error.where.record or 0].as_py()
         problem = f"{text!r} has characters that {charset} does not have"
         raise EncodeError(problem, where=Where(raw=text.encode())) from None
-    return without(raw, values.is_null().to_numpy(zero_copy_only=False))
+    return mask_as_null(raw, values.is_null().to_numpy(zero_copy_only=False))

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.trail.values.cells import (
     check_numbered,
     decode_large_numbered,
     decode_numbered,
     encode_numbered,
 )
-from trailgate.trail.values.codec import UTF_8, Cells, ValueCodec, charset_of
+from trailgate.trail.values.codec import UTF_8, TrailCells, TrailValueCodec, column_charset
 from trailgate.trail.values.numbers import (
     check_float,
     check_integer,
@@ -56,79 +56,85 @@ from trailgate.trail.values.times import (
 )
 
 _TEXT, _PADDED = (
-    ValueCodec(decode_variable, encode_variable, check_variable),
-    ValueCodec(decode_fixed, encode_fixed, check_fixed),
+    TrailValueCodec(decode_variable, encode_variable, check_variable),
+    TrailValueCodec(decode_fixed, encode_fixed, check_fixed),
 )
-_INTEGER = ValueCodec(decode_integer, encode_integer, check_integer)
+_INTEGER = TrailValueCodec(decode_integer, encode_integer, check_integer)
 
 # By family and whether the type has a fixed length.
-CODECS: Final[Mapping[tuple[Family, bool], ValueCodec]] = MappingProxyType(
+CODECS: Final[Mapping[tuple[TypeFamily, bool], TrailValueCodec]] = MappingProxyType(
     {
-        (Family.TEXT, False): _TEXT,
-        (Family.TEXT, True): _PADDED,
-        (Family.NUMBER_TEXT, False): _TEXT,
-        (Family.NUMBER_TEXT, True): _PADDED,
-        (Family.INTEGER, False): _INTEGER,
-        (Family.UNSIGNED, False): _INTEGER,
-        (Family.DATETIME, False): ValueCodec(decode_datetime, encode_datetime, check_datetime),
-        (Family.BYTES, False): ValueCodec(
+        (TypeFamily.TEXT, False): _TEXT,
+        (TypeFamily.TEXT, True): _PADDED,
+        (TypeFamily.NUMBER_TEXT, False): _TEXT,
+        (TypeFamily.NUMBER_TEXT, True): _PADDED,
+        (TypeFamily.INTEGER, False): _INTEGER,
+        (TypeFamily.UNSIGNED, False): _INTEGER,
+        (TypeFamily.DATETIME, False): TrailValueCodec(
+            decode_datetime, encode_datetime, check_datetime
+        ),
+        (TypeFamily.BYTES, False): TrailValueCodec(
             decode_variable_bytes, encode_variable_bytes, measure_variable
         ),
-        (Family.BYTES, True): ValueCodec(decode_fixed_bytes, encode_fixed_bytes, check_fixed_bytes),
-        (Family.FLOAT, False): ValueCodec(decode_float, encode_float, check_float),
-        (Family.NUMBERED, False): ValueCodec(decode_numbered, encode_numbered, check_numbered),
+        (TypeFamily.BYTES, True): TrailValueCodec(
+            decode_fixed_bytes, encode_fixed_bytes, check_fixed_bytes
+        ),
+        (TypeFamily.FLOAT, False): TrailValueCodec(decode_float, encode_float, check_float),
+        (TypeFamily.NUMBERED, False): TrailValueCodec(
+            decode_numbered, encode_numbered, check_numbered
+        ),
     }
 )
 # Text whose definition states a character set other than UTF-8; the index is 1 for a fixed length.
 _NATIONAL: Final = (
-    ValueCodec(decode_variable, encode_national, check_variable),
-    ValueCodec(decode_fixed, encode_fixed_national, check_fixed),
+    TrailValueCodec(decode_variable, encode_national, check_variable),
+    TrailValueCodec(decode_fixed, encode_fixed_national, check_fixed),
 )
-_ZONED: Final = ValueCodec(decode_zoned, encode_zoned, check_zoned)
+_ZONED: Final = TrailValueCodec(decode_zoned, encode_zoned, check_zoned)
 
 # Decoders of the bytes of a complete large object. Other families cannot be large objects.
-LARGE: Final[Mapping[Family, Callable[[Cells], pa.Array]]] = MappingProxyType(
+LARGE: Final[Mapping[TypeFamily, Callable[[TrailCells], pa.Array]]] = MappingProxyType(
     {
-        Family.TEXT: decode_large_text,
-        Family.NUMBER_TEXT: decode_large_text,
-        Family.BYTES: decode_large_bytes,
-        Family.NUMBERED: decode_large_numbered,
+        TypeFamily.TEXT: decode_large_text,
+        TypeFamily.NUMBER_TEXT: decode_large_text,
+        TypeFamily.BYTES: decode_large_bytes,
+        TypeFamily.NUMBERED: decode_large_numbered,
     }
 )
 
 
-def codec_of(column: Column) -> ValueCodec | None:
+def select_codec(column: Column) -> TrailValueCodec | None:
     """Return the codec of a column, or None if the layout of its type is not public.
 
     Raises DefinitionError if the type code is unknown.
     """
     if column.zoned:
         return _ZONED
-    if column.family is Family.TEXT and charset_of(column, UTF_8) != UTF_8:
-        known = charset_of(column, UTF_8) is not None
+    if column.family is TypeFamily.TEXT and column_charset(column, UTF_8) != UTF_8:
+        known = column_charset(column, UTF_8) is not None
         return _NATIONAL[column.type_row.fixed] if known else None
     return CODECS.get((column.family, column.type_row.fixed))
 
 
 @lru_cache(TABLES)
-def codecs_of(table: Table) -> tuple[ValueCodec | None, ...]:
+def select_codecs(table: Table) -> tuple[TrailValueCodec | None, ...]:
     """Return the codec of each column of a table, or None for a column whose values cannot be read."""
     return tuple(map(_known_codec, table.columns))
 
 
-def _known_codec(column: Column) -> ValueCodec | None:
+def _known_codec(column: Column) -> TrailValueCodec | None:
     try:
-        return codec_of(column)
+        return select_codec(column)
     except DefinitionError:
         return None
 
 
-def unreadable(column: Column) -> str:
+def explain_unreadable(column: Column) -> str:
     """Explain why the values of a column can be neither read nor written."""
     try:
         row = column.type_row
     except DefinitionError as error:
         return error.problem
-    if row.family is Family.TEXT:
+    if row.family is TypeFamily.TEXT:
         return UNKNOWN_NATIONAL
     return f"values of type {row.name} ({row.code}) have no public layout"

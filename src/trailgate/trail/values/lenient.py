@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from trailgate.errors import DecodeError, Where
-from trailgate.trail.values.codec import Cells
+from trailgate.trail.values.codec import TrailCells
 
 
 def decode_leniently(
-    decode: Callable[[Cells], pa.Array], cells: Cells
+    decode: Callable[[TrailCells], pa.Array], cells: TrailCells
 ) -> tuple[pa.Array, pa.Array | None]:
     """Decode values. Returns them and the problem of each (null if it is good), or None if all are good.
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from trailgate.arrays import Mask
 from trailgate.model.tables import Column
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import WordCells
-from trailgate.trail.values.codec import Cells, CellWriter, RecordValues, TargetColumn
-from trailgate.trail.values.text import fixed_bytes, null_cells, width_error
+from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues, TrailCells
+from trailgate.trail.values.text import check_fixed_cells, fixed_bytes, width_error
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
@@ -27,10 +27,10 @@ NULL_INTEGER_IS_ZEROS: Final = True
 
 
 def _numpy_type(column: Column) -> str:
-    return ("u" if column.family is Family.UNSIGNED else "i") + str(column.type_row.width)
+    return ("u" if column.family is TypeFamily.UNSIGNED else "i") + str(column.type_row.width)
 
 
-def decode_integer(cells: Cells) -> pa.Array:
+def decode_integer(cells: TrailCells) -> pa.Array:
     """Decode integers as the column's Arrow type: int64, uint64, or a decimal of its scale."""
     numpy_type = _numpy_type(cells.column)
     width = int(numpy_type[1:])
@@ -51,9 +51,9 @@ def decode_integer(cells: Cells) -> pa.Array:
     return from_words(words.view(numpy_type[0] + "8"), cells.column.arrow_type, missing)
 
 
-def check_integer(cells: Cells) -> None:
+def check_integer(cells: TrailCells) -> None:
     """Raise DecodeError for an integer that does not have the column's width."""
-    null_cells(cells, int(_numpy_type(cells.column)[1:]))
+    check_fixed_cells(cells, int(_numpy_type(cells.column)[1:]))
 
 
 def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
@@ -71,7 +71,7 @@ def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> 
     return pa.Array.from_buffers(arrow_type, len(words), [bitmap, pa.py_buffer(pairs)])
 
 
-def encode_integer(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_integer(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode integers as big-endian words. Raises EncodeError if one is out of range."""
     numpy_type = _numpy_type(target.column)
     width = int(numpy_type[1:])
@@ -82,13 +82,13 @@ def encode_integer(target: TargetColumn, column_values: RecordValues) -> CellWri
     return WordCells(target, column_values, words.view(np.uint64), width)
 
 
-def decode_float(cells: Cells) -> pa.Array:
+def decode_float(cells: TrailCells) -> pa.Array:
     """Decode IEEE floats of four or eight bytes.
 
     Assumed (trail format §10.2): they are big-endian like integers, and as wide as the type.
     """
     width = cells.column.type_row.width or 8
-    nulls = null_cells(cells, width)
+    nulls = check_fixed_cells(cells, width)
     floats = fixed_bytes(cells, width, nulls).view(f">f{width}").reshape(-1).astype(f"f{width}")
     if nulls is None:
         return pa.array(floats)
@@ -96,12 +96,12 @@ def decode_float(cells: Cells) -> pa.Array:
     return pa.array(floats).take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
 
 
-def check_float(cells: Cells) -> None:
+def check_float(cells: TrailCells) -> None:
     """Raise DecodeError for a float that does not have the type's width."""
-    null_cells(cells, cells.column.type_row.width or 8)
+    check_fixed_cells(cells, cells.column.type_row.width or 8)
 
 
-def encode_float(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_float(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode IEEE floats as big-endian words."""
     width = target.column.type_row.width or 8
     floats = (
@@ -115,9 +115,9 @@ def _fill(values: pa.Array) -> pa.Array:
     return values.fill_null(0) if values.null_count else values
 
 
-def _to_words(target: TargetColumn, column_values: RecordValues) -> Integers:
+def _to_words(target: CellTarget, column_values: RecordValues) -> Integers:
     """Return integers and unscaled decimals as 64-bit words, NULL as 0. Raises EncodeError if one is wider."""
-    signed = target.column.family is Family.INTEGER
+    signed = target.column.family is TypeFamily.INTEGER
     numpy_type, values = np.int64 if signed else np.uint64, column_values.values
     if not pa.types.is_decimal(values.type):
         words: Integers = (
@@ -137,7 +137,7 @@ def _to_words(target: TargetColumn, column_values: RecordValues) -> Integers:
     return low if signed else low.view(np.uint64)
 
 
-def _check_range(target: TargetColumn, column_values: RecordValues, bad: Mask) -> None:
+def _check_range(target: CellTarget, column_values: RecordValues, bad: Mask) -> None:
     row = column_values.first_bad_row(bad)
     if row is not None:
         value, name = column_values.values[row].as_py(), target.column.type_row.name

@@ -15,34 +15,34 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Offsets
 from trailgate.columnar.digits import from_hex, to_hex
-from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, unfit
+from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, measure_error
 from trailgate.columnar.rows import rows_at
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values import read_kernels
-from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
+from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     UTF_8,
     VARIABLE_HEAD,
-    Cells,
+    CellTarget,
     CellWriter,
     RecordValues,
-    TargetColumn,
-    charset_of,
-    decoded_strings,
-    encoded_strings,
+    TrailCells,
+    column_charset,
+    decode_strings,
+    encode_strings,
 )
 
 UNKNOWN_NATIONAL = "the definitions do not state the character set of this national text: sub data type 1 is UTF-16BE"
 
 
-def decode_variable(cells: Cells) -> pa.Array:
+def decode_variable(cells: TrailCells) -> pa.Array:
     """Decode strings of varying length: indicator, u16 length, bytes. NULL is FF FF 00 00 or a bare FF FF."""
     return _strings(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells))
 
 
-def measure_variable(cells: Cells) -> tuple[Mask | None, Offsets]:
+def measure_variable(cells: TrailCells) -> tuple[Mask | None, Offsets]:
     """Return a mask of the NULLs (None if there are none) and the Arrow offsets of values of varying length.
 
     Raises DecodeError if a length is wrong.
@@ -55,12 +55,12 @@ def measure_variable(cells: Cells) -> tuple[Mask | None, Offsets]:
     if bad >= 0:
         raise cells.error("a text's length does not agree with its value", bad)
     if size < 0:
-        raise unfit(size, len(source.data))
+        raise measure_error(size, len(source.data))
     return nulls if null_count else None, offsets
 
 
 def gather_cells(
-    cells: Cells,
+    cells: TrailCells,
     starts: Longs,
     nulls: Mask | None,
     offsets: Offsets | None = None,
@@ -75,32 +75,32 @@ def gather_cells(
     return gather_measured(cells.source.data, starts, offsets, missing, text=text)
 
 
-def decode_fixed(cells: Cells) -> pa.Array:
+def decode_fixed(cells: TrailCells) -> pa.Array:
     """Decode blank-padded strings and remove the padding. NULL is FF FF and zeros, or a bare FF FF."""
     width = fixed_width(cells.column)
-    nulls = null_cells(cells, width)
+    nulls = check_fixed_cells(cells, width)
     strings = _strings(cells, cells.starts + INDICATOR_BYTES, nulls)
     return pc.utf8_rtrim(strings, " ")
 
 
-def check_variable(cells: Cells) -> None:
+def check_variable(cells: TrailCells) -> None:
     """Raise DecodeError if the length of a text is wrong or the column's character set is unknown."""
     _charset(cells)
     measure_variable(cells)
 
 
-def check_fixed(cells: Cells) -> None:
+def check_fixed(cells: TrailCells) -> None:
     """Raise DecodeError if the length of a padded text is wrong or the column's character set is unknown."""
     _charset(cells)
-    null_cells(cells, fixed_width(cells.column))
+    check_fixed_cells(cells, fixed_width(cells.column))
 
 
-def decode_large_text(cells: Cells) -> pa.Array:
+def decode_large_text(cells: TrailCells) -> pa.Array:
     """Decode strings that fill their cells completely, as large objects do."""
     return _strings(cells, cells.starts, None)
 
 
-def null_cells(cells: Cells, width: int) -> Mask | None:
+def check_fixed_cells(cells: TrailCells, width: int) -> Mask | None:
     """Check the lengths of fixed-width values. Return a mask of the NULLs, or None if there are none."""
     nulls = np.empty(len(cells.starts), bool)
     null_count, bad = read_kernels.check_fixed(
@@ -111,7 +111,7 @@ def null_cells(cells: Cells, width: int) -> Mask | None:
     return nulls if null_count else None
 
 
-def width_error(cells: Cells, width: int, row: int) -> DecodeError:
+def width_error(cells: TrailCells, width: int, row: int) -> DecodeError:
     """Return a DecodeError about a value that does not have the fixed width."""
     return cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", row)
 
@@ -122,14 +122,14 @@ def fixed_width(column: Column) -> int:
 
 
 def _strings(
-    cells: Cells, starts: Longs, nulls: Mask | None, offsets: Offsets | None = None
+    cells: TrailCells, starts: Longs, nulls: Mask | None, offsets: Offsets | None = None
 ) -> pa.Array:
     """Decode strings from the character set of their column or of the source."""
     charset = _charset(cells)
     if charset != UTF_8:
         raw = gather_cells(cells, starts, nulls, offsets)
         try:
-            return decoded_strings(raw, charset)
+            return decode_strings(raw, charset)
         except DecodeError as error:
             raise cells.error(error.problem, error.where.record or 0) from None
     try:
@@ -140,53 +140,51 @@ def _strings(
         raise cells.error(error.problem, int(np.argmax(bad))) from None
 
 
-def _charset(cells: Cells) -> str:
-    charset = charset_of(cells.column, cells.source.charset)
+def _charset(cells: TrailCells) -> str:
+    charset = column_charset(cells.column, cells.source.charset)
     if charset is None:
         raise cells.error(UNKNOWN_NATIONAL, 0)
     return charset
 
 
-def encode_variable(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_variable(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode strings as indicator, u16 length and bytes."""
     return VaryingCells(target, column_values)
 
 
-def encode_fixed(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_fixed(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode strings padded with blanks to the column's width. Raises EncodeError if one is longer."""
     width = fixed_width(target.column)
-    return FilledCells(target, column_values, filling=b" " * width, null_filling=bytes(width))
+    return PaddedCells(target, column_values, filling=b" " * width, null_filling=bytes(width))
 
 
-def encode_national(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_national(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode strings of varying length in the character set that their column's definition states."""
     return encode_variable(target, _in_charset(target, column_values.for_records(), None))
 
 
-def encode_fixed_national(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_fixed_national(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode blank-padded strings in the character set that their column's definition states."""
     return encode_fixed_bytes_of(
         target, _in_charset(target, column_values.for_records(), fixed_width(target.column))
     )
 
 
-def _in_charset(
-    target: TargetColumn, column_values: RecordValues, width: int | None
-) -> RecordValues:
+def _in_charset(target: CellTarget, column_values: RecordValues, width: int | None) -> RecordValues:
     """Encode strings in the character set of their column, padded to a width in bytes if it is given."""
-    charset = charset_of(target.column, UTF_8)
+    charset = column_charset(target.column, UTF_8)
     if charset is None:
         raise target.error(UNKNOWN_NATIONAL)
     values = column_values.values
     if width is not None:
         values = pc.utf8_rpad(values, width // len(" ".encode(charset)), " ")
     try:
-        return replace(column_values, values=encoded_strings(values, charset))
+        return replace(column_values, values=encode_strings(values, charset))
     except EncodeError as error:
         raise error.with_place(table=target.table, field=target.column.name) from None
 
 
-def encode_fixed_bytes_of(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_fixed_bytes_of(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode bytes of exactly the column's width. Raises EncodeError for others."""
     width = fixed_width(target.column)
     bad = pc.not_equal(pc.binary_length(column_values.values), width).fill_null(False)
@@ -198,45 +196,45 @@ def encode_fixed_bytes_of(target: TargetColumn, column_values: RecordValues) -> 
 
 
 def fixed_bytes(
-    cells: Cells, width: int, nulls: Mask | None
+    cells: TrailCells, width: int, nulls: Mask | None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Return the bytes after the null indicators as a matrix with one row per value. NULLs are skipped."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
     return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)
 
 
-def decode_variable_bytes(cells: Cells) -> pa.Array:
+def decode_variable_bytes(cells: TrailCells) -> pa.Array:
     """Decode bytes of varying length as upper-case hex digits."""
     return to_hex(gather_cells(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells)))
 
 
-def decode_fixed_bytes(cells: Cells) -> pa.Array:
+def decode_fixed_bytes(cells: TrailCells) -> pa.Array:
     """Decode bytes of the column's width as upper-case hex digits."""
-    nulls = null_cells(cells, fixed_width(cells.column))
+    nulls = check_fixed_cells(cells, fixed_width(cells.column))
     return to_hex(gather_cells(cells, cells.starts + INDICATOR_BYTES, nulls))
 
 
-def check_fixed_bytes(cells: Cells) -> None:
+def check_fixed_bytes(cells: TrailCells) -> None:
     """Raise DecodeError for bytes that do not have the column's width."""
-    null_cells(cells, fixed_width(cells.column))
+    check_fixed_cells(cells, fixed_width(cells.column))
 
 
-def decode_large_bytes(cells: Cells) -> pa.Array:
+def decode_large_bytes(cells: TrailCells) -> pa.Array:
     """Decode bytes that fill their cells completely as upper-case hex digits."""
     return to_hex(gather_cells(cells, cells.starts, None))
 
 
-def encode_variable_bytes(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_variable_bytes(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode hex digits as bytes of varying length."""
     return encode_variable(target, _bytes_of(target, column_values.for_records()))
 
 
-def encode_fixed_bytes(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_fixed_bytes(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode hex digits as bytes of the column's width."""
     return encode_fixed_bytes_of(target, _bytes_of(target, column_values.for_records()))
 
 
-def _bytes_of(target: TargetColumn, column_values: RecordValues) -> RecordValues:
+def _bytes_of(target: CellTarget, column_values: RecordValues) -> RecordValues:
     try:
         return replace(column_values, values=from_hex(column_values.values))
     except DecodeError as error:

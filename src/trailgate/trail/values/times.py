@@ -15,22 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.gather import NO_NULLS, column, gather, unfit
+from trailgate.columnar.gather import NO_NULLS, build_binary_column, gather, measure_error
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import words
 from trailgate.errors import DecodeError
 from trailgate.trail.values import read_kernels
-from trailgate.trail.values.cell_writers import FilledCells, VaryingCells
+from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,
-    Cells,
+    CellTarget,
     CellWriter,
     RecordValues,
-    TargetColumn,
+    TrailCells,
 )
-from trailgate.trail.values.text import null_cells, width_error
+from trailgate.trail.values.text import check_fixed_cells, width_error
 from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
@@ -39,12 +39,12 @@ ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
 ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
-def decode_datetime(cells: Cells) -> pa.Array:
+def decode_datetime(cells: TrailCells) -> pa.Array:
     """Decode date times as ISO strings of the column's length. NULL is FF FF and any text, or a bare FF FF."""
     width = cells.column.external_length
     count, room = len(cells.starts), int(cells.lengths.sum())
     if room > MAX_INT32:
-        raise unfit(TOO_MANY, len(cells.source.data))
+        raise measure_error(TOO_MANY, len(cells.source.data))
     nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
     strings = np.empty(room + SPARE, np.uint8)
     null_count, bad, has_width = read_kernels.read_datetimes(
@@ -52,24 +52,26 @@ def decode_datetime(cells: Cells) -> pa.Array:
     )
     if bad >= 0:
         raise cells.error("not a date time", bad) if has_width else width_error(cells, width, bad)
-    return column(offsets, strings[: offsets[-1]], nulls if null_count else NO_NULLS, text=True)
+    return build_binary_column(
+        offsets, strings[: offsets[-1]], nulls if null_count else NO_NULLS, text=True
+    )
 
 
-def check_datetime(cells: Cells) -> None:
+def check_datetime(cells: TrailCells) -> None:
     """Raise DecodeError for a date time that does not have the column's length."""
-    null_cells(cells, cells.column.external_length)
+    check_fixed_cells(cells, cells.column.external_length)
 
 
-def encode_datetime(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_datetime(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode ISO strings. A shorter fraction is filled with zeros."""
     width = target.column.external_length
     filling = NULL_TEXT[:width].encode()
-    cells = FilledCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
+    cells = PaddedCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
     cells.check_times()
     return cells
 
 
-def decode_zoned(cells: Cells) -> pa.Array:
+def decode_zoned(cells: TrailCells) -> pa.Array:
     """Decode date times that are followed by a zone: ASCII of at most the column's length.
 
     Assumed (trail format §10.2): the text of a date time, then the zone; with a shorter zone the
@@ -82,7 +84,7 @@ def decode_zoned(cells: Cells) -> pa.Array:
     return pc.utf8_rtrim(pc.replace_substring(strings, ":", " ", max_replacements=1), " ")
 
 
-def check_zoned(cells: Cells) -> Mask:
+def check_zoned(cells: TrailCells) -> Mask:
     """Return a mask of the NULLs. Raises DecodeError for a value that is too long or too short."""
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
@@ -92,7 +94,7 @@ def check_zoned(cells: Cells) -> Mask:
     return nulls
 
 
-def _ascii(cells: Cells, nulls: Mask) -> pa.Array:
+def _ascii(cells: TrailCells, nulls: Mask) -> pa.Array:
     starts, ends = cells.starts + INDICATOR_BYTES, cells.starts + cells.lengths
     try:
         return gather(cells.source.buffer, starts, ends, nulls=nulls, text=True)
@@ -101,7 +103,7 @@ def _ascii(cells: Cells, nulls: Mask) -> pa.Array:
         raise cells.error("not a date time", row) from None
 
 
-def encode_zoned(target: TargetColumn, column_values: RecordValues) -> CellWriter:
+def encode_zoned(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode date times that are followed by a zone, without padding. NULL is a bare FF FF."""
     column_values = column_values.for_records()
     values = column_values.values

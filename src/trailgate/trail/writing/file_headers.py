@@ -2,7 +2,7 @@
 
 A file of level 5 or higher begins with the file header, a record for the database, and one record
 per table. Data records then name a table by its index, which is its position among the definitions.
-`patched_header` rewrites a header, for example after a damaged file was repaired; all fields that
+`patch_header` rewrites a header, for example after a damaged file was repaired; all fields that
 do not describe the file itself stay as they are.
 """
 
@@ -23,11 +23,21 @@ from trailgate.trail.format.tokens import (
     NORMAL,
     UNSET,
     ByteOrder,
-    outer_object,
+    encode_outer_object,
     token,
 )
-from trailgate.trail.records.metadata import FIRST_INDEX, MetadataKind, database_data, table_data
-from trailgate.trail.records.record import Token, TrailRecord, encode_record, tokens_between
+from trailgate.trail.records.metadata import (
+    FIRST_INDEX,
+    MetadataType,
+    encode_database_definition,
+    encode_table_definition,
+)
+from trailgate.trail.records.record import (
+    RecordToken,
+    TrailRecord,
+    encode_record,
+    read_tokens_between,
+)
 from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
 
 DATABASE_INDEX: Final = 1  # a file has one database definition
@@ -35,7 +45,7 @@ DATABASE_INDEX: Final = 1  # a file has one database definition
 TRAIL_GROUP: Final = 0x30
 
 
-def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
+def fill_in_format(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
     """Return the header with the release, level and byte order of its trail's format."""
     release = RELEASES[trail_format.release]
     producer = replace(header.producer, major_version=release.major, minor_version=release.minor)
@@ -43,25 +53,27 @@ def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
     return replace(header, trail=trail, producer=producer, order=trail_format.order)
 
 
-def file_begin(header: FileHeader, trail_format: TrailFormat, definitions: Definitions) -> bytes:
+def encode_file_start(
+    header: FileHeader, trail_format: TrailFormat, definitions: Definitions
+) -> bytes:
     """Return the bytes before the first operation of a file. Raises EncodeError if a table does not fit.
 
     Tables have the order of the definitions, so that an index means the same table in all files of
     a run.
     """
-    begin = encode_header(header_of(header, trail_format)) if trail_format.has_header else b""
+    begin = encode_header(fill_in_format(header, trail_format)) if trail_format.has_header else b""
     if not trail_format.by_index:
         return begin
-    return begin + metadata_bytes(definitions, trail_format, header.trail.creation_time)
+    return begin + encode_metadata(definitions, trail_format, header.trail.creation_time)
 
 
-def metadata_bytes(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
+def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
     """Return the metadata records of the database and of all tables as bytes."""
-    records = metadata_records(definitions, trail_format, time)
+    records = make_metadata_records(definitions, trail_format, time)
     return b"".join(map(encode_record, records))
 
 
-def metadata_records(
+def make_metadata_records(
     definitions: Definitions, trail_format: TrailFormat, time: int
 ) -> list[TrailRecord]:
     """Return the metadata records of the database and of all tables. Raises EncodeError if one does not fit."""
@@ -69,23 +81,23 @@ def metadata_records(
     if len(definitions) > MAX_LENGTH - FIRST_INDEX:
         raise EncodeError(f"{len(definitions)} tables are too many for a table index of two bytes")
     model = TrailRecord(IO_METADATA, io_time=time, order=order)
-    database = database_data(definitions.database, order)
+    database = encode_database_definition(definitions.database, order)
     records = [
         replace(
             model,
-            node=MetadataKind.DATABASE,
+            node=MetadataType.DATABASE,
             audit_rba=_indexes(DATABASE_INDEX, 0, trail_format),
             data=database,
         )
     ]
     for index, table in enumerate(definitions, FIRST_INDEX):
-        data = table_data(table, order)
+        data = encode_table_definition(table, order)
         if len(data) > MAX_LENGTH:
             problem = f"a table definition of {len(data)} bytes does not fit in a record"
             raise EncodeError(problem, where=Where(table=table.name))
         pair = _indexes(DATABASE_INDEX, index, trail_format)
         records.append(
-            replace(model, node=MetadataKind.TABLE, name=table.name, audit_rba=pair, data=data)
+            replace(model, node=MetadataType.TABLE, name=table.name, audit_rba=pair, data=data)
         )
     return records
 
@@ -113,21 +125,21 @@ _FACTS: Final = {field.name for field in fields(HeaderFacts)}
 _FIELDS: Final = {field.code: field for field in TRAIL_FIELDS if field.name in _FACTS}
 
 
-def patched_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
+def patch_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
     """Return the header with other facts. Its length changes only with the file name."""
     data = octets(raw)
     inner = b""
-    for group, start in tokens_between(data, (FRAME, len(raw) - FRAME), order):
+    for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
         payload = group.payload
         if group.code == TRAIL_GROUP:
             span = (start, start + len(payload))
-            fields = tokens_between(data, span, order)
+            fields = read_tokens_between(data, span, order)
             payload = b"".join(_field(field, order, facts) for field, _ in fields)
         inner += token(group.code, payload, group.info, order)
-    return outer_object(FILE_HEADER, inner, raw[1], order)
+    return encode_outer_object(FILE_HEADER, inner, raw[1], order)
 
 
-def _field(field_token: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
+def _field(field_token: RecordToken, order: ByteOrder, facts: HeaderFacts) -> bytes:
     field = _FIELDS.get(field_token.code)
     if field is None:
         return token(field_token.code, field_token.payload, field_token.info, order)

@@ -25,36 +25,42 @@ from trailgate.columnar.rows import most_bytes, octets
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.types import Family
+from trailgate.model.types import TypeFamily
 from trailgate.trail.format.record_types import (
     IO_FRAGMENT,
     IO_KEY_UPDATE,
     IO_LARGE_OBJECT,
     IO_LONG_KEY_UPDATE,
-    Prefix,
+    ImagePrefix,
 )
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
-from trailgate.trail.records.record import Token, TrailRecord, encode_record
-from trailgate.trail.values.cell_writers import TextBytes
-from trailgate.trail.values.codec import MAX_CELL, UTF_8, VARIABLE_HEAD, charset_of, encoded_strings
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.values.cell_writers import StringBytes
+from trailgate.trail.values.codec import (
+    MAX_CELL,
+    UTF_8,
+    VARIABLE_HEAD,
+    column_charset,
+    encode_strings,
+)
 from trailgate.trail.writing.kernels import add_piece_sizes, write_pieces
 from trailgate.trail.writing.record_groups import (
     MIDDLE,
-    Images,
-    RecordGroup,
-    without_begin,
-    without_end,
+    RecordImages,
+    TrailRecordGroup,
+    indicators_without_begin,
+    indicators_without_end,
 )
 from trailgate.trail.writing.record_writer import (
     AUDIT_POS,
     AUDIT_RBA,
     ImageWriter,
     TokenAreas,
-    before_writer,
     head_size,
-    image_writer,
-    record_model,
-    record_times,
+    header_times,
+    make_before_writer,
+    make_image_writer,
+    make_record_template,
 )
 
 STEP: Final = 64  # rows that are written at once
@@ -69,7 +75,7 @@ WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another chara
 class FragmentWriter:
     """Writes records that are too long, each with its fragments. ``sizes`` are their sizes."""
 
-    def __init__(self, group: RecordGroup) -> None:
+    def __init__(self, group: TrailRecordGroup) -> None:
         self.records: list[bytes] = []
         for start in range(0, len(group.rows), STEP):
             part = group.take(np.arange(start, min(start + STEP, len(group.rows))))
@@ -83,9 +89,9 @@ class FragmentWriter:
         places += self.sizes
 
 
-def _records(group: RecordGroup) -> Iterator[bytes]:
+def _records(group: TrailRecordGroup) -> Iterator[bytes]:
     """Yield the bytes of each record with its fragments."""
-    before, image = before_writer(group), image_writer(group)
+    before, image = make_before_writer(group), make_image_writer(group)
     befores = [None] * len(group.rows) if before is None else _write_separately(before)
     complete_records = [
         _complete_record(group, record, *images)
@@ -97,14 +103,14 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
         zip(complete_records, areas, strict=True)
     ):
         user_at = FRAME + ggs_size if ggs_size else 0
-        others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
-        others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
+        others = [RecordToken(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
+        others += [RecordToken(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
         cut = [*_cut(replace(complete_record, others=tuple(others)), room)]
         yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
 
 
 def _token_areas(
-    group: RecordGroup, complete_records: Sequence[TrailRecord]
+    group: TrailRecordGroup, complete_records: Sequence[TrailRecord]
 ) -> tuple[TokenAreas, Longs]:
     """Return the tokens of the first record of each row, and the number of data bytes that fit into it.
 
@@ -129,14 +135,14 @@ def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
 
 
 def _complete_record(
-    group: RecordGroup, record: int, before: bytes | None, image: bytes
+    group: TrailRecordGroup, record: int, before: bytes | None, image: bytes
 ) -> TrailRecord:
     """Return a record without its tokens; its data may be too long."""
     reference, io_type = group.reference, int(group.io_type[record])
     if before is not None:
-        width = Prefix.SHORT if len(before) <= MAX_LENGTH else Prefix.LONG
+        width = ImagePrefix.SHORT if len(before) <= MAX_LENGTH else ImagePrefix.LONG
         image = reference.order.raw(len(before), width) + before + image
-        if io_type == IO_KEY_UPDATE and width is Prefix.LONG:
+        if io_type == IO_KEY_UPDATE and width is ImagePrefix.LONG:
             io_type = IO_LONG_KEY_UPDATE
     return TrailRecord(
         io_type,
@@ -177,39 +183,39 @@ def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
     """Set TransInd of an operation's records, which are all middle ones so far."""
     if len(records) == 1:
         return [replace(records[0], trans_ind=int(trans_ind[0]))]
-    first = replace(records[0], trans_ind=int(without_end(trans_ind)[0]))
-    last = replace(records[-1], trans_ind=int(without_begin(trans_ind)[0]))
+    first = replace(records[0], trans_ind=int(indicators_without_end(trans_ind)[0]))
+    last = replace(records[-1], trans_ind=int(indicators_without_begin(trans_ind)[0]))
     return [first, *records[1:-1], last]
 
 
 def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
-    charset = charset_of(column, UTF_8)
+    charset = column_charset(column, UTF_8)
     if charset is None or charset == UTF_8:
         return values.view(pa.binary())
-    return encoded_strings(values, charset)
+    return encode_strings(values, charset)
 
 
 # Encoders from a column's values to the bytes of large objects. Other families cannot be large objects.
-LARGE_BYTES: Final[Mapping[Family, Callable[[Column, pa.Array], pa.Array]]] = MappingProxyType(
+LARGE_BYTES: Final[Mapping[TypeFamily, Callable[[Column, pa.Array], pa.Array]]] = MappingProxyType(
     {
-        Family.TEXT: _text_bytes,
-        Family.NUMBER_TEXT: _text_bytes,
-        Family.BYTES: lambda _, values: from_hex(values),
+        TypeFamily.TEXT: _text_bytes,
+        TypeFamily.NUMBER_TEXT: _text_bytes,
+        TypeFamily.BYTES: lambda _, values: from_hex(values),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class LargeColumn:
+class LargeValues:
     """The large values of one column of an image: ``rows`` are their rows, ``values`` the bytes of all rows."""
 
     before: bool  # of the before image
     index: int
     rows: Longs
-    values: TextBytes
+    values: StringBytes
 
 
-def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
+def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeValues]]:
     """Replace the large values of a block by NULL. Returns the block and the large values.
 
     The before values of a key update stay in its record, which has both images.
@@ -225,8 +231,8 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
             if large is not None and rows is not None:
                 large &= rows
             if large is not None and large.any():
-                values = TextBytes.shared(raw)
-                large_columns.append(LargeColumn(is_before, index, np.flatnonzero(large), values))
+                values = StringBytes.shared(raw)
+                large_columns.append(LargeValues(is_before, index, np.flatnonzero(large), values))
                 image[index] = _null_where(state, large)
     if not large_columns:
         return block, large_columns
@@ -285,7 +291,7 @@ def _null_where(state: StateColumn, large: Mask) -> StateColumn:
 class _ValuesOfRecords(NamedTuple):
     """The large values of one column: the value of row ``rows[i]`` is written after record ``records[i]``."""
 
-    column: LargeColumn
+    column: LargeValues
     records: Longs
     rows: Longs
 
@@ -296,12 +302,12 @@ class PieceWriter:
     ``sizes`` are the total sizes of each record's pieces.
     """
 
-    def __init__(self, group: RecordGroup, columns: Sequence[LargeColumn]) -> None:
-        self.group, self.model = group, record_model(group, IO_LARGE_OBJECT)
+    def __init__(self, group: TrailRecordGroup, columns: Sequence[LargeValues]) -> None:
+        self.group, self.model = group, make_record_template(group, IO_LARGE_OBJECT)
         self.sizes = np.zeros(len(group.rows), np.int64)
         self.values = []
         for column in columns:
-            if column.before is not (group.images is Images.BEFORE):
+            if column.before is not (group.images is RecordImages.BEFORE):
                 continue
             rows = column.rows[np.isin(column.rows, group.rows, assume_unique=True)]
             selected = _ValuesOfRecords(column, np.searchsorted(group.rows, rows), rows)
@@ -309,10 +315,10 @@ class PieceWriter:
             add_piece_sizes(selected.records, rows, column.values.offsets, frames, self.sizes)
             self.values.append(selected)
 
-    def records_before(self) -> RecordGroup:
+    def records_before(self) -> TrailRecordGroup:
         """Return the group's records for writing: a record with pieces after it must not end its transaction."""
         indicators = self.group.trans_ind
-        split = np.where(self.sizes > 0, without_end(indicators), indicators)
+        split = np.where(self.sizes > 0, indicators_without_end(indicators), indicators)
         return replace(self.group, trans_ind=split)
 
     def write(self, body: Octets, places: Longs) -> None:
@@ -323,7 +329,7 @@ class PieceWriter:
         last_column = np.zeros(len(group.rows), np.int64)
         for number, selected in enumerate(self.values):
             last_column[selected.records] = number
-        last, times = without_begin(group.trans_ind), record_times(group)
+        last, times = indicators_without_begin(group.trans_ind), header_times(group)
         for number, (column, records, rows) in enumerate(self.values):
             is_last = last_column[records] == number
             write_pieces(

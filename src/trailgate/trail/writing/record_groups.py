@@ -56,7 +56,7 @@ from trailgate.trail.writing.trail_format import TrailFormat
 FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
 
 
-def compact(block: ChangeBlock) -> ChangeBlock:
+def compact_updates(block: ChangeBlock) -> ChangeBlock:
     """Mark the unchanged columns of updates as missing. Keys stay in the before image."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)
@@ -112,7 +112,7 @@ class TableReference:
         return FIELD_COMP if self.index is None else FIELD_COMP | BY_TABLE
 
 
-def reference_to(
+def make_table_reference(
     table: Table, trail_format: TrailFormat, definitions: Definitions
 ) -> TableReference:
     """Return how records name a table. Raises EncodeError if it needs an index but has none."""
@@ -125,7 +125,7 @@ def reference_to(
     raise EncodeError(problem, where=Where(table=table.name))
 
 
-class Images(Enum):
+class RecordImages(Enum):
     """The images that a record has."""
 
     BEFORE = auto()
@@ -136,10 +136,10 @@ class Images(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordGroup:
+class TrailRecordGroup:
     """Records of one table with the same images. All arrays have one item per record."""
 
-    images: Images
+    images: RecordImages
     block: ChangeBlock
     tokens: OperationTokens | None  # of the block's maps
     reference: TableReference
@@ -149,7 +149,7 @@ class RecordGroup:
     trans_ind: Octets
     first: Mask  # the record is the first of its transaction
 
-    def take(self, records: Longs) -> RecordGroup:
+    def take(self, records: Longs) -> TrailRecordGroup:
         """Return a selection of the records."""
         return replace(
             self,
@@ -163,7 +163,7 @@ class RecordGroup:
     @property
     def image_letter(self) -> int:
         """Return the BeforeAfter byte of the records."""
-        return BEFORE_IMAGE if self.images is Images.BEFORE else AFTER_IMAGE
+        return BEFORE_IMAGE if self.images is RecordImages.BEFORE else AFTER_IMAGE
 
     @property
     def partition(self) -> int:
@@ -172,12 +172,12 @@ class RecordGroup:
         Assumed: all unified records have the bit that one printed unified record has (trail format
         §5.1).
         """
-        return self.reference.partition | (UNIFIED if self.images is Images.BOTH else 0)
+        return self.reference.partition | (UNIFIED if self.images is RecordImages.BOTH else 0)
 
 
-def record_groups(
+def group_records(
     block: ChangeBlock, reference: TableReference, unified_types: Sequence[int], separate: Mask
-) -> Iterator[RecordGroup]:
+) -> Iterator[TrailRecordGroup]:
     """Yield the records of a block in groups. Operations of ``unified_types`` with before values are unified.
 
     Updates of ``separate`` rows are not unified. An update with before values that is not unified
@@ -193,18 +193,18 @@ def record_groups(
     indicators = _INDICATORS[block.tx_ind]
     tokens = None if block.tokens is None else OperationTokens(block, reference.order)
     for images, chosen, second in (
-        (Images.BEFORE, paired | (op_type == DELETE), False),
-        (Images.AFTER, (op_type == INSERT) | (updates & ~unified), True),
-        (Images.KEY_AND_AFTER, (op_type == KEY_UPDATE) & ~unified, False),
-        (Images.BOTH, unified, False),
-        (Images.NONE, op_type == TRUNCATE, False),
+        (RecordImages.BEFORE, paired | (op_type == DELETE), False),
+        (RecordImages.AFTER, (op_type == INSERT) | (updates & ~unified), True),
+        (RecordImages.KEY_AND_AFTER, (op_type == KEY_UPDATE) & ~unified, False),
+        (RecordImages.BOTH, unified, False),
+        (RecordImages.NONE, op_type == TRUNCATE, False),
     ):
         if not chosen.any():
             continue
-        types = _UNIFIED_TYPES if images is Images.BOTH else _IO_TYPES
+        types = _UNIFIED_TYPES if images is RecordImages.BOTH else _IO_TYPES
         # A pair shares one indicator: ONLY becomes FIRST and LAST, FIRST becomes FIRST and MIDDLE.
-        split = (without_begin if second else without_end)(indicators)
-        group = RecordGroup(
+        split = (indicators_without_begin if second else indicators_without_end)(indicators)
+        group = TrailRecordGroup(
             images=images,
             block=block,
             tokens=tokens,
@@ -218,12 +218,12 @@ def record_groups(
         yield group if chosen.all() else group.take(np.flatnonzero(chosen))
 
 
-def without_end(trans_ind: Octets) -> Octets:
+def indicators_without_end(trans_ind: Octets) -> Octets:
     """Return the indicators for records that are followed by others of the same operation."""
     return _BEFORE_OTHERS[trans_ind]
 
 
-def without_begin(trans_ind: Octets) -> Octets:
+def indicators_without_begin(trans_ind: Octets) -> Octets:
     """Return the indicators for records that follow others of the same operation."""
     return _AFTER_OTHERS[trans_ind]
 

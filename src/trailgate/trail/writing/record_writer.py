@@ -23,7 +23,7 @@ from trailgate.trail.format.record_layout import (
     JULIAN_EPOCH,
     RECORD_HEADS,
 )
-from trailgate.trail.format.record_types import Prefix
+from trailgate.trail.format.record_types import ImagePrefix
 from trailgate.trail.format.tokens import (
     FRAME,
     GGS_TOKENS,
@@ -36,11 +36,11 @@ from trailgate.trail.format.tokens import (
     ByteOrder,
 )
 from trailgate.trail.records.record import NO_NODE
-from trailgate.trail.values.cell_writers import TextBytes
-from trailgate.trail.values.codec import CellWriter, RecordValues, TargetColumn
-from trailgate.trail.values.codecs import codecs_of, unreadable
+from trailgate.trail.values.cell_writers import StringBytes
+from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues
+from trailgate.trail.values.codecs import explain_unreadable, select_codecs
 from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers
-from trailgate.trail.writing.record_groups import Images, RecordGroup
+from trailgate.trail.writing.record_groups import RecordImages, TrailRecordGroup
 from trailgate.trail.writing.token_kernels import add_token_sizes, write_area_frames, write_tokens
 from trailgate.trail.writing.tokens import check_size
 
@@ -55,7 +55,7 @@ class _CarriedToken(NamedTuple):
 
     code: int
     shown: Mask
-    strings: TextBytes
+    strings: StringBytes
 
 
 class TokenAreas:
@@ -64,7 +64,7 @@ class TokenAreas:
     ``lengths`` are the lengths of the records' data, the values of RECORDLENGTH tokens.
     """
 
-    def __init__(self, group: RecordGroup, lengths: Longs) -> None:
+    def __init__(self, group: TrailRecordGroup, lengths: Longs) -> None:
         block, self.group, self.lengths = group.block, group, lengths
         self.ggs_sizes, self.user_sizes = np.zeros((2, len(group.rows)), np.int64)
         if group.tokens is not None:
@@ -74,7 +74,7 @@ class TokenAreas:
             shown = group.first
             if values.null_count:
                 shown = shown & values.is_valid().to_numpy(zero_copy_only=False)[group.rows]
-            token = _CarriedToken(code, shown, TextBytes.of(values))
+            token = _CarriedToken(code, shown, StringBytes.of(values))
             add_token_sizes(group.rows, token.shown, token.strings.offsets, self.ggs_sizes)
             self.carried.append(token)
         check_size(block, self.ggs_sizes)
@@ -99,7 +99,7 @@ class TokenAreas:
 class ImageWriter:
     """Writes one image of a group's records. ``sizes`` are the sizes of the images."""
 
-    def __init__(self, group: RecordGroup, image: Image) -> None:
+    def __init__(self, group: TrailRecordGroup, image: Image) -> None:
         self.sizes = np.zeros(len(group.rows), np.int64)
         self.cells: list[CellWriter] = []
         for index, column in enumerate(image):
@@ -122,24 +122,26 @@ class ImageWriter:
             cells.write(body, places, following)
 
 
-def _cell_writer(group: RecordGroup, index: int, column_values: RecordValues) -> CellWriter:
+def _cell_writer(group: TrailRecordGroup, index: int, column_values: RecordValues) -> CellWriter:
     table = group.block.table
     assert len(column_values.values) == len(group.block)
-    target = TargetColumn(table.name, table.columns[index], index, group.reference.order)
-    codec = codecs_of(table)[index]
+    target = CellTarget(table.name, table.columns[index], index, group.reference.order)
+    codec = select_codecs(table)[index]
     if codec is None:
-        raise target.error(unreadable(target.column))
+        raise target.error(explain_unreadable(target.column))
     return codec.encode(target, column_values)
 
 
 class RecordWriter:
     """Writes a group's records. ``sizes`` are their sizes, which may exceed the limit of a record."""
 
-    def __init__(self, group: RecordGroup) -> None:
+    def __init__(self, group: TrailRecordGroup) -> None:
         self.group = group
-        self.before, self.image = before_writer(group), image_writer(group)
+        self.before, self.image = make_before_writer(group), make_image_writer(group)
         data = self.image.sizes
-        self.data_sizes = data if self.before is None else data + self.before.sizes + Prefix.SHORT
+        self.data_sizes = (
+            data if self.before is None else data + self.before.sizes + ImagePrefix.SHORT
+        )
         self.tokens = TokenAreas(group, self.data_sizes)
         data_area = self.data_sizes + FRAME * (self.data_sizes > 0)
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
@@ -151,12 +153,12 @@ class RecordWriter:
         write_heads(
             body,
             places,
-            record_model(group),
+            make_record_template(group),
             head_size(group),
             self.sizes,
             self.data_sizes,
             group.io_type,
-            record_times(group),
+            header_times(group),
             group.trans_ind,
             big,
         )
@@ -170,35 +172,35 @@ class RecordWriter:
         write_trailers(body, places, self.sizes, big)
 
 
-def before_writer(group: RecordGroup) -> ImageWriter | None:
+def make_before_writer(group: TrailRecordGroup) -> ImageWriter | None:
     """Return the writer of the before image, if the records hold both images, or else None.
 
     Assumed (trail format §10.4): the before image of a key update may have more columns than the
     key, like a unified one.
     """
-    if group.images not in (Images.KEY_AND_AFTER, Images.BOTH):
+    if group.images not in (RecordImages.KEY_AND_AFTER, RecordImages.BOTH):
         return None
     return ImageWriter(group, group.block.before)
 
 
-def image_writer(group: RecordGroup) -> ImageWriter:
+def make_image_writer(group: TrailRecordGroup) -> ImageWriter:
     """Return the writer of the only image of the records, or of the second one."""
-    images = {Images.NONE: (), Images.BEFORE: group.block.before}
+    images = {RecordImages.NONE: (), RecordImages.BEFORE: group.block.before}
     return ImageWriter(group, images.get(group.images, group.block.after))
 
 
-def record_times(group: RecordGroup) -> Longs:
+def header_times(group: TrailRecordGroup) -> Longs:
     """Return the times of the records for their headers."""
     times: Longs = group.block.op_ts[group.rows] + JULIAN_EPOCH
     return times
 
 
-def head_size(group: RecordGroup) -> int:
+def head_size(group: TrailRecordGroup) -> int:
     """Return the size of the group's records up to the end of the name area."""
     return RECORD_HEADS[group.reference.order].itemsize + len(group.reference.area)
 
 
-def record_model(group: RecordGroup, io_type: int = 0) -> Octets:
+def make_record_template(group: TrailRecordGroup, io_type: int = 0) -> Octets:
     """Return the start that all records of the group share: the frames of G and H, GHDR and the name area.
 
     Fields that differ between records are 0 (trail format §5). ``SPARE`` bytes follow.

@@ -27,10 +27,10 @@ from trailgate.trail.format.tokens import (
     ORAROWID,
     ORATAG,
     ByteOrder,
+    encode_user_tokens,
     token_name,
-    user_token_bytes,
 )
-from trailgate.trail.values.cell_writers import TextBytes
+from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.writing.token_kernels import (
     CARRIED_TOKEN,
     LENGTH_TOKEN,
@@ -68,7 +68,7 @@ class _Entries(NamedTuple):
         return cls(offsets - begin, names, values)
 
 
-def written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
+def select_written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
     """Return the map column, or None if it has no token that is written from it."""
     if tokens is None:
         return None
@@ -86,12 +86,12 @@ class OperationTokens:
         codes = np.array([_code(name) for name in names.dictionary.to_pylist()], np.int64)
         self.codes = codes[names.indices.to_numpy()] if len(entries.names) else codes
         self.codes = codes = np.where(_is_length(self.codes, entries), LENGTH_TOKEN, self.codes)
-        self.names = TextBytes.of(entries.names)
+        self.names = StringBytes.of(entries.names)
         values = _payloads(block, self.codes, entries)
         self.infos = np.zeros(len(values), np.uint8)
         empty_tags = (self.codes == ORATAG) & (pc.binary_length(values).to_numpy() == 0)
         self.infos[empty_tags] = EMPTY_TAG_INFO
-        self.values = TextBytes.of(values)
+        self.values = StringBytes.of(values)
 
     def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
         """Add the sizes of the GGS and user tokens of each row.
@@ -152,7 +152,7 @@ class OperationTokens:
             elif self.codes[entry] == LENGTH_TOKEN:
                 pairs.append((names[entry].as_py(), str(length)))
         try:
-            user_token_bytes(pairs)
+            encode_user_tokens(pairs)
         except EncodeError as error:
             raise error.with_place(table=self.table) from None
 

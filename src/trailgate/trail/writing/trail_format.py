@@ -2,7 +2,7 @@
 
 FORMAT RELEASE 12.2 is level 5, for example. The level decides what a trail may contain: a file
 header from level 1, unified updates and little-endian numbers from level 4, metadata records from
-level 5 (trail format §4.6). `restart_record` builds the record that a writer appends when it
+level 5 (trail format §4.6). `encode_restart_record` builds the record that a writer appends when it
 restarts (trail format §7).
 """
 
@@ -18,7 +18,7 @@ from trailgate.errors import OptionError
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import METADATA_LEVEL
-from trailgate.trail.records.record import Token, TrailRecord, encode_record
+from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 
 Kind = TypeVar("Kind", bound=Enum)
 
@@ -34,7 +34,7 @@ GROUP_NAME: Final = ord("g")
 NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
 
 
-class Release(NamedTuple):
+class TrailRelease(NamedTuple):
     """A release that FORMAT RELEASE may name, and its format level."""
 
     major: int
@@ -49,18 +49,18 @@ class Release(NamedTuple):
 
 # trail format §4.6. Levels 6 and 7 were seen in trails of these releases. The levels of releases
 # between these, and after them, are not public.
-RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
+RELEASES: Final[Mapping[str, TrailRelease]] = MappingProxyType(
     {
         row.name: row
         for row in (
-            Release(9, 5, 0),
-            Release(10, 0, 1),
-            Release(10, 4, 2),
-            Release(11, 2, 3),
-            Release(12, 1, 4),
-            Release(12, 2, 5),
-            Release(12, 3, 6),
-            Release(19, 1, 7),
+            TrailRelease(9, 5, 0),
+            TrailRelease(10, 0, 1),
+            TrailRelease(10, 4, 2),
+            TrailRelease(11, 2, 3),
+            TrailRelease(12, 1, 4),
+            TrailRelease(12, 2, 5),
+            TrailRelease(12, 3, 6),
+            TrailRelease(19, 1, 7),
         )
     }
 )
@@ -131,7 +131,7 @@ class TrailFormat:
 LEVEL_3: Final = TrailFormat()
 
 
-def _release(name: str) -> Release:
+def _release(name: str) -> TrailRelease:
     try:
         return RELEASES[name.strip()]
     except KeyError:
@@ -148,7 +148,7 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
         raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None
 
 
-def restart_record(
+def encode_restart_record(
     group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
 ) -> bytes:
     """Encode a restart record. ``io_time`` is microseconds since 1970 UTC.
@@ -160,7 +160,7 @@ def restart_record(
         TrailRecord(
             # Assumed: 150 is RestartAbend. 151 is printed as RestartOK, 150 remains.
             io_type=IO_RESTART_ABEND if abandoned else IO_RESTART_OK,
-            tokens=(Token(GROUP_NAME, group.encode()),),
+            tokens=(RecordToken(GROUP_NAME, group.encode()),),
             node=NO_SYSTEM,
             record_count=NO_RECORDS,
             io_time=io_time,

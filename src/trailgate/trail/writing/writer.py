@@ -23,19 +23,19 @@ from trailgate.model.tables import Definitions
 from trailgate.trail.format.tokens import MAX_LENGTH
 from trailgate.trail.writing.large_records import (
     FragmentWriter,
-    LargeColumn,
+    LargeValues,
     PieceWriter,
-    part_large,
+    extract_large_values,
 )
 from trailgate.trail.writing.record_groups import (
-    RecordGroup,
     TableReference,
-    compact,
-    record_groups,
-    reference_to,
+    TrailRecordGroup,
+    compact_updates,
+    group_records,
+    make_table_reference,
 )
 from trailgate.trail.writing.record_writer import RecordWriter
-from trailgate.trail.writing.tokens import written_tokens
+from trailgate.trail.writing.tokens import select_written_tokens
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 
 CHUNK: Final = (
@@ -45,7 +45,7 @@ NO_DEFINITIONS: Final = Definitions(())
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedTrail:
     """Trail bytes: operation i is body[starts[i]:starts[i + 1]]. ``starts`` has one item more than operations."""
 
     body: pa.Buffer
@@ -56,7 +56,7 @@ def encode(
     batch: ChangeBatch,
     trail_format: TrailFormat = LEVEL_3,
     definitions: Definitions = NO_DEFINITIONS,
-) -> Encoded:
+) -> EncodedTrail:
     """Encode all operations in their order. Raises EncodeError if a value does not fit.
 
     An update with before columns becomes two records (before image, after image) or a unified one.
@@ -66,7 +66,7 @@ def encode(
     """
     writers: list[_Writer] = []
     for block in batch.blocks:
-        reference = reference_to(block.table, trail_format, definitions)
+        reference = make_table_reference(block.table, trail_format, definitions)
         for start, stop in _chunks(len(block)):
             part = _slice(block, start, stop)
             writers += _writers(part, reference, trail_format.updates)
@@ -80,14 +80,17 @@ def encode(
     body = pa.allocate_buffer(int(offsets[-1]) + SPARE)
     for writer in writers:
         writer.write(octets(body), offsets[writer.order])
-    return Encoded(body.slice(0, int(offsets[-1])), offsets[::2].copy())
+    return EncodedTrail(body.slice(0, int(offsets[-1])), offsets[::2].copy())
 
 
 class _Writer:
     """Writes a group's records, and the pieces of large objects after each."""
 
     def __init__(
-        self, group: RecordGroup, records: RecordWriter | FragmentWriter, pieces: PieceWriter | None
+        self,
+        group: TrailRecordGroup,
+        records: RecordWriter | FragmentWriter,
+        pieces: PieceWriter | None,
     ) -> None:
         self.order, self.records, self.pieces = group.order, records, pieces
         self.sizes = records.sizes if pieces is None else records.sizes + pieces.sizes
@@ -104,14 +107,14 @@ def _writers(
 ) -> Iterator[_Writer]:
     """Yield the writers of a block's records."""
     if updates is UpdateFormat.COMPACT:
-        block = compact(block)
-    block, large = part_large(block)
+        block = compact_updates(block)
+    block, large = extract_large_values(block)
     # A piece does not state the image it belongs to, so updates with large values are not unified.
     separate = np.zeros(len(block), bool)
     for column in large:
         separate[column.rows] = True
     unified = () if updates is UpdateFormat.SEPARATE else (UPDATE, KEY_UPDATE)
-    for group in record_groups(block, reference, unified, separate):
+    for group in group_records(block, reference, unified, separate):
         writer = RecordWriter(group)
         long = writer.sizes > MAX_LENGTH
         if not long.any() and not large:
@@ -122,7 +125,7 @@ def _writers(
                 yield _part(group.take(np.flatnonzero(chosen)), large, long=chosen is long)
 
 
-def _part(group: RecordGroup, large: Sequence[LargeColumn], *, long: bool) -> _Writer:
+def _part(group: TrailRecordGroup, large: Sequence[LargeValues], *, long: bool) -> _Writer:
     """Return the writer of records that are too long or may have large objects."""
     pieces = PieceWriter(group, large)
     records = pieces.records_before()
@@ -157,7 +160,7 @@ def _slice(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
         position=pa.nulls(stop - start),
         tx_owner=None,
         tx_name=None,
-        tokens=written_tokens(None if block.tokens is None else block.tokens[part]),
+        tokens=select_written_tokens(None if block.tokens is None else block.tokens[part]),
         before=tuple(column(state) for state in block.before),
         after=tuple(column(state) for state in block.after),
     )

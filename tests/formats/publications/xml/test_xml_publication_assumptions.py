@@ -13,8 +13,8 @@ from publication_files import (
     transaction,
     xml_publications,
 )
-from trailgate.formats.publications.xml_schemas import table_of
-from trailgate.formats.xml.documents import Limits, parse_document
+from trailgate.formats.publications.xml_schemas import parse_schema_table
+from trailgate.formats.xml.documents import XmlLimits, parse_document
 from trailgate.jobs.capture.loading import messages_from
 
 pytestmark = pytest.mark.assumed
@@ -95,8 +95,8 @@ def test_bit_data_are_hexadecimal_digits() -> None:
     described = message(
         '<subSchema srcOwner="S" srcName="T"><col name="B" type="bitchar" len="2"/></subSchema>'
     )
-    document = parse_document(described.encode(), Limits())
-    (own,) = table_of(document.top.children[0].children[0]).columns
+    document = parse_document(described.encode(), XmlLimits())
+    (own,) = parse_schema_table(document.top.children[0].children[0]).columns
 
     assert one["after"] == {"ID": "1", "B": "00FF"}
     assert (own.family.value, own.external_length) == ("bytes", 4)

@@ -11,13 +11,13 @@ import pytest
 from trailgate.storage.stores.hdfs import (
     CLAIM,
     WRITING,
-    Moved,
-    NamesIn,
-    Remove,
-    Rename,
+    ListStep,
+    RemoveStep,
+    RenameResult,
+    RenameStep,
     Step,
-    TagOf,
-    ended,
+    TagStep,
+    complete_claim,
     replace_file,
     writing_name,
 )
@@ -47,20 +47,20 @@ class Tree:
     def taken(self, step: Step) -> tuple[Tree, Any]:
         """Return the tree after a step, and the answer."""
         match step:
-            case TagOf(key):
+            case TagStep(key):
                 return self, self.tag(key)
-            case NamesIn(folder):
+            case ListStep(folder):
                 if not self.has(folder):
                     return self, None
                 above = f"{folder}/"
                 return self, tuple(n[len(above) :] for n, _ in self.files if n.startswith(above))
-            case Remove(key):
+            case RemoveStep(key):
                 if any(name.startswith(f"{key}/") for name, _ in self.files):
                     return self, False
                 kept = tuple(file for file in self.files if file[0] != key)
                 emptied = self._emptied(key) if len(kept) < len(self.files) else self.empty
                 return replace(self, files=kept, empty=emptied - {key}), True
-            case Rename(source, target, over):
+            case RenameStep(source, target, over):
                 return self._renamed(source, target, over=over)
 
     def _emptied(self, path: str) -> frozenset[str]:
@@ -69,11 +69,11 @@ class Tree:
         others = [n for n, _ in self.files if n.startswith(f"{above}/") and n != path]
         return self.empty if others or above == "a" else self.empty | {above}
 
-    def _renamed(self, source: str, target: str, *, over: bool) -> tuple[Tree, Moved]:
+    def _renamed(self, source: str, target: str, *, over: bool) -> tuple[Tree, RenameResult]:
         if not self.has(source):
-            return self, Moved.GONE
+            return self, RenameResult.GONE
         if self.has(target) and not over:
-            return self, Moved.TAKEN
+            return self, RenameResult.TAKEN
         below = f"{source}/"
         moved = tuple(
             (f"{target}{name[len(source) :]}", tag)
@@ -90,7 +90,7 @@ class Tree:
         tag = made.tag(KEY)
         if tag is not None and tag != made.history[-1]:
             made = replace(made, history=(*made.history, tag))
-        return made, Moved.DONE
+        return made, RenameResult.DONE
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Writer:
     def next(self) -> tuple[Step | None, bool]:
         """Return the next step; None where there is none, and what came of all."""
         steps: Generator[Step, Any, Any] = (
-            replace_file(KEY, self.over, self.own) if self.own else ended(KEY, self.over)
+            replace_file(KEY, self.over, self.own) if self.own else complete_claim(KEY, self.over)
         )
         try:
             step = next(steps)
@@ -120,7 +120,7 @@ class Writer:
         if step is None or self.over not in tree.history:  # a writer has read what it replaces
             return None
         tree, answer = tree.taken(step)
-        if self.again and isinstance(step, Rename):
+        if self.again and isinstance(step, RenameStep):
             tree, answer = tree.taken(step)
         return tree, replace(self, answers=(*self.answers, answer))
 

@@ -18,11 +18,11 @@ from store_servers.hdfs import HdfsServer
 from stored_place import KilledError, killed_after, meeting, requests
 from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files import hadoop as namenode
-from trailgate.storage.files.addresses import list_names, locate, read_whole
+from trailgate.storage.files.addresses import list_names, locate, read_file
 from trailgate.storage.files.hadoop import ask
 from trailgate.storage.stores.hdfs import HdfsStore
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.object_store import Range
+from trailgate.storage.stores.object_store import ObjectRange
 
 pytestmark = pytest.mark.servers
 
@@ -243,7 +243,7 @@ def test_a_cluster_that_is_not_there_is_named(
         ("", "No fs.defaultFS setting found"),
     ):
         address = f"hdfs://{authority}/x"
-        act = read_whole if reading else written
+        act = read_file if reading else written
         with pytest.raises(StorageError) as caught:
             act(address)
         assert problem in str(caught.value)
@@ -272,7 +272,7 @@ def test_name_services_are_those_of_the_configuration(
 
     for authority in ("cluster", ""):
         address = f"hdfs://{authority}/{hdfs_bucket.name}/x"
-        assert read_whole(address) == b"1"
+        assert read_file(address) == b"1"
         store, key = writable_store(address, "a test")
         found = store.read(key)
         assert found is not None
@@ -313,8 +313,8 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_whole(hdfs_bucket: Buc
 def test_parts_beyond_the_end_are_not_there(hdfs_bucket: Bucket) -> None:
     hdfs_bucket.put("x", b"12345")
 
-    assert hdfs_bucket.store.part(Range("x", 3, 9)) == b"45"
-    assert hdfs_bucket.store.part(Range("x", 7, 9)) == b""
+    assert hdfs_bucket.store.part(ObjectRange("x", 3, 9)) == b"45"
+    assert hdfs_bucket.store.part(ObjectRange("x", 7, 9)) == b""
 
 
 def test_a_colon_in_a_name_is_refused(hdfs_server: HdfsServer) -> None:

@@ -15,8 +15,8 @@ from trailgate.trail.format.tokens import (
     GGS_TOKEN_ROWS,
     MAX_BYTES,
     MAX_NAME,
-    read_user_tokens,
-    user_token_bytes,
+    decode_user_tokens,
+    encode_user_tokens,
 )
 from trailgate.trail.reading.reader import decode
 
@@ -40,7 +40,7 @@ def block_of(data: bytes) -> ChangeBlock:
 
 @given(PAIRS)
 def test_what_is_written_is_read_again(pairs: list[tuple[str, str]]) -> None:
-    assert read_user_tokens(user_token_bytes(pairs)) == pairs
+    assert decode_user_tokens(encode_user_tokens(pairs)) == pairs
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_again(pairs: list[tuple[str, str]]) -> None:
 )
 def test_what_does_not_fit_is_not_read(payload: bytes) -> None:
     if payload:
-        assert read_user_tokens(payload) is None
+        assert decode_user_tokens(payload) is None
         assert maps(record(INSERT, KEY, user=payload)) == [[("USER", payload.hex())]]
     assert maps(record(INSERT, KEY, user=b"A\0b\0"), record(INSERT, KEY, user=payload)) == [
         [("A", "b")],
@@ -70,17 +70,17 @@ def test_tokens_beyond_the_limits_are_not_written(
     pairs: list[tuple[str, str]], message: str
 ) -> None:
     with pytest.raises(EncodeError, match=message):
-        user_token_bytes(pairs)
+        encode_user_tokens(pairs)
 
 
 def test_user_tokens_stand_behind_the_others_in_the_map() -> None:
     ids = [(ord("L"), b"77"), (ord("6"), b"1.2.3")]
-    user = user_token_bytes([("HOST", "vm4"), ("LOGCSN", "mine"), ("HOST", "again"), ("E", "")])
+    user = encode_user_tokens([("HOST", "vm4"), ("LOGCSN", "mine"), ("HOST", "again"), ("E", "")])
 
     found = maps(
         record(INSERT, KEY, trans_ind=0, tokens=ids, user=user),
         record(INSERT, KEY, trans_ind=1),
-        record(INSERT, KEY, trans_ind=2, user=user_token_bytes([("HOST", "vm5")])),
+        record(INSERT, KEY, trans_ind=2, user=encode_user_tokens([("HOST", "vm5")])),
     )
 
     # Tokens of a record are in the order of their ids.
@@ -98,7 +98,7 @@ def test_user_tokens_stand_behind_the_others_in_the_map() -> None:
 
 
 def test_of_both_records_of_an_update_the_first_counts() -> None:
-    one, two = (user_token_bytes([("WHO", name)]) for name in ("first", "second"))
+    one, two = (encode_user_tokens([("WHO", name)]) for name in ("first", "second"))
 
     found = maps(
         record(UPDATE, KEY, image=BEFORE_IMAGE, trans_ind=0, user=one),
@@ -112,12 +112,12 @@ def test_of_both_records_of_an_update_the_first_counts() -> None:
 def test_columns_agree_with_the_reading_one_by_one(
     drawn: list[bytes | list[tuple[str, str]] | None],
 ) -> None:
-    payloads = [user_token_bytes(one) if isinstance(one, list) else one for one in drawn]
+    payloads = [encode_user_tokens(one) if isinstance(one, list) else one for one in drawn]
 
     found = maps(*(record(INSERT, KEY, user=payload) for payload in payloads))
 
     for payload, row in zip(payloads, found, strict=True):
-        pairs = read_user_tokens(payload) if payload else []
+        pairs = decode_user_tokens(payload) if payload else []
         expected = [("USER", (payload or b"").hex())] if pairs is None else pairs
         named = [
             (f"USER:{name}" if name in GGS_TOKEN_NAMES else name, value) for name, value in expected
@@ -131,7 +131,7 @@ def test_the_owner_and_the_name_of_a_transaction_are_columns() -> None:
         [("X", "1")],
         [("TX_OWNER", "bob")],
     ]
-    data = b"".join(record(INSERT, KEY, trans_ind=3, user=user_token_bytes(one)) for one in pairs)
+    data = b"".join(record(INSERT, KEY, trans_ind=3, user=encode_user_tokens(one)) for one in pairs)
 
     block = block_of(data)
 

@@ -1,6 +1,6 @@
 """Kernels that turn the scanner's column records ("cells") into Arrow columns.
 
-`word_ids` numbers the column names of cells, `place_cells` assigns each cell to a column and row,
+`word_ids` numbers the column names of cells, `place_columns` assigns each cell to a column and row,
 and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
 """
 
@@ -93,7 +93,7 @@ def word_ids(
 
 
 @kernel(writes=("starts", "lengths"))
-def place_cells(
+def place_columns(
     rows: Longs,
     bounds: Longs,
     records: Offsets,
@@ -249,7 +249,7 @@ def copy_cells(
 
 
 @kernel(writes=("seen",))
-def note_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
+def mark_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
     """Mark which rules matched, and which of their paths found one value or several.
 
     `seen` has 1 + 2 * len(lengths) elements per rule. `lengths` are the record fields with the

@@ -63,7 +63,7 @@ NAME_CHARACTERS: Final = _characters()
 
 
 @inner
-def checked_name(text: Octets, at: int, end: int) -> int:
+def check_name(text: Octets, at: int, end: int) -> int:
     """Check a name.
 
     Return the length of its prefix, 0 without one, or -1 if it is not a name with at most one

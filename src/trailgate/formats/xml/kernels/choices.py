@@ -32,17 +32,17 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.strings import (
     OF_ATTRIBUTE,
-    decoded,
+    add_text,
+    decode_references,
     is_blank,
-    joined_pieces,
-    note_text,
+    join_pieces,
     text_end,
 )
 from trailgate.formats.xml.kernels.tags import after_marked, attribute_of
 
 
 @inner
-def chosen_state(
+def choose_state(
     text: Octets,
     choice: int,
     depth: int,
@@ -106,7 +106,7 @@ def chosen_state(
                 start = attributes[each * ATTRIBUTES + VALUE_START]
                 stop = attributes[each * ATTRIBUTES + VALUE_END]
                 if attributes[each * ATTRIBUTES + TO_DECODE]:
-                    stop = decoded(text, start, stop, OF_ATTRIBUTE, side)
+                    stop = decode_references(text, start, stop, OF_ATTRIBUTE, side)
                     start = side
         if stop >= start:
             value = equal_value(
@@ -180,7 +180,7 @@ def element_text(
         if at < 0 or at + 1 >= end:
             return 1, 0
         if at > start and inside == 0:
-            count = note_text(frames, frame, pieces, count, start, at, decode, 0)
+            count = add_text(frames, frame, pieces, count, start, at, decode, 0)
             if count < 0:
                 return FULL, 0
         byte = text[at + 1]
@@ -217,7 +217,7 @@ def element_text(
         while stop > start and is_blank(text[stop - 1]):
             stop -= 1
     elif kind == PIECES:
-        side, start, stop = joined_pieces(text, frames, frame, pieces, side)
+        side, start, stop = join_pieces(text, frames, frame, pieces, side)
         if side < 0:
             return FULL, 0
     return start, stop

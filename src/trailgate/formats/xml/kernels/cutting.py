@@ -9,7 +9,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.formats.xml.kernels.choices import chosen_state
+from trailgate.formats.xml.kernels.choices import choose_state
 from trailgate.formats.xml.kernels.names import (
     CUT,
     CUT_AT,
@@ -44,7 +44,7 @@ from trailgate.formats.xml.kernels.tags import (
     child_number,
     element_letter,
     instruction_end,
-    without_prefixes,
+    unbind_prefixes,
 )
 
 
@@ -54,7 +54,7 @@ from trailgate.formats.xml.kernels.tags import (
         "pieces", "scopes", "now", "cuts",
     )
 )  # fmt: skip
-def cut(
+def find_cuts(
     text: Octets,
     end: int,
     last: bool,
@@ -131,7 +131,7 @@ def cut(
                 above = np.int64(frames[depth * FRAME + STATE])
                 state = np.int64(step[step[above] + element_letter(name, info, letters)])
                 if state < 0:
-                    state = chosen_state(
+                    state = choose_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
                         info, counters, counted, literals, side, -1, end, frames, pieces, 0,
                     )  # fmt: skip
@@ -145,7 +145,7 @@ def cut(
         if at < 0:
             return at
         if closed:
-            scoped = without_prefixes(scopes, scoped, depth, info)
+            scoped = unbind_prefixes(scopes, scoped, depth, info)
             depth -= 1
             # The outermost match has ended: this is a cut.
             if now[CUT_INSIDE] == depth + 1:

@@ -16,7 +16,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import load8
-from trailgate.formats.xml.kernels.characters import checked_name
+from trailgate.formats.xml.kernels.characters import check_name
 
 SPARE: Final = (
     64  # zero bytes after the messages, because they are read in blocks of up to 64 bytes
@@ -181,7 +181,7 @@ NO_ROOM: Final = -2
 EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-class What(IntEnum):
+class ActionType(IntEnum):
     """The types of actions."""
 
     RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
@@ -297,7 +297,7 @@ def add_name(
 
     Return its number, `NO_NAME` or `NO_ROOM`.
     """
-    colon = checked_name(text, at, at + size)
+    colon = check_name(text, at, at + size)
     if colon < 0:
         return NO_NAME
     number = insert_name(text, at, size, place, table, keys, info, pool, used)

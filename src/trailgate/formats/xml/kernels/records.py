@@ -49,25 +49,25 @@ from trailgate.formats.xml.kernels.names import (
     VALUE_END,
     VALUE_START,
     WIDTH,
-    What,
+    ActionType,
 )
 from trailgate.formats.xml.kernels.strings import (
     OF_ATTRIBUTE,
-    decoded,
+    decode_references,
     is_blank,
-    joined_pieces,
+    join_pieces,
     put_number,
 )
 from trailgate.formats.xml.kernels.tags import attribute_of
 
-RECORD = int(What.RECORD)
-EXISTS = int(What.EXISTS)
-NAMED = int(What.NAME)
-POSITION = int(What.POSITION)
-LITERAL = int(What.LITERAL)
-TEXTUAL = int(What.TEXT)
-EXACT = int(What.EXACT_TEXT)
-CONTENT = int(What.CONTENT)
+RECORD = int(ActionType.RECORD)
+EXISTS = int(ActionType.EXISTS)
+NAMED = int(ActionType.NAME)
+POSITION = int(ActionType.POSITION)
+LITERAL = int(ActionType.LITERAL)
+TEXTUAL = int(ActionType.TEXT)
+EXACT = int(ActionType.EXACT_TEXT)
+CONTENT = int(ActionType.CONTENT)
 DIGITS = 20
 
 
@@ -279,7 +279,7 @@ def store_attributes(
             # Decoding never makes a value longer, so this room is enough.
             if side + end - start > len(text):
                 return FULL
-            end = decoded(text, start, end, OF_ATTRIBUTE, side)
+            end = decode_references(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
         record = record_of(actions, row, depth, instances, width)
         store(records, record, actions, row, start, end - start, 0)
@@ -324,7 +324,7 @@ def end_element(
             end -= 1
     elif kind == PIECES:
         exact = side
-        side, start, end = joined_pieces(text, frames, frame, pieces, side)
+        side, start, end = join_pieces(text, frames, frame, pieces, side)
         if side < 0:
             return FULL
         exact_end = side

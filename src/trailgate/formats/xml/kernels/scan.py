@@ -15,7 +15,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
-from trailgate.formats.xml.kernels.choices import chosen_state
+from trailgate.formats.xml.kernels.choices import choose_state
 from trailgate.formats.xml.kernels.names import (
     BOUND,
     CHILDREN,
@@ -53,7 +53,7 @@ from trailgate.formats.xml.kernels.names import (
     insert_name,
 )
 from trailgate.formats.xml.kernels.records import end_element, start_element, store_attributes
-from trailgate.formats.xml.kernels.strings import is_blank, note_text, text_end
+from trailgate.formats.xml.kernels.strings import add_text, is_blank, text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     after_marked,
@@ -64,7 +64,7 @@ from trailgate.formats.xml.kernels.tags import (
     name_at,
     name_end,
     read_attributes,
-    without_prefixes,
+    unbind_prefixes,
 )
 
 DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
@@ -75,7 +75,7 @@ WINDOW: Final = 64
 
 
 @kernel()
-def survey(text: Octets, start: int, end: int) -> int:
+def find_unusual_bytes(text: Octets, start: int, end: int) -> int:
     """Return 1 if the bytes have control characters forbidden in XML, plus 2 if they are not all ASCII.
 
     64 more bytes must follow, because the last window is read completely.
@@ -94,7 +94,7 @@ def survey(text: Octets, start: int, end: int) -> int:
 
 
 @kernel(writes=("table", "keys", "info", "pool", "used"))
-def intern(
+def intern_word(
     text: Octets,
     start: int,
     end: int,
@@ -120,7 +120,7 @@ def intern(
         "attributes", "pieces", "scopes", "records", "shape",
     )
 )  # fmt: skip
-def scan(
+def scan_xml(
     text: Octets,
     starts: Longs,
     ends: Longs,
@@ -195,7 +195,7 @@ def scan(
                 if at >= end:
                     break
             elif at > start and frames[depth * FRAME + TEXT] != UNREAD:
-                piece_count = note_text(
+                piece_count = add_text(
                     frames, depth * FRAME, pieces, piece_count, start, at, decode, 0
                 )
                 if piece_count < 0:
@@ -240,7 +240,7 @@ def scan(
                     # `side`.
                     if 2 * (at - tag) + side > len(text):
                         return message, FULL
-                    state = chosen_state(
+                    state = choose_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
                         info, counters, counted, literals, side, -1 if closed else at, end, frames,
                         pieces, piece_count,
@@ -278,7 +278,7 @@ def scan(
                 # The pieces of the closed element are no longer needed.
                 if frames[frame + TEXT] == PIECES:
                     piece_count = frames[frame + FIRST_PIECE]
-                scoped = without_prefixes(scopes, scoped, depth, info)
+                scoped = unbind_prefixes(scopes, scoped, depth, info)
                 depth -= 1
         if not begun:
             return message, REFUSED

@@ -80,7 +80,7 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
             break
         byte = text[at]
         if byte == AMPERSAND:
-            size, _ = reference(text, at, end)
+            size, _ = read_reference(text, at, end)
             if size == 0:
                 return REFUSED, 0
             decode = 1
@@ -123,7 +123,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
             break
         decode = 1
         if text[at] == AMPERSAND:
-            size, _ = reference(text, at, end)
+            size, _ = read_reference(text, at, end)
             if size == 0:
                 return REFUSED, 0
             at += size
@@ -136,7 +136,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 
 @inner
-def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
+def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
     """Return the length and the character of a reference that begins at an `&`; length 0 if it is not one."""
     if at + 3 >= end:
         return 0, 0
@@ -162,7 +162,7 @@ def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Do the same as `reference` for `&#10;` and `&#xA;`.
+    """Do the same as `read_reference` for `&#10;` and `&#xA;`.
 
     Only characters allowed in XML are accepted. The number is capped at 0x110000, so it cannot
     overflow.
@@ -196,7 +196,7 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 
 @inner
-def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
+def decode_references(text: Octets, at: int, end: int, how: int, to: int) -> int:
     """Write text with references and line ends decoded.
 
     Return the end, which is never later than without decoding.
@@ -204,7 +204,7 @@ def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
     while at < end:
         byte = text[at]
         if byte == AMPERSAND and how != OF_SECTION:
-            size, point = reference(text, at, end)
+            size, point = read_reference(text, at, end)
             to = put_character(text, point, to)
             at += size
             continue
@@ -258,7 +258,7 @@ def put_number(text: Octets, number: int, to: int) -> int:
 
 
 @inner
-def note_text(
+def add_text(
     frames: Longs,
     frame: int,
     pieces: Longs,
@@ -305,7 +305,7 @@ def add_piece(
 
 
 @inner
-def joined_pieces(
+def join_pieces(
     text: Octets, frames: Longs, frame: int, pieces: Longs, to: int
 ) -> tuple[int, int, int]:
     """Decode and join an element's pieces.
@@ -327,7 +327,7 @@ def joined_pieces(
         # Leading blanks end at the first CDATA section, and trailing ones begin after the last.
         if section and blanks_end < 0:
             blanks_end = to
-        to = decoded(text, first, last, OF_SECTION if section else OF_ELEMENT, to)
+        to = decode_references(text, first, last, OF_SECTION if section else OF_ELEMENT, to)
         if section:
             blanks_start = to
         piece = pieces[row + NEXT]

@@ -42,9 +42,9 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.strings import (
     OF_ATTRIBUTE,
-    decoded,
+    add_text,
+    decode_references,
     is_blank,
-    note_text,
     value_end,
 )
 
@@ -193,10 +193,10 @@ def bind_prefixes(
             continue
         start, end = attributes[row + VALUE_START], attributes[row + VALUE_END]
         if attributes[row + TO_DECODE]:
-            end = decoded(text, start, end, OF_ATTRIBUTE, side)
+            end = decode_references(text, start, end, OF_ATTRIBUTE, side)
             start = side
         local = XMLNS if number == XMLNS else info[number * INFO + LOCAL]
-        bound = bound_namespace(text, start, end, table, keys, info, pool, used)
+        bound = find_namespace(text, start, end, table, keys, info, pool, used)
         # A prefix cannot be unbound, and "xmlns" cannot be declared.
         if number != XMLNS and (bound == 0 or local == XMLNS):
             bound = REFUSED
@@ -204,7 +204,7 @@ def bind_prefixes(
         if bound == XMLNS_SPACE + 1 or (bound == XML_SPACE + 1) != (local == XML):
             bound = min(bound, REFUSED)
         if bound < 0:
-            without_prefixes(scopes, opened, depth, info)
+            unbind_prefixes(scopes, opened, depth, info)
             return bound
         place = SCOPE * opened
         scopes[place], scopes[place + 1] = depth, local
@@ -213,13 +213,13 @@ def bind_prefixes(
         opened += 1
     for each in range(count):
         if not is_one_attribute(each, attributes, info):
-            without_prefixes(scopes, opened, depth, info)
+            unbind_prefixes(scopes, opened, depth, info)
             return REFUSED
     return opened
 
 
 @inner
-def bound_namespace(
+def find_namespace(
     text: Octets,
     start: int,
     end: int,
@@ -265,7 +265,7 @@ def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
 
 
 @inner
-def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
+def unbind_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
     """Unbind the prefixes that an element declares. Return the number of prefixes left."""
     # Declarations are a stack: restore each prefix's previous binding.
     while scoped and scopes[SCOPE * (scoped - 1)] == depth:
@@ -399,7 +399,7 @@ def after_marked(
     if at < 0:
         return REFUSED, 0
     if frames[depth * FRAME + TEXT] != UNREAD:
-        count = note_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
+        count = add_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
         if count < 0:
             return FULL, 0
     return at + 3, count

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import LOWER, to_hex
-from trailgate.columnar.gather import NO_NULLS, column, gather
+from trailgate.columnar.gather import NO_NULLS, build_binary_column, gather
 from trailgate.columnar.rows import byte_view
 from trailgate.live.brokers.amqp import kernels
 from trailgate.live.brokers.headers import (
@@ -34,10 +34,10 @@ from trailgate.live.brokers.headers import (
     JmsHeader,
     header_maps,
     header_strings,
-    last_of_each,
+    keep_last_headers,
     message_ids,
-    repeat,
-    value_of_each,
+    repeat_header,
+    spread_values,
 )
 from trailgate.messages.messages import RECEIVED
 
@@ -174,7 +174,7 @@ class EncodedMessages:
         # A body may consist of several pieces. All pieces are joined in order, so a body starts
         # where its first piece does, and ends where the next body starts.
         offsets = np.append(bounds[first], bounds[-1]).astype(np.int32)
-        return column(offsets, data, NO_NULLS, text=False)
+        return build_binary_column(offsets, data, NO_NULLS, text=False)
 
     def _problem(self, row: int) -> str:
         problem, place = self.rows[row, : kernels.BODY].tolist()
@@ -294,7 +294,7 @@ class _Fields:
     def ids(self) -> pa.Array:
         """Return the id of each message, or null if it has none."""
         rows = self._check("message-id")
-        return value_of_each(self._message[rows], self._strings(rows), self._count)
+        return spread_values(self._message[rows], self._strings(rows), self._count)
 
     def headers(self, ids: pa.Array) -> pa.MapArray:
         """Return the headers with their JMS names, without those that a JMS client does not expose."""
@@ -305,7 +305,7 @@ class _Fields:
             ids = pc.coalesce(native, ids)
         parts = [plain, *parts, message_ids(ids)]
         if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
-            parts = [last_of_each(parts)]  # a JMS header overrides a property of the same name
+            parts = [keep_last_headers(parts)]  # a JMS header overrides a property of the same name
         return header_maps(parts, self._count)
 
     def _check(self, field: str) -> Longs:
@@ -368,14 +368,14 @@ class _Fields:
         if not known.all():
             rows, strings = rows[known], strings.filter(pa.array(known))
         message = self._message[rows]
-        return [repeat(row.name, message, strings), row.lacking(message, self._count)]
+        return [repeat_header(row.name, message, strings), row.lacking(message, self._count)]
 
     def _delivery_count(self) -> HeaderLines:
         """Return how often each message was delivered, including this delivery."""
         rows = self._check("delivery-count")
         counts = np.ones(self._count, np.int64)
         counts[self._message[rows]] += self._number[rows]
-        return repeat(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
+        return repeat_header(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
         """Return the application properties that a JMS client exposes, and the ids hidden in the others."""
@@ -390,7 +390,7 @@ class _Fields:
         native = None
         if NATIVE_ID in distinct:
             own = rows[is_there & (code == distinct.index(NATIVE_ID))]
-            native = value_of_each(self._message[own], self._strings(own), self._count)
+            native = spread_values(self._message[own], self._strings(own), self._count)
         hidden = np.asarray([name.startswith(HIDDEN_PREFIXES) for name in distinct], bool)
         is_there &= ~hidden[code]
         rows, code = rows[is_there], code[is_there]

@@ -1,7 +1,7 @@
 """Receive from AMQP 1.0 brokers: a socket, and the protocol engine of python-qpid-proton.
 
 The engine knows the protocol and does no I/O. ``AmqpConnection`` moves bytes between the socket and
-the engine. ``Deliveries`` collects the encoded messages of the link, one after the other, until a
+the engine. ``LinkDeliveries`` collects the encoded messages of the link, one after the other, until a
 window is made of them and ``messages`` decodes it. Acknowledging accepts and settles them; brokers
 do not confirm that (rcv-settle-mode "first"). ``name_source`` writes the name of a queue or topic
 as the broker's JMS clients do.
@@ -22,7 +22,12 @@ from trailgate.arrays import Longs
 from trailgate.errors import BrokerError, MissingDependencyError
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.amqp.messages import find_messages, received_messages
-from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection, Reconnecting, Window
+from trailgate.live.brokers.receiver import (
+    CONNECT_SECONDS,
+    BrokerConnection,
+    MessageWindow,
+    ReconnectingReceiver,
+)
 
 LONGEST: Final = 1 << 30  # bytes of a message: half of what an Arrow column of bodies can hold
 
@@ -53,7 +58,7 @@ REFUSALS: Final = frozenset(
 )
 
 
-def proton() -> Any:
+def import_proton() -> Any:
     """Import the library. Raises MissingDependencyError if it is not installed."""
     try:
         import proton as library  # noqa: PLC0415  an extra
@@ -73,7 +78,7 @@ def proton_functions() -> Any:
     return cproton
 
 
-class Delivered(NamedTuple):
+class EncodedWindow(NamedTuple):
     """Encoded messages with their offsets (and the end), and the deliveries to accept for them."""
 
     data: bytes
@@ -81,7 +86,7 @@ class Delivered(NamedTuple):
     deliveries: Sequence[Any]
 
 
-class Deliveries:
+class LinkDeliveries:
     """Collect the bytes that arrive on a link.
 
     Partial messages are read too: unread bytes would fill the session's window, and the broker
@@ -138,16 +143,16 @@ class Deliveries:
             self._open = 0
             advance(link)
 
-    def window(self, limit: int) -> Delivered:
+    def window(self, limit: int) -> EncodedWindow:
         """Remove and return the first complete messages, at most ``limit``."""
         sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=places[1:])
         data = bytes(memoryview(self._data)[: places[-1]])
         del self._sizes[:limit], self._deliveries[:limit], self._data[: places[-1]]
-        return Delivered(data, places, deliveries)
+        return EncodedWindow(data, places, deliveries)
 
-    def accept(self, delivered: Delivered) -> None:
+    def accept(self, delivered: EncodedWindow) -> None:
         """Accept and settle messages. The broker removes them when it receives that."""
         known = self._functions
         for delivery in delivered.deliveries:
@@ -160,7 +165,7 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
 
     ``broker`` are the properties that the broker sent when the connection was opened.
     """
-    library, options = proton(), address.options
+    library, options = import_proton(), address.options
     # Add the prefix that the broker announces, as Qpid's JMS client does.
     prefix = broker.get(f"{address.kind}-prefix") or ""
     if not address.destination.startswith("/"):
@@ -175,16 +180,16 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
         source.expiry_policy = library.Terminus.EXPIRE_NEVER
 
 
-class AmqpConnection(Connection):
+class AmqpConnection(BrokerConnection):
     """A connection that is logged in, with at most one link.
 
     ``deliveries`` belongs to that link.
     """
 
-    deliveries: Deliveries
+    deliveries: LinkDeliveries
 
     def _log_in(self) -> None:
-        self._proton = proton()
+        self._proton = import_proton()
         self._room = memoryview(bytearray(ROOM))
         self.is_detached = self._is_subscribed = False
         self._session: Any = None
@@ -214,7 +219,7 @@ class AmqpConnection(Connection):
         link = session.receiver(self._address.options.get("durable") or str(uuid.uuid4()))
         name_source(link.source, self._address, self._engine.remote_properties or {})
         self._session, self._link, self._limit = session, link, limit
-        self.deliveries = Deliveries(link, self._address.number("prefetch", AHEAD))
+        self.deliveries = LinkDeliveries(link, self._address.number("prefetch", AHEAD))
         link.open()
         self._answer(link)
         if link.source.address != link.remote_source.address:
@@ -246,7 +251,7 @@ class AmqpConnection(Connection):
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
+        """Return the time until which the broker may hold this consumer's messages; see ``BrokerConnection``.
 
         If the connection went silent, the broker waits for its timeout, and it has announced half
         of that (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that
@@ -364,12 +369,12 @@ class AmqpConnection(Connection):
         return self.error(text, refused=condition.name in REFUSALS)
 
 
-class AmqpReceiver(Reconnecting[AmqpConnection]):
+class AmqpReceiver(ReconnectingReceiver[AmqpConnection]):
     """Receive from one queue or topic; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         super().__init__(address, lasting=lasting)
-        proton()
+        import_proton()
 
     def _open(self) -> AmqpConnection:
         return AmqpConnection(self._address)
@@ -380,16 +385,16 @@ class AmqpReceiver(Reconnecting[AmqpConnection]):
     def _is_refused(self, connection: AmqpConnection, _error: BrokerError) -> bool:
         return connection.is_detached
 
-    def _receive(self, connection: AmqpConnection, seconds: float) -> Window | None:
+    def _receive(self, connection: AmqpConnection, seconds: float) -> MessageWindow | None:
         deliveries = connection.deliveries
         if not connection.work(seconds, lambda: len(deliveries) > 0):
             return None
         delivered = deliveries.window(self._limit)
         messages = find_messages(delivered.data, delivered.places)
         rows = received_messages(messages, time.time_ns() // 1000)
-        return Window(rows, (connection, delivered))
+        return MessageWindow(rows, (connection, delivered))
 
-    def _acknowledge(self, connection: AmqpConnection, token: Delivered) -> None:
+    def _acknowledge(self, connection: AmqpConnection, token: EncodedWindow) -> None:
         connection.deliveries.accept(token)
         connection.work(0.0)
 

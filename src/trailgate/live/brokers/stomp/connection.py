@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 from trailgate.errors import BrokerError, OptionError, Where
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, BrokerConnection
 from trailgate.live.brokers.stomp import kernels
-from trailgate.live.brokers.stomp.frames import FrameReader, Frames, encode_frame
+from trailgate.live.brokers.stomp.frames import FrameReader, StompFrames, encode_frame
 
 AHEAD_BYTES: Final = 8 << 20  # Artemis sends this much ahead: its default, 10 KiB, is 8 messages
 AHEAD: Final = 1000  # messages that Classic sends ahead, the default of its JMS clients
@@ -45,7 +45,7 @@ UNKNOWN: Final = "whether %s has other consumers is not known: %s"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
-class Consumers(NamedTuple):
+class ConsumerNotifications(NamedTuple):
     """How to be notified of a queue's consumers: the headers of a SUBSCRIBE, and the header that counts them.
 
     ``{}`` in the headers is replaced by the queue's name.
@@ -55,7 +55,7 @@ class Consumers(NamedTuple):
     number: str
 
 
-class Ahead(NamedTuple):
+class PrefetchOption(NamedTuple):
     """How to limit how much the broker sends ahead.
 
     The limit has an option in the address, a header of SUBSCRIBE, and a default.
@@ -66,7 +66,7 @@ class Ahead(NamedTuple):
     default: int
 
 
-class Dialect(NamedTuple):
+class StompDialect(NamedTuple):
     """A broker's form of STOMP.
 
     ``server`` is the start of the server header in its CONNECTED frames.
@@ -85,25 +85,25 @@ class Dialect(NamedTuple):
     name: str
     server: str
     durable: str = "durable-subscription-name"
-    ahead: Ahead = Ahead("prefetch", "prefetch-count", AHEAD)
+    ahead: PrefetchOption = PrefetchOption("prefetch", "prefetch-count", AHEAD)
     kinds: Mapping[str, str] = _SLASHES
     types: Mapping[str, str] | None = None
     keeps_ids: bool = False
     id_tail: bool = False
     surrogates: bool = False
-    consumers: Consumers | None = None
+    consumers: ConsumerNotifications | None = None
 
 
 DIALECTS: Final = (
-    Dialect(
+    StompDialect(
         "Artemis",
         "ActiveMQ-Artemis/",
-        ahead=Ahead("prefetch-bytes", "consumer-window-size", AHEAD_BYTES),
+        ahead=PrefetchOption("prefetch-bytes", "consumer-window-size", AHEAD_BYTES),
         kinds=MappingProxyType({QUEUE: "{}", TOPIC: "{}"}),
         types=_ANYCAST,
         keeps_ids=True,
         id_tail=True,
-        consumers=Consumers(
+        consumers=ConsumerNotifications(
             MappingProxyType(
                 {
                     "destination": "activemq.notifications",
@@ -114,30 +114,30 @@ DIALECTS: Final = (
             "_AMQ_ConsumerCount",
         ),
     ),
-    Dialect(
+    StompDialect(
         "ActiveMQ Classic",
         "ActiveMQ/",
         "activemq.subscriptionName",
-        Ahead("prefetch", "activemq.prefetchSize", AHEAD),
+        PrefetchOption("prefetch", "activemq.prefetchSize", AHEAD),
         keeps_ids=True,
         surrogates=True,
-        consumers=Consumers(
+        consumers=ConsumerNotifications(
             MappingProxyType({"destination": "/topic/ActiveMQ.Advisory.Consumer.Queue.{}"}),
             "consumerCount",
         ),
     ),
     # docs/stomp.html: message-id is valid in one session only; amqp-message-id is the sender's
-    Dialect("RabbitMQ", "RabbitMQ/", "x-queue-name"),
-    Dialect("an unknown broker", ""),
+    StompDialect("RabbitMQ", "RabbitMQ/", "x-queue-name"),
+    StompDialect("an unknown broker", ""),
 )
 
 
-def dialect_of(server: str) -> Dialect:
+def find_dialect(server: str) -> StompDialect:
     """Return the dialect of a broker from the server header of its CONNECTED frame."""
     return next(dialect for dialect in DIALECTS if server.startswith(dialect.server))
 
 
-def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
+def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str, str]:
     """Return the headers of SUBSCRIBE.
 
     Raises OptionError for an option that the broker does not support.
@@ -166,7 +166,7 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     return headers
 
 
-class StompConnection(Connection):
+class StompConnection(BrokerConnection):
     """A connection that is logged in."""
 
     @property
@@ -175,15 +175,15 @@ class StompConnection(Connection):
         return self.server or "unnamed"
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> StompDialect:
         """The broker's dialect."""
-        return dialect_of(self.server)
+        return find_dialect(self.server)
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send one frame, and return when it has left this process."""
         self._send(encode_frame(command, headers, body))
 
-    def frames(self, seconds: float, limit: int) -> Frames | None:
+    def frames(self, seconds: float, limit: int) -> StompFrames | None:
         """Return the frames that have arrived, at most ``limit``, or None if none came within ``seconds``."""
         until = time.monotonic() + seconds
         while True:
@@ -200,12 +200,12 @@ class StompConnection(Connection):
             self._wait(min(left, self._offered))
 
     def close(self) -> None:
-        """Close the socket and stop the heart-beats; see ``Connection``."""
+        """Close the socket and stop the heart-beats; see ``BrokerConnection``."""
         self._closed.set()
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
+        """Return the time until which the broker may hold this consumer's messages; see ``BrokerConnection``.
 
         A broker gives up after two missing heart-beats.
         """
@@ -232,7 +232,7 @@ class StompConnection(Connection):
             raise self.error("the broker does not answer to CONNECT")
         known = answer.headers(0)
         if answer.kinds[0] != kernels.CONNECTED:
-            raise self.error(f"the broker refuses the login: {report(answer, 0)}", refused=True)
+            raise self.error(f"the broker refuses the login: {error_text(answer, 0)}", refused=True)
         if known.get("version") != "1.2":
             problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
             raise self.error(problem, refused=True)
@@ -286,7 +286,7 @@ class StompConnection(Connection):
                 return  # receiving fails too, and reports it
 
 
-def report(frames: Frames, frame: int) -> str:
+def error_text(frames: StompFrames, frame: int) -> str:
     """Return the text of an ERROR frame."""
     known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
     text = known.get("message", "").strip()
@@ -361,11 +361,11 @@ class ConsumerWatch:
         finally:
             connection.close()
 
-    def _note(self, connection: StompConnection, frames: Frames, header: str) -> None:
+    def _note(self, connection: StompConnection, frames: StompFrames, header: str) -> None:
         """Warn if the number of consumers has grown, and is more than one."""
         for at in range(len(frames)):
             if frames.kinds[at] == kernels.ERROR:
-                raise connection.error(report(frames, at))
+                raise connection.error(error_text(frames, at))
             text = frames.headers(at).get(header, "")
             if not text.isdecimal():
                 continue

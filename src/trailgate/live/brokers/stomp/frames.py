@@ -1,6 +1,6 @@
 """Encode and decode STOMP 1.2 frames, without I/O.
 
-``FrameReader`` takes received bytes and finds frames with a kernel; ``Frames`` holds their offsets
+``FrameReader`` takes received bytes and finds frames with a kernel; ``StompFrames`` holds their offsets
 and decodes headers on request. ``encode_frame`` builds a frame to send.
 """
 
@@ -62,7 +62,7 @@ def unescape(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class StompFrames:
     """Complete frames: offsets into ``data``, in the tables that ``kernels`` describes.
 
     ``data`` is the reader's buffer, so it is valid only until the reader receives more.
@@ -136,7 +136,7 @@ class FrameReader:
         """Record that ``size`` bytes were written into the room."""
         self._end += size
 
-    def take(self, limit: int = FRAMES) -> Frames:
+    def take(self, limit: int = FRAMES) -> StompFrames:
         """Remove and return the complete frames, at most ``limit``.
 
         Raises BrokerError for invalid bytes.
@@ -149,7 +149,7 @@ class FrameReader:
             hint = "Is this the port of the broker's STOMP acceptor?"
             raise BrokerError(problem, where=Where(raw=raw), hint=hint)
         lines, self._begin = self._counts.tolist()
-        return Frames(
+        return StompFrames(
             self._data,
             self._frames.reshape(kernels.FRAME, -1)[:, :count],
             self._lines.reshape(kernels.LINE, -1)[:, :lines],

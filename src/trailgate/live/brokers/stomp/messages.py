@@ -20,14 +20,14 @@ from trailgate.live.brokers.headers import (
     JmsHeader,
     header_maps,
     header_strings,
-    joined_surrogates,
+    join_surrogates,
     message_ids,
-    repeat,
-    value_of_each,
+    repeat_header,
+    spread_values,
 )
 from trailgate.live.brokers.stomp import kernels
-from trailgate.live.brokers.stomp.connection import Dialect
-from trailgate.live.brokers.stomp.frames import Frames, unescape
+from trailgate.live.brokers.stomp.connection import StompDialect
+from trailgate.live.brokers.stomp.frames import StompFrames, unescape
 from trailgate.messages.messages import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
@@ -38,7 +38,7 @@ _JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 
 
 def received_messages(
-    frames: Frames, dialect: Dialect, now: int, id_header: str | None = None
+    frames: StompFrames, dialect: StompDialect, now: int, id_header: str | None = None
 ) -> pa.RecordBatch:
     """Convert the MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
 
@@ -71,7 +71,7 @@ def received_messages(
 class _Lines:
     """The header lines of MESSAGE frames in columns: the message's row, the name and the value."""
 
-    def __init__(self, frames: Frames, rows: Longs) -> None:
+    def __init__(self, frames: StompFrames, rows: Longs) -> None:
         counts = frames.frames[kernels.END_LINE] - frames.frames[kernels.FIRST_LINE]
         # number[frame] is the row of a MESSAGE frame, and -1 for other frames, whose lines are
         # dropped.
@@ -103,14 +103,14 @@ class _Lines:
         """Return the lines of one header."""
         code = self.distinct.index(name) if name in self.distinct else -1
         rows = np.flatnonzero(self._code == code)
-        return repeat(name, self.message[rows], self._values.take(pa.array(rows)))
+        return repeat_header(name, self.message[rows], self._values.take(pa.array(rows)))
 
     def values(self, name: str) -> pa.Array:
         """Return each message's value of a header, or null if it has none."""
         own = self.of(name)
-        return value_of_each(own.messages, own.values, self.count)
+        return spread_values(own.messages, own.values, self.count)
 
-    def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
+    def jms_headers(self, dialect: StompDialect, ids: pa.Array) -> pa.MapArray:
         """Return the headers with their JMS names, without those that a JMS client does not expose."""
         parts = [_rename(self.of(name), _JMS[name]) for name in self.distinct if name in _JMS]
         excluded = [name in _JMS or _is_hidden(name) for name in self.distinct]
@@ -129,7 +129,7 @@ def _rename(own: HeaderLines, row: JmsHeader) -> HeaderLines:
         coded = values.dictionary_encode()
         converted = [CONVERSIONS[row.kind](text) for text in coded.dictionary.to_pylist()]
         values = pa.array(converted, pa.string()).take(coded.indices)
-    return repeat(row.name, own.messages, values)
+    return repeat_header(row.name, own.messages, values)
 
 
 def _is_hidden(name: str) -> bool:
@@ -149,7 +149,5 @@ def _joined_surrogates(bodies: pa.Array) -> pa.Array:
     try:
         bodies.cast(pa.string())
     except pa.ArrowInvalid:
-        return pa.array(
-            [joined_surrogates(body) or body for body in bodies.to_pylist()], pa.binary()
-        )
+        return pa.array([join_surrogates(body) or body for body in bodies.to_pylist()], pa.binary())
     return bodies

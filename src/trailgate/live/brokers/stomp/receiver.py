@@ -11,15 +11,15 @@ import numpy as np
 
 from trailgate.errors import BrokerError
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
-from trailgate.live.brokers.receiver import CONNECT_SECONDS, Reconnecting, Window
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, MessageWindow, ReconnectingReceiver
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import (
     ConsumerWatch,
     StompConnection,
-    report,
-    subscription,
+    error_text,
+    subscribe_headers,
 )
-from trailgate.live.brokers.stomp.frames import Frames
+from trailgate.live.brokers.stomp.frames import StompFrames
 from trailgate.live.brokers.stomp.messages import received_messages
 
 CLOSE_SECONDS: Final = 5.0
@@ -27,7 +27,7 @@ TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which i
 _BYE: Final = "disconnected"
 
 
-class StompReceiver(Reconnecting[StompConnection]):
+class StompReceiver(ReconnectingReceiver[StompConnection]):
     """Receive from one destination; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
@@ -35,7 +35,7 @@ class StompReceiver(Reconnecting[StompConnection]):
         self._receipts = 0
         self._is_reported = False  # True once the broker has sent an ERROR frame
         self._unconfirmed: set[str] = set()
-        self._waiting: deque[Window] = deque()
+        self._waiting: deque[MessageWindow] = deque()
         self._watch: ConsumerWatch | None = None
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class StompReceiver(Reconnecting[StompConnection]):
             # The broker reports only consumers that come after the watch, so watch before
             # subscribing. Our own report then has the number of all consumers.
             self._watch.wait()
-        headers = subscription(connection.dialect, self._address)
+        headers = subscribe_headers(connection.dialect, self._address)
         connection.send("SUBSCRIBE", {**headers, "receipt": "subscribed"})
         if not self._take(connection, CONNECT_SECONDS):  # messages may come before the receipt
             raise connection.error("the broker does not answer to SUBSCRIBE")
@@ -65,7 +65,7 @@ class StompReceiver(Reconnecting[StompConnection]):
     def _is_refused(self, _connection: StompConnection, error: BrokerError) -> bool:
         return self._is_reported and TOO_SLOW not in error.problem
 
-    def _receive(self, connection: StompConnection, seconds: float) -> Window | None:
+    def _receive(self, connection: StompConnection, seconds: float) -> MessageWindow | None:
         if not self._waiting:
             self._take(connection, seconds)
         return self._waiting.popleft() if self._waiting else None
@@ -110,10 +110,10 @@ class StompReceiver(Reconnecting[StompConnection]):
                 raise connection.error(problem, refused=True)
             named = self._address.options.get("id-header")
             messages = received_messages(frames, connection.dialect, time.time_ns() // 1000, named)
-            self._waiting.append(Window(messages, (connection, last["ack"])))
+            self._waiting.append(MessageWindow(messages, (connection, last["ack"])))
         return True
 
-    def _control(self, connection: StompConnection, frames: Frames) -> None:
+    def _control(self, connection: StompConnection, frames: StompFrames) -> None:
         """Process receipts. Raises BrokerError for an ERROR frame."""
         if frames.kinds.min() == frames.kinds.max() == kernels.MESSAGE:
             return
@@ -123,6 +123,6 @@ class StompReceiver(Reconnecting[StompConnection]):
                 self._unconfirmed.discard(frames.headers(at).get("receipt-id", ""))
             elif kind == kernels.ERROR:
                 self._is_reported = True
-                raise connection.error(f"the broker reports an error: {report(frames, at)}")
+                raise connection.error(f"the broker reports an error: {error_text(frames, at)}")
             else:
                 raise connection.error("the broker sent a frame that is not for subscribers")
