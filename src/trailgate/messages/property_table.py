@@ -458,10 +458,10 @@ __all__ = [
     "PROPERTIES",
     "PropertyEffect",
     "PropertyRow",
-    "SourceKind",
     "PropertyType",
-    "nearest_property",
+    "SourceKind",
     "find_property",
+    "nearest_property",
 ]
 
 PROPERTIES: Final[tuple[PropertyRow, ...]] = (

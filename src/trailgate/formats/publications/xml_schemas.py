@@ -1,7 +1,7 @@
 """Messages of XML publications that change no row: schema messages, heartbeats and reports.
 
 Schema messages (subSchema and addColumn, event publishing §3) describe tables. They are compared
-with the definitions, if there are any. Otherwise `InferredTables` collects the tables before
+with the definitions, if there are any. Otherwise `PublicationTableInference` collects the tables before
 anything is captured. Control messages become notes, for example that publishing of a table was
 deactivated.
 """

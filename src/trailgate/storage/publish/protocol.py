@@ -2,7 +2,7 @@
 
 Trails, folders of messages and folders of Parquet files are published in the same steps. They
 differ in their state file (``ot.manifest.json``, ``.published.json``, ``_SUCCESS``) and in the
-names of their files. ``LocalDisk`` and ``StoreFolder`` are the two backends.
+names of their files. ``LocalBackend`` and ``StoreBackend`` are the two backends.
 
     stage     write files under hidden names, which readers ignore
     decide    record everything that the run is going to do; from then on it will be done, even if the run is killed
