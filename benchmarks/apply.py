@@ -69,17 +69,17 @@ def block_of_kind(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeB
     )
     before = (after[0], *after[1:1], *((ABSENT,) * (COLUMNS - 1)))
     return ChangeBlock(
-        TABLE,
-        np.arange(rows),
-        np.full(rows, kind, np.uint8),
-        np.zeros(rows, np.int64),
-        np.zeros(rows, np.uint8),
-        text,
-        text,
-        None,
-        format_positions(0, np.arange(begin, begin + rows)),
-        (ABSENT,) * COLUMNS if kind == INSERT else before,
-        after,
+        table=TABLE,
+        order=np.arange(rows),
+        op_type=np.full(rows, kind, np.uint8),
+        op_ts=np.zeros(rows, np.int64),
+        tx_ind=np.zeros(rows, np.uint8),
+        tx_id=text,
+        csn=text,
+        seq_id=None,
+        position=format_positions(0, np.arange(begin, begin + rows)),
+        before=(ABSENT,) * COLUMNS if kind == INSERT else before,
+        after=after,
     )
 
 
@@ -100,12 +100,12 @@ def _net_effects(rows: int) -> Figure:
         for _ in range(2)
     )
     return Figure(
-        f"net effects, {COLUMNS} columns",
-        rows / own / 1e6,
-        "M operations/s",
-        "row by row",
-        REPLAYED / beside / 1e6,
-        LEAST,
+        name=f"net effects, {COLUMNS} columns",
+        figure=rows / own / 1e6,
+        unit="M operations/s",
+        yardstick="row by row",
+        yardstick_figure=REPLAYED / beside / 1e6,
+        target=LEAST,
     )
 
 
@@ -152,7 +152,14 @@ def _trail_to_tables(folder: Path, blocks: int) -> Iterator[Figure]:
         done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
         peaks.append(float(done.stdout))
     what = f"{operations / 1e5:g} M operations in one transaction"
-    yield Figure(what, peaks[1], "MB peak", f"{operations / 1e6:g} M", peaks[0], FLAT)
+    yield Figure(
+        name=what,
+        figure=peaks[1],
+        unit="MB peak",
+        yardstick=f"{operations / 1e6:g} M",
+        yardstick_figure=peaks[0],
+        target=FLAT,
+    )
 
 
 def _seconds_of(act: Callable[[], object]) -> float:

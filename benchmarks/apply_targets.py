@@ -86,7 +86,16 @@ def run(*, quick: bool) -> list[Figure]:
             continue
         what = f"{name}: {CHANGES:,} changes of {rows / 1e6:g} M rows"
         own, beside = CHANGES / ours / 1e3, CHANGES / by_hand / 1e3
-        figures.append(Figure(what, own, "k changes/s", "a MERGE by hand", beside, MOST))
+        figures.append(
+            Figure(
+                name=what,
+                figure=own,
+                unit="k changes/s",
+                yardstick="a MERGE by hand",
+                yardstick_figure=beside,
+                target=MOST,
+            )
+        )
     return figures
 
 
@@ -121,17 +130,17 @@ def _changes(rows: int) -> Changes:
     after: Image = (key, *(StateColumn(values[name], missing[name]) for name in NAMES))
     text = pa.nulls(CHANGES, pa.string())
     block = ChangeBlock(
-        TABLE,
-        np.arange(CHANGES),
-        kinds,
-        np.zeros(CHANGES, np.int64),
-        np.full(CHANGES, ord("W"), np.uint8),
-        text,
-        text,
-        None,
-        format_positions(0, np.arange(CHANGES)),
-        (key, *((ABSENT,) * TEXTS)),
-        after,
+        table=TABLE,
+        order=np.arange(CHANGES),
+        op_type=kinds,
+        op_ts=np.zeros(CHANGES, np.int64),
+        tx_ind=np.full(CHANGES, ord("W"), np.uint8),
+        tx_id=text,
+        csn=text,
+        seq_id=None,
+        position=format_positions(0, np.arange(CHANGES)),
+        before=(key, *((ABSENT,) * TEXTS)),
+        after=after,
     )
     letters = pa.array([chr(kind) for kind in kinds.tolist()])
     plain = {"op": letters, "id": pa.array(keys), **values}

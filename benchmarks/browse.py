@@ -58,7 +58,14 @@ def run(*, quick: bool) -> list[Figure]:
         little = write(Path(folder) / "little", operations, 1)
         peaks = [_peak_of(one) for one in (trail, little)]
         figures.append(
-            Figure("an index", peaks[0], "MB peak", "one file", peaks[1], Target(1.2, at_most=True))
+            Figure(
+                name="an index",
+                figure=peaks[0],
+                unit="MB peak",
+                yardstick="one file",
+                yardstick_figure=peaks[1],
+                target=Target(1.2, at_most=True),
+            )
         )
     return figures
 
@@ -83,7 +90,16 @@ def _index(trail: str) -> None:
 def _pages(trail: str, check: float, files: int) -> list[Figure]:
     built = fastest(lambda: _index(trail), 3)
     seconds = Target(1.2, at_most=True)
-    figures = [Figure("the overview of a trail", built, "s", "check", check, seconds)]
+    figures = [
+        Figure(
+            name="the overview of a trail",
+            figure=built,
+            unit="s",
+            yardstick="check",
+            yardstick_figure=check,
+            target=seconds,
+        )
+    ]
     with TrailIndex(trail) as index:
         client = TestClient(application(index, "t"), base_url="http://127.0.0.1")
         figures.append(_page("first paint", client, "", 1000, check))
@@ -99,7 +115,14 @@ def _page(name: str, client: TestClient, page: str, most: int, check: float) -> 
         assert client.get(f"/t/{page}").status_code == 200
 
     taken = 1000 * fastest(ask, 5)
-    return Figure(name, taken, "ms", "check", 1000 * check, Target(most, "figure", at_most=True))
+    return Figure(
+        name=name,
+        figure=taken,
+        unit="ms",
+        yardstick="check",
+        yardstick_figure=1000 * check,
+        target=Target(most, "figure", at_most=True),
+    )
 
 
 def _keystroke() -> Figure:
@@ -112,7 +135,14 @@ def _keystroke() -> Figure:
         assert not examine_sheet(Workbench(), own).faults
         times.append(1000 * fastest(lambda own=own: examine_sheet(Workbench(), own), 5))
     target = Target(100, "figure", at_most=True)
-    return Figure("the workbench, a message of 10 KB", times[0], "ms", "one line", times[1], target)
+    return Figure(
+        name="the workbench, a message of 10 KB",
+        figure=times[0],
+        unit="ms",
+        yardstick="one line",
+        yardstick_figure=times[1],
+        target=target,
+    )
 
 
 def _peak_of(trail: str) -> float:

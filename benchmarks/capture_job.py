@@ -18,7 +18,8 @@ from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession, functions
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
+from trailgate.jobs.capture.job import plan_capture
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.spark import session
 from trailgate.spark.jobs import run_capture
@@ -95,6 +96,13 @@ def _measured(spark: SparkSession, kind: Kind, folder: Path, megabytes: int) -> 
     hand = size / fastest(by_hand, 1)  # takes ten times as long as ours
     name = f"messages -> trail, {kind.name}"
     return [
-        Figure(name, own, "MB/s", "Spark CSV -> Parquet", csv, TARGET),
+        Figure(
+            name=name,
+            figure=own,
+            unit="MB/s",
+            yardstick="Spark CSV -> Parquet",
+            yardstick_figure=csv,
+            target=TARGET,
+        ),
         Figure(name, own, "MB/s", "read.text, from_csv, cast, write", hand),
     ]

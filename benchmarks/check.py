@@ -36,7 +36,14 @@ def run(*, quick: bool) -> list[Figure]:
     data = octets(body)
     copied = body.size / fastest(data.copy, 3) / 1e6
     return [
-        Figure("check", rate, "MB/s", "record by record", looped, Target(300, of="figure")),
+        Figure(
+            name="check",
+            figure=rate,
+            unit="MB/s",
+            yardstick="record by record",
+            yardstick_figure=looped,
+            target=Target(300, of="figure"),
+        ),
         Figure("check", rate, "MB/s", "memory copy", copied),
     ]
 

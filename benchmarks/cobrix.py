@@ -104,9 +104,23 @@ def _measured(spark: SparkSession, python: Path, name: str, job: Job) -> list[Fi
     beside = size / min(cobrix_seconds(python, job))
     what = f"by a DataFrame, {name}"
     return [
-        Figure(f"records -> Parquet, {name}", own, "MB/s", "Cobrix", beside, JOB),
+        Figure(
+            name=f"records -> Parquet, {name}",
+            figure=own,
+            unit="MB/s",
+            yardstick="Cobrix",
+            yardstick_figure=beside,
+            target=JOB,
+        ),
         Figure(what, frame, "MB/s", "Cobrix", beside),
-        Figure(what, frame, "MB/s", "Spark's own Parquet", parquet, FRAME),
+        Figure(
+            name=what,
+            figure=frame,
+            unit="MB/s",
+            yardstick="Spark's own Parquet",
+            yardstick_figure=parquet,
+            target=FRAME,
+        ),
     ]
 
 

@@ -311,7 +311,14 @@ def _measured(kind: Kind, times: int) -> list[Figure]:
 
     def figure(what: str, act: Act, target: Target | None) -> Figure:
         rate = megabytes / fastest(act, times)
-        return Figure(f"{kind.name}: {what}", rate, "MB/s", "pyarrow.csv", beside, target)
+        return Figure(
+            name=f"{kind.name}: {what}",
+            figure=rate,
+            unit="MB/s",
+            yardstick="pyarrow.csv",
+            yardstick_figure=beside,
+            target=target,
+        )
 
     others = [
         Figure(

@@ -108,7 +108,14 @@ def figures(name: str, copybook: str, total: int) -> list[Figure]:
     rate, beside = len(records) / seconds / 1e6, NAIVE_ROWS / slow / 1e6
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [
-        Figure(name, rate, "M records/s", "naive oracle", beside, PER_NAIVE),
+        Figure(
+            name=name,
+            figure=rate,
+            unit="M records/s",
+            yardstick="naive oracle",
+            yardstick_figure=beside,
+            target=PER_NAIVE,
+        ),
         Figure(name, len(data) / seconds / 1e6, "MB/s", "memory copy", copied),
     ]
 
@@ -153,7 +160,12 @@ def tasks(total: int) -> list[Figure]:
     rate = size / 1e6
     return [
         Figure(
-            "RDW file in two tasks", rate / together, "MB/s", "one task", rate / alone, PER_TASK
+            name="RDW file in two tasks",
+            figure=rate / together,
+            unit="MB/s",
+            yardstick="one task",
+            yardstick_figure=rate / alone,
+            target=PER_TASK,
         ),
         Figure("its splits by words", by_words * 1e3, "ms", "by an index", by_index * 1e3),
     ]
@@ -168,7 +180,16 @@ def many_fields() -> list[Figure]:
     layouts = [_wide(fields) for fields in FIELDS]
     seconds = [fastest(lambda layout=layout: _decode_few(layout), 3) for layout in layouts]
     beside = seconds[0] * FIELDS[1] / FIELDS[0]
-    return [Figure("10,000 named fields", seconds[1], "s", "10 x 1,000", beside, LINEAR)]
+    return [
+        Figure(
+            name="10,000 named fields",
+            figure=seconds[1],
+            unit="s",
+            yardstick="10 x 1,000",
+            yardstick_figure=beside,
+            target=LINEAR,
+        )
+    ]
 
 
 def _wide(fields: int) -> CopybookLayout:

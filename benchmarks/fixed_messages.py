@@ -117,4 +117,13 @@ def run(*, quick: bool) -> list[Figure]:
     rate = len(data) / 1e6 / fastest(lambda: parsed(data, capture), times)
     beside = len(few) / 1e6 / fastest(lambda: naive(few), times)
     name = "fixed-width messages: whole parse"
-    return [Figure(name, rate, "MB/s", "line by line", beside, Target(10))]
+    return [
+        Figure(
+            name=name,
+            figure=rate,
+            unit="MB/s",
+            yardstick="line by line",
+            yardstick_figure=beside,
+            target=Target(10),
+        )
+    ]

@@ -140,9 +140,23 @@ def _measured(
     objects = "orjson.loads to objects"
     return [
         Figure(f"{own}: to places", size / places, "MB/s", objects, size / loads),
-        Figure(f"{own}: to operations", rate(columns), unit, objects, rate(loads), Target(1)),
+        Figure(
+            name=f"{own}: to operations",
+            figure=rate(columns),
+            unit=unit,
+            yardstick=objects,
+            yardstick_figure=rate(loads),
+            target=Target(1),
+        ),
         Figure(f"{own}: to operations", rate(columns), unit, "orjson.loads to Arrow", rate(arrow)),
-        Figure(f"{own}: out", rate(written), unit, "orjson.dumps of objects", rate(dumps), goal),
+        Figure(
+            name=f"{own}: out",
+            figure=rate(written),
+            unit=unit,
+            yardstick="orjson.dumps of objects",
+            yardstick_figure=rate(dumps),
+            target=goal,
+        ),
     ]
 
 

@@ -31,7 +31,14 @@ def _figure(name: str, count: int, seconds: Callable[[Path, int], float]) -> Fig
     for number in (count, count // 10):
         with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
             each.append(seconds(Path(folder), number) / number * 1e6)
-    return Figure(name, each[0], "µs each", "a tenth as many", each[1], LINEAR)
+    return Figure(
+        name=name,
+        figure=each[0],
+        unit="µs each",
+        yardstick="a tenth as many",
+        yardstick_figure=each[1],
+        target=LINEAR,
+    )
 
 
 def _checked(folder: Path, files: int) -> float:

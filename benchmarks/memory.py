@@ -21,7 +21,16 @@ def run(*, quick: bool) -> list[Figure]:
     small, large = (50, 400) if quick else (100, 2000)
     peaks = [_peak_of(megabytes) for megabytes in (small, large)]
     name = f"capturing {large} MB, one process"
-    return [Figure(name, peaks[1], "MB peak", f"{small} MB", peaks[0], TARGET)]
+    return [
+        Figure(
+            name=name,
+            figure=peaks[1],
+            unit="MB peak",
+            yardstick=f"{small} MB",
+            yardstick_figure=peaks[0],
+            target=TARGET,
+        )
+    ]
 
 
 def _peak_of(megabytes: int) -> float:

@@ -60,12 +60,12 @@ def delimited_in(times: int) -> Figure:
     taken = in_turn({"plain": lambda: parsed(data, plain), "own": lambda: parsed(data, own)}, times)
     megabytes = len(data) / 1e6
     return Figure(
-        "delimited in",
-        megabytes / taken["own"],
-        "MB/s",
-        "parser.type=delim",
-        megabytes / taken["plain"],
-        Target(NEAR),
+        name="delimited in",
+        figure=megabytes / taken["own"],
+        unit="MB/s",
+        yardstick="parser.type=delim",
+        yardstick_figure=megabytes / taken["plain"],
+        target=Target(NEAR),
     )
 
 
@@ -110,7 +110,12 @@ def delimited_out(times: int) -> Figure:
     figures = {name: rows / 1e6 / seconds for name, seconds in taken.items()}
     target = Target(RECORDS, of="figure")
     return Figure(
-        "delimited out", figures["own"], "M rows/s", "Arrow's joins", figures["joined"], target
+        name="delimited out",
+        figure=figures["own"],
+        unit="M rows/s",
+        yardstick="Arrow's joins",
+        yardstick_figure=figures["joined"],
+        target=target,
     )
 
 

@@ -120,7 +120,14 @@ def _measured(name: str, rows: int, size: int, times: int) -> list[Figure]:
     seconds = fastest(lambda: captured(batches, capture), times)
     beside = "lxml, parsing alone"
     return [
-        Figure(f"{name}: in", whole / seconds, "MB/s", beside, alone, Target(2)),
+        Figure(
+            name=f"{name}: in",
+            figure=whole / seconds,
+            unit="MB/s",
+            yardstick=beside,
+            yardstick_figure=alone,
+            target=Target(2),
+        ),
         Figure(f"{name}: in", count / seconds / 1e3, "1,000 rows/s", "MB/s", whole / seconds),
         _written(name, rows, captured(batches, capture), times),
     ]
@@ -139,7 +146,14 @@ def _written(name: str, rows: int, batches: Sequence[ChangeBatch], times: int) -
     many = 2000
     tree = many / fastest(lambda: _by_lxml(many), times) / 1e3
     goal = Target(300, of="figure")
-    return Figure(f"{name}: out", own, "1,000 rows/s", "a tree, written by lxml", tree, goal)
+    return Figure(
+        name=f"{name}: out",
+        figure=own,
+        unit="1,000 rows/s",
+        yardstick="a tree, written by lxml",
+        yardstick_figure=tree,
+        target=goal,
+    )
 
 
 def _by_lxml(rows: int) -> bytes:

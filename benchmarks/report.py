@@ -76,7 +76,14 @@ def figure_of(row: Mapping[str, Any], target: Target | None = None) -> Figure:
     names = ("yardstick", "yardstick name")
     yardstick = next(str(row[name]) for name in names if name in row)
     beside = float(row.get("yardstick_figure", row.get("yardstick figure", 0)))
-    return Figure(row["name"], float(row["figure"]), row["unit"], yardstick, beside, target)
+    return Figure(
+        name=row["name"],
+        figure=float(row["figure"]),
+        unit=row["unit"],
+        yardstick=yardstick,
+        yardstick_figure=beside,
+        target=target,
+    )
 
 
 @dataclass(slots=True)

@@ -21,7 +21,8 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, publish_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
+from trailgate.jobs.capture.job import plan_capture, publish_capture
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.reading.message_files import SPLIT_BYTES
@@ -91,7 +92,17 @@ def _stand_in(job: CaptureJob, number: int) -> RangeReport:
     own = job.ranges[number]
     return RangeReport(
         number,
-        (Segment(name, len(begin), TABLES, csn, csn, at, at),),
+        (
+            Segment(
+                name=name,
+                size=len(begin),
+                operations=TABLES,
+                first_csn=csn,
+                last_csn=csn,
+                first_time=at,
+                last_time=at,
+            ),
+        ),
         {f"SALES.ORDERS_{table}": {"I": 1} for table in range(TABLES)},
         messages=1,
         transactions=1,
@@ -113,10 +124,24 @@ def run(*, quick: bool) -> list[Figure]:
     small, large = (_measured(count) for count in (tasks // 10, tasks))
     name, beside = f"the driver of {tasks:,} tasks", f"{tasks // 10:,} tasks"
     return [
-        Figure(name, large.seconds, "s of CPU", beside, small.seconds, SECONDS),
+        Figure(
+            name=name,
+            figure=large.seconds,
+            unit="s of CPU",
+            yardstick=beside,
+            yardstick_figure=small.seconds,
+            target=SECONDS,
+        ),
         Figure(f"{name}: planning", large.planning, "s of CPU", beside, small.planning),
         Figure(f"{name}: publishing", large.publishing, "s of CPU", beside, small.publishing),
-        Figure(name, large.peak, "MB peak", beside, small.peak, MEGABYTES),
+        Figure(
+            name=name,
+            figure=large.peak,
+            unit="MB peak",
+            yardstick=beside,
+            yardstick_figure=small.peak,
+            target=MEGABYTES,
+        ),
         Figure("sent to each task", large.sent / 1e6, "MB", beside, small.sent / 1e6),
     ]
 

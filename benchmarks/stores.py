@@ -21,7 +21,8 @@ from benchmarks.delimited import PLAIN
 from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.plan import CaptureOptions
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.storage.stores.s3 import S3Store
 
@@ -69,7 +70,14 @@ def _figures(sizes: tuple[int, int]) -> list[Figure]:
     each = (large.requests - small.requests) / (large.files - small.files)
     return [
         Figure(name, large.seconds, "s of CPU", "into a folder", local[1].seconds),
-        Figure(name, large.peak, "MB peak", f"{small.megabytes:,.0f} MB", small.peak, FLAT),
+        Figure(
+            name=name,
+            figure=large.peak,
+            unit="MB peak",
+            yardstick=f"{small.megabytes:,.0f} MB",
+            yardstick_figure=small.peak,
+            target=FLAT,
+        ),
         Figure(name, large.peak, "MB peak", "into a folder", local[1].peak),
         Figure(f"{name}, {files}", large.requests, "requests", fewer, small.requests),
         Figure("requests for one more file of 20 MB", each, "requests", "one", 1),

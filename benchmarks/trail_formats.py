@@ -96,4 +96,11 @@ def _beside(
         for _ in range(RUNS)
     ]
     rates = [one[0].rows / min(seconds) / 1e6 for seconds in zip(*times, strict=True)]
-    return Figure(name, rates[0], "M records/s", "level 3", rates[1], target)
+    return Figure(
+        name=name,
+        figure=rates[0],
+        unit="M records/s",
+        yardstick="level 3",
+        yardstick_figure=rates[1],
+        target=target,
+    )

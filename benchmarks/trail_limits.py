@@ -51,23 +51,23 @@ def run(*, quick: bool) -> list[Figure]:
     few = _read(partial(_many_files, files=4, times=files // 4))
     millions = operations // 1_000_000
     return [
-        Figure(f"reading {large} MB", runs[1].megabytes, "MB peak", f"{small} MB", runs[0].megabytes, FLAT),
+        Figure(name=f"reading {large} MB", figure=runs[1].megabytes, unit="MB peak", yardstick=f"{small} MB", yardstick_figure=runs[0].megabytes, target=FLAT),
         Figure(f"reading {large} MB", runs[1].rate, "M rows/s", f"{small} MB", runs[0].rate),
         Figure(
-            f"a transaction of {millions} M operations",
-            long.megabytes,
-            "MB peak",
-            f"{small} MB of small ones",
-            runs[0].megabytes,
-            FLAT,
+            name=f"a transaction of {millions} M operations",
+            figure=long.megabytes,
+            unit="MB peak",
+            yardstick=f"{small} MB of small ones",
+            yardstick_figure=runs[0].megabytes,
+            target=FLAT,
         ),
         Figure(
-            f"a transaction of {millions} M operations",
-            long.rate,
-            "M rows/s",
-            f"{small} MB of small ones",
-            runs[0].rate,
-            SLOWER,
+            name=f"a transaction of {millions} M operations",
+            figure=long.rate,
+            unit="M rows/s",
+            yardstick=f"{small} MB of small ones",
+            yardstick_figure=runs[0].rate,
+            target=SLOWER,
         ),
         Figure(f"{files} files", many.seconds, "s", "4 files with the same", few.seconds),
     ]  # fmt: skip

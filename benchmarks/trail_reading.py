@@ -49,14 +49,14 @@ def run(*, quick: bool) -> list[Figure]:
             one, two, both = (min(each) for each in zip(*taken, strict=True))
             rows = files * ROWS_A_FILE / 1e6
             figures += [
-                Figure(f"two threads, {shape}", rows / two, "M rows/s", "one thread", rows / one, Target(1.9)),
+                Figure(name=f"two threads, {shape}", figure=rows / two, unit="M rows/s", yardstick="one thread", yardstick_figure=rows / one, target=Target(1.9)),
                 Figure(f"two processes, {shape}", 2 * rows / both, "M rows/s", "one thread", rows / one),
             ]  # fmt: skip
             for name, path, each in (("a small file", small, 1), ("many small files", many, SMALL_FILES)):  # fmt: skip
                 times = 50 * RUNS if each == 1 else RUNS
                 spent = fastest(partial(read, path, table, 1), times) / each
                 goal = Target(0.6, of="figure", at_most=True)
-                figures.append(Figure(f"{name}, {shape}", spent * 1e3, "ms each", "records", SMALL_ROWS, goal))  # fmt: skip
+                figures.append(Figure(name=f"{name}, {shape}", figure=spent * 1e3, unit="ms each", yardstick="records", yardstick_figure=SMALL_ROWS, target=goal))  # fmt: skip
     return figures
 
 

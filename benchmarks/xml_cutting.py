@@ -16,7 +16,8 @@ from benchmarks.report import Figure, Target
 from benchmarks.xml_messages import DEFINITIONS, DYNAMIC_RULES, dynamic
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.plan import CaptureOptions
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 
 SIZES: Final = (200, 1000)  # MB
@@ -34,8 +35,22 @@ def run(*, quick: bool) -> list[Figure]:
         megabytes / seconds for megabytes, (_, seconds) in zip((small, large), runs, strict=True)
     ]
     return [
-        Figure(name, runs[1][0], "MB peak", f"{small} MB", runs[0][0], TARGET),
-        Figure(name, speeds[1], "MB/s", f"{small} MB", speeds[0], Target(0.8)),
+        Figure(
+            name=name,
+            figure=runs[1][0],
+            unit="MB peak",
+            yardstick=f"{small} MB",
+            yardstick_figure=runs[0][0],
+            target=TARGET,
+        ),
+        Figure(
+            name=name,
+            figure=speeds[1],
+            unit="MB/s",
+            yardstick=f"{small} MB",
+            yardstick_figure=speeds[0],
+            target=Target(0.8),
+        ),
     ]
 
 

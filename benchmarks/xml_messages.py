@@ -214,7 +214,12 @@ def _with_prefixes(*, quick: bool) -> Figure:
         assert parsed(batches, capture) == len(bodies) * kind.operations
         rates.append(size / fastest(lambda c=capture: parsed(batches, c), 3 if quick else 7))
     return Figure(
-        "a prefix in every path: to columns", rates[0], "MB/s", "without", rates[1], Target(0.9)
+        name="a prefix in every path: to columns",
+        figure=rates[0],
+        unit="MB/s",
+        yardstick="without",
+        yardstick_figure=rates[1],
+        target=Target(0.9),
     )
 
 
@@ -231,15 +236,38 @@ def _measured(kind: Kind, spark: Any, *, quick: bool) -> list[Figure]:
     rate, every = size / seconds, operations / seconds / 1e3
     goal, to_trail = Target(400, of="figure"), Target(150, of="figure")
     figures = [
-        Figure(f"{kind.name}: to columns", rate, "MB/s", "lxml, parsing alone", alone, goal),
+        Figure(
+            name=f"{kind.name}: to columns",
+            figure=rate,
+            unit="MB/s",
+            yardstick="lxml, parsing alone",
+            yardstick_figure=alone,
+            target=goal,
+        ),
         Figure(f"{kind.name}: to columns", every, "1,000 operations/s", "MB/s", rate),
-        Figure(f"{kind.name}: to a trail", trail, "MB/s", "lxml, parsing alone", alone, to_trail),
+        Figure(
+            name=f"{kind.name}: to a trail",
+            figure=trail,
+            unit="MB/s",
+            yardstick="lxml, parsing alone",
+            yardstick_figure=alone,
+            target=to_trail,
+        ),
     ]
     if spark is not None:
         beside = size / _spark_seconds(spark, kind, bodies, 2 if quick else 4)
         target = Target(kind.beside_spark)
         name = "Spark's XML reader, local[2]"
-        figures.append(Figure(f"{kind.name}: one core", rate, "MB/s", name, beside, target))
+        figures.append(
+            Figure(
+                name=f"{kind.name}: one core",
+                figure=rate,
+                unit="MB/s",
+                yardstick=name,
+                yardstick_figure=beside,
+                target=target,
+            )
+        )
     return figures
 
 
@@ -256,7 +284,14 @@ def _one_message(kind: Kind, times: int) -> list[Figure]:
     scanned = 1e6 * fastest(lambda: scanner.scan(one[0]), times)
     name, target = f"one message of {len(bodies[0]) / 1000:.1f} KB", Target(200, "figure", True)
     return [
-        Figure(f"{name}: {what}", figure, "microseconds", "lxml, parsing alone", alone, target)
+        Figure(
+            name=f"{name}: {what}",
+            figure=figure,
+            unit="microseconds",
+            yardstick="lxml, parsing alone",
+            yardstick_figure=alone,
+            target=target,
+        )
         for what, figure in (("to places", scanned), ("to columns", own))
     ]
 

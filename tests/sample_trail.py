@@ -95,20 +95,20 @@ def _block(table: Table, rows: list[tuple[int, Op, int, str]]) -> ChangeBlock:
     has_before = [op.before is not ... or op.kind == "D" for op in ops]
     has_after = [op.kind != "D" for op in ops]
     return ChangeBlock(
-        table,
-        order,
-        np.array([ord(op.kind) for op in ops], np.uint8),
-        START + order * 1_000_000,
-        np.array([indicator for *_, indicator, _ in rows], np.uint8),
-        pa.array([tx for *_, tx in rows], pa.string()),
-        pa.array([str(1000 + int(tx[2:])) for *_, tx in rows], pa.string()),
-        None,
-        pa.array([""] * count, pa.string()),
-        (
+        table=table,
+        order=order,
+        op_type=np.array([ord(op.kind) for op in ops], np.uint8),
+        op_ts=START + order * 1_000_000,
+        tx_ind=np.array([indicator for *_, indicator, _ in rows], np.uint8),
+        tx_id=pa.array([tx for *_, tx in rows], pa.string()),
+        csn=pa.array([str(1000 + int(tx[2:])) for *_, tx in rows], pa.string()),
+        seq_id=None,
+        position=pa.array([""] * count, pa.string()),
+        before=(
             _column([op.key if has else ... for op, has in zip(ops, has_before, strict=True)]),
             _column([op.before for op in ops], pa.string()),
         ),
-        (
+        after=(
             _column([op.key if has else ... for op, has in zip(ops, has_after, strict=True)]),
             _column(
                 [op.text if has else ... for op, has in zip(ops, has_after, strict=True)],

@@ -46,7 +46,17 @@ def test_located_fills_only_what_is_unknown() -> None:
 
 
 def test_the_text_holds_place_and_hint() -> None:
-    where = Where("a.dat", 1, 2, 3, 4, 0, "S.T", "F", b"\x0a")
+    where = Where(
+        source="a.dat",
+        message=1,
+        record=2,
+        line=3,
+        column=4,
+        offset=0,
+        table="S.T",
+        field="F",
+        raw=b"\x0a",
+    )
 
     assert str(DecodeError("bad", where=where, hint="Try")) == (
         "bad (a.dat, message 1, record 2, line 3, column 4, byte 0, table S.T, field F, bytes 0a). Try"

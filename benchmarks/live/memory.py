@@ -31,7 +31,14 @@ def figures(broker: Artemis, place: LivePlace, *, quick: bool) -> Iterator[Figur
     first, *later = SHARES
     for name, resident in zip(later, taken[1:], strict=True):
         text = f"a live capture after {name} of {count:,} messages"
-        yield Figure(text, resident, "MB resident", f"after {first}", taken[0], TARGET)
+        yield Figure(
+            name=text,
+            figure=resident,
+            unit="MB resident",
+            yardstick=f"after {first}",
+            yardstick_figure=taken[0],
+            target=TARGET,
+        )
 
 
 def _memory(broker: Artemis, place: LivePlace, count: int) -> list[float]:

@@ -75,7 +75,14 @@ class _Runs:
         name = f"a queue of messages of {operations} operation{'s' * (operations > 1)} to the trail"
         beside, thousands = "a consumer that only acknowledges", self.count / 1000
         own, bare = min(self.own), min(self.bare)
-        yield Figure(name, thousands / own, "k messages/s", beside, thousands / bare, TARGET)
+        yield Figure(
+            name=name,
+            figure=thousands / own,
+            unit="k messages/s",
+            yardstick=beside,
+            yardstick_figure=thousands / bare,
+            target=TARGET,
+        )
         megabytes = self.count * size / 1e6
         yield Figure(name, megabytes / own, "MB/s", beside, megabytes / bare)
         a_message = 1e6 / self.count
@@ -86,7 +93,14 @@ class _Runs:
         name = "a queue of messages of 1 operation to the trail, by AMQP"
         beside, thousands = "a proton consumer that only accepts", self.count / 1000
         own, bare = thousands / min(self.own), thousands / min(self.bare)
-        yield Figure(name, own, "k messages/s", beside, bare, TARGET)
+        yield Figure(
+            name=name,
+            figure=own,
+            unit="k messages/s",
+            yardstick=beside,
+            yardstick_figure=bare,
+            target=TARGET,
+        )
         own, bare = min(self.cpu) * 1000 / thousands, min(self.bare_cpu) * 1000 / thousands
         yield Figure(f"{name}: CPU", own, "µs a message", beside, bare)
 

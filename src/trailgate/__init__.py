@@ -37,14 +37,16 @@ if TYPE_CHECKING:
     from trailgate.apply.jobs.verify import VerifyReport, verify_tables
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.expressions.selection import CaptureRules
-    from trailgate.jobs.capture.job import CaptureSummary, capture_files
+    from trailgate.jobs.capture.job import capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
+    from trailgate.jobs.capture.plan import CaptureSummary
     from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.mainframe.jobs.reading import read_records
     from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
     from trailgate.mainframe.jobs.writing import write_records
-    from trailgate.messages.bounds import Problem, TransactionState
+    from trailgate.messages.bounds import TransactionState
     from trailgate.messages.messages import MessageBatch
+    from trailgate.messages.problems import Problem
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
     from trailgate.publish.job import PublishSummary, publish_trail

@@ -30,7 +30,12 @@ def rows_of(
     options = delimited_options(parse_properties(f"{PROPERTIES}{more}".encode()))
     begin = np.zeros(1, np.int64)
     batch = MessageBatch(
-        pa.py_buffer(body), begin, begin + len(body), begin, begin + 42, (headers or {},)
+        data=pa.py_buffer(body),
+        starts=begin,
+        ends=begin + len(body),
+        files=begin,
+        offsets=begin + 42,
+        headers=(headers or {},),
     )
     parsed = Capture(options, KEYLESS).parse(batch)
     assert parsed.problems == ()

@@ -24,7 +24,14 @@ def batch(sent: Sequence[Sent], header: str = "Id") -> MessageBatch:
     starts = ends - sizes
     headers = tuple({} if own is None else {header: own} for own, _ in sent)
     numbers = np.arange(len(sent), dtype=np.int64)
-    return MessageBatch(pa.py_buffer(b"".join(bodies)), starts, ends, numbers * 0, numbers, headers)
+    return MessageBatch(
+        data=pa.py_buffer(b"".join(bodies)),
+        starts=starts,
+        ends=ends,
+        files=numbers * 0,
+        offsets=numbers,
+        headers=headers,
+    )
 
 
 def found(sent: Sequence[Sent], sizes: Sequence[int], rule: MessageIdRule) -> list[str]:

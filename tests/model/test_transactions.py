@@ -102,12 +102,12 @@ def in_batches(marks: np.ndarray, cuts: set[int], *, is_open: bool) -> FollowedT
         flags = whole.flags.copy()
         flags[-1] |= part.flags[0]
         whole = FollowedTransactions(
-            marks[:stop],
-            np.append(whole.number, part.number + before),
-            np.append(whole.starts, part.starts),
-            np.append(whole.faults, part.faults),
-            np.append(flags, part.flags[1:]),
-            part.is_open,
+            marks=marks[:stop],
+            number=np.append(whole.number, part.number + before),
+            starts=np.append(whole.starts, part.starts),
+            faults=np.append(whole.faults, part.faults),
+            flags=np.append(flags, part.flags[1:]),
+            is_open=part.is_open,
         )
     return whole
 

@@ -218,7 +218,15 @@ class Source:
         earlier = {}
         if before and self.chance.random() < 0.5:
             earlier = {name: one for name, one in before.items() if self.chance.random() < 0.7}
-        found = Operation(kind, old, key, logged, self._transaction, self.table, earlier)
+        found = Operation(
+            kind=kind,
+            old=old,
+            key=key,
+            logged=logged,
+            transaction=self._transaction,
+            table=self.table,
+            earlier=earlier,
+        )
         self.log.append(found)
 
     def _insert(self, key: int | None = None) -> None:

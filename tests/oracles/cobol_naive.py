@@ -397,7 +397,14 @@ class VaryingReader:
             count = self.stated[name].get(str(value).strip()) if name in self.stated else value
             self.counts[name] = self.counts[name, *self.around[1:]] = count, after | in_
             if not field.filler:
-                item = VaryingItem(field.name, value, at, field.size, after | in_, self.repeated)
+                item = VaryingItem(
+                    name=field.name,
+                    value=value,
+                    at=at,
+                    size=field.size,
+                    counters=after | in_,
+                    repeated=self.repeated,
+                )
                 self.items.append(item)
             return field.size, frozenset()
         start, moved = at, frozenset[str]()

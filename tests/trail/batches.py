@@ -41,17 +41,17 @@ def batch_of(definitions: Definitions, operations: Sequence[Operation]) -> Chang
 
 def _block(table: Table, order: Any, ops: Sequence[Operation]) -> ChangeBlock:
     return ChangeBlock(
-        table,
-        order,
-        np.array([ord(op["op_type"]) for op in ops], np.uint8),
-        np.array([op["op_ts"] for op in ops], np.int64),
-        np.array([ord(op["tx_ind"]) for op in ops], np.uint8),
-        pa.array([op["tx_id"] for op in ops], pa.string()),
-        pa.array([op["csn"] for op in ops], pa.string()),
-        None,
-        pa.array([""] * len(ops)),
-        image_of(table, [op["before"] for op in ops]),
-        image_of(table, [op["after"] for op in ops]),
+        table=table,
+        order=order,
+        op_type=np.array([ord(op["op_type"]) for op in ops], np.uint8),
+        op_ts=np.array([op["op_ts"] for op in ops], np.int64),
+        tx_ind=np.array([ord(op["tx_ind"]) for op in ops], np.uint8),
+        tx_id=pa.array([op["tx_id"] for op in ops], pa.string()),
+        csn=pa.array([op["csn"] for op in ops], pa.string()),
+        seq_id=None,
+        position=pa.array([""] * len(ops)),
+        before=image_of(table, [op["before"] for op in ops]),
+        after=image_of(table, [op["after"] for op in ops]),
         tokens=tokens_of(ops),
     )
 

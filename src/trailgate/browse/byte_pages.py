@@ -169,14 +169,14 @@ def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
         name = part.note or part.label or "bytes"
         value = part.text if part.text is not None else ""
         return ElementNode(
-            name,
-            value if len(value) <= SHOWN else f"{value[:SHOWN]}...",
-            part.problem,
-            piece.number,
-            piece.number,
-            part.offset,
-            len(part.raw),
-            piece.style,
+            name=name,
+            value=value if len(value) <= SHOWN else f"{value[:SHOWN]}...",
+            problem=part.problem,
+            first=piece.number,
+            last=piece.number,
+            offset=part.offset,
+            length=len(part.raw),
+            style=piece.style,
         )
     first = len(pieces)
     # A token's frame comes first, then its parts, then its trailer.
@@ -188,7 +188,15 @@ def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
     name = f"{part.name or 'token'} {part.tag}"
     last = len(pieces) - 1
     return ElementNode(
-        name, part.value, "", first, last, part.offset, part.length, pieces[first].style, inner
+        name=name,
+        value=part.value,
+        problem="",
+        first=first,
+        last=last,
+        offset=part.offset,
+        length=part.length,
+        style=pieces[first].style,
+        inner=inner,
     )
 
 
@@ -212,10 +220,26 @@ def _damaged(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
             piece = BytePiece(len(pieces), offset, raw, bad)
             pieces.append(piece)
             parts.append(
-                ElementNode(name, "", "", piece.number, piece.number, offset, len(raw), piece.style)
+                ElementNode(
+                    name=name,
+                    value="",
+                    problem="",
+                    first=piece.number,
+                    last=piece.number,
+                    offset=offset,
+                    length=len(raw),
+                    style=piece.style,
+                )
             )
     return ElementNode(
-        "damage", "", damage.problem, 0, len(pieces) - 1, damage.offset, damage.length, inner=parts
+        name="damage",
+        value="",
+        problem=damage.problem,
+        first=0,
+        last=len(pieces) - 1,
+        offset=damage.offset,
+        length=damage.length,
+        inner=parts,
     )
 
 

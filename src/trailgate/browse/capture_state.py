@@ -87,7 +87,14 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
         waiting = JournalIndex(Path(f"{prefix}.journal")).held().end - position.number
     counted = position.quarantine <= COUNTED
     return LastCommit(
-        end, time, last, position.source, position.number, quarantined, counted, waiting
+        end=end,
+        time=time,
+        last_time=last,
+        source=position.source,
+        number=position.number,
+        quarantined=quarantined,
+        quarantine_counted=counted,
+        waiting=waiting,
     )
 
 

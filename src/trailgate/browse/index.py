@@ -587,7 +587,16 @@ def _counted(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
     )
     by_table = kinds.reshape(-1, KINDS_OF_TABLE)
     return _Counted(
-        count, (low, high), last, kind, slot, by_table, sizes, earliest, latest, extents
+        operations=count,
+        times=(low, high),
+        last_timely=last,
+        kind=kind,
+        slot=slot,
+        kinds=by_table,
+        sizes=sizes,
+        earliest=earliest,
+        latest=latest,
+        transactions=extents,
     )
 
 

@@ -235,7 +235,7 @@ def _fixed_width(
             # Offsets of layouts are in characters or in bytes; `units` converts them to bytes.
             first, last = units.byte(np.array([start + begin, min(start + stop, end)])).tolist()
             text = _text(whole[first:last], page)
-            own.append(FieldView(first, last, name, role, text, kind))
+            own.append(FieldView(begin=first, end=last, name=name, role=role, text=text, type=kind))
         first, last = units.byte(np.array([start, end])).tolist()
         name = "" if layout is None else layout.name
         ordered = tuple(sorted(own, key=lambda one: one.begin))

@@ -382,17 +382,17 @@ def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[ShownOperation]:
     for row, (position, tx_id, csn, owner, name, tokens) in enumerate(zip(*strings, strict=True)):
         place = TrailPosition(*parse_position(position))
         yield ShownOperation(
-            place,
-            block.table.name,
-            kinds[row],
-            int(block.op_ts[row]),
-            tx_id or "",
-            csn or "",
-            indicators[row],
-            owner or "",
-            name or "",
-            tuple((str(key), str(value)) for key, value in tokens or ()),
-            tuple(
+            place=place,
+            table=block.table.name,
+            kind=kinds[row],
+            time=int(block.op_ts[row]),
+            tx_id=tx_id or "",
+            csn=csn or "",
+            indicator=indicators[row],
+            owner=owner or "",
+            name=name or "",
+            tokens=tuple((str(key), str(value)) for key, value in tokens or ()),
+            cells=tuple(
                 show_cell(column, before[row], after[row], kinds[row])
                 for column, before, after in images
             ),

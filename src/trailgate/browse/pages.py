@@ -227,7 +227,9 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
         times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
         parts = _stacked(classes, stack, most)
         target = link("operations", **query, **times)
-        bars.append(Bar(at * step, step, parts, title, sum(stack), target))
+        bars.append(
+            Bar(left=at * step, step=step, parts=parts, title=title, count=sum(stack), link=target)
+        )
     last = begin + counts.shape[1] * width
     return Chart(label, tuple(bars), time_text(begin), time_text(last), most)
 

@@ -537,13 +537,13 @@ def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
     time_text = "" if row["op_ts"] is None else f"{row['op_ts']:%Y-%m-%d %H:%M:%S.%f}"
     tokens = tuple(((row["tokens"] and dict(row["tokens"])) or {}).items())
     return SheetOperation(
-        kind,
-        row["table"],
-        row["tx_ind"],
-        time_text.removesuffix(".000000"),
-        row["tx_id"],
-        cells,
-        tokens,
+        kind=kind,
+        table=row["table"],
+        indicator=row["tx_ind"],
+        time=time_text.removesuffix(".000000"),
+        tx_id=row["tx_id"],
+        cells=cells,
+        tokens=tokens,
     )
 
 

@@ -34,7 +34,6 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.bounds import (
     ChainedTransactions,
-    Problem,
     RawOperations,
     TransactionState,
     chain_by_indicators,
@@ -42,13 +41,7 @@ from trailgate.messages.bounds import (
     ordered_length,
     unended_problem,
 )
-from trailgate.messages.by_id import (
-    NOTHING_LATER,
-    CapturedOperations,
-    Lookahead,
-    chain_by_id,
-    select_captured,
-)
+from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (
     TOMBSTONE,
@@ -57,6 +50,7 @@ from trailgate.messages.messages import (
     WaitingFormat,
 )
 from trailgate.messages.parser import MessageParser
+from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem
 from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
@@ -179,12 +173,12 @@ class Capture:
     @cached_property
     def _parser(self) -> MessageParser:
         return MessageParser(
-            parser_row(self.options).format(self.options),
-            self.options,
-            self.definitions,
-            self.rules,
-            self.now,
-            self.first_file,
+            format=parser_row(self.options).format(self.options),
+            options=self.options,
+            definitions=self.definitions,
+            rules=self.rules,
+            now=self.now,
+            first_file=self.first_file,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -348,7 +342,15 @@ class Capture:
         problems = tuple(_with_source(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
-        return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
+        return Parsed(
+            batch=batch,
+            message=message,
+            opens=marks.opens,
+            starts_unit=marks.starts,
+            problems=problems,
+            state=after,
+            notes=notes,
+        )
 
     def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
         """Apply the rules of the table (TABLE statements, COLS, TOKENS ...) to a block of one operation type."""
@@ -439,7 +441,14 @@ def _renumber(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
 def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
     """Return the result for messages that all wait: no operations yet."""
     none = np.zeros(len(messages), bool)
-    return Parsed(ChangeBatch((), 0), np.zeros(0, np.int64), none, none, (), state)
+    return Parsed(
+        batch=ChangeBatch((), 0),
+        message=np.zeros(0, np.int64),
+        opens=none,
+        starts_unit=none,
+        problems=(),
+        state=state,
+    )
 
 
 def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:

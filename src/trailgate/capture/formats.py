@@ -95,12 +95,12 @@ PARSERS: Final = (
         "delimited.reader:DelimitedFormat",
     ),
     ParserType(
-        "xml",
-        "xml.options:XmlOptions",
-        "xml.options:xml_setup",
-        "xml.reader:XmlFormat",
-        "xml.options:xml_definitions",
-        "xml.splitter:XmlCutter",
+        name="xml",
+        options_at="xml.options:XmlOptions",
+        setup_at="xml.options:xml_setup",
+        format_at="xml.reader:XmlFormat",
+        tables_at="xml.options:xml_definitions",
+        cutter_at="xml.splitter:XmlCutter",
     ),
     ParserType(
         "json",

@@ -12,8 +12,8 @@ from trailgate.terminal.layout import print_rows
 from trailgate.terminal.output import make_painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.job import CaptureSummary
     from trailgate.jobs.capture.loading import LoadedCapture
+    from trailgate.jobs.capture.plan import CaptureSummary
 
 # The counts of what was captured before, by the summary's names, each with its sentence.
 BEFORE: Final = {

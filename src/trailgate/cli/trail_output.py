@@ -119,12 +119,12 @@ def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[PaintedText
 
 
 OPERATIONS: Final = RowForm(
-    _HEADINGS,
-    _operation,
-    ROWS,
-    "columns",
-    "Not shown: csn, tokens, and the transaction's owner and name. --wide and --format json show them.",
-    partial(operation_columns, wide=False),
+    headings=_HEADINGS,
+    parts=_operation,
+    rows=ROWS,
+    data="columns",
+    hidden="Not shown: csn, tokens, and the transaction's owner and name. --wide and --format json show them.",
+    columns=partial(operation_columns, wide=False),
 )
 WIDE_OPERATIONS: Final = RowForm(
     _HEADINGS, _wide_operation, ROWS, "columns", columns=partial(operation_columns, wide=True)

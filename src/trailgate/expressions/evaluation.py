@@ -95,7 +95,19 @@ def make_empty_block(table: Table) -> ChangeBlock:
     none, text = np.zeros(0, np.int64), pa.array([], pa.string())
     letters = np.zeros(0, np.uint8)
     absent = (ABSENT,) * len(table.columns)
-    return ChangeBlock(table, none, letters, none, letters, text, text, text, text, absent, absent)
+    return ChangeBlock(
+        table=table,
+        order=none,
+        op_type=letters,
+        op_ts=none,
+        tx_ind=letters,
+        tx_id=text,
+        csn=text,
+        seq_id=text,
+        position=text,
+        before=absent,
+        after=absent,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -419,7 +419,15 @@ def _chunk(number: int, source: TrailBytes, view: RecordColumns, place: _Place) 
         place.reading.check(found, followed, source, tables)
     fine = tuple(place.reading.fine.values())
     place.reading.fine.clear()
-    return CheckedChunk(number, source.base, source.data, found, followed, place.known.tables, fine)
+    return CheckedChunk(
+        number=number,
+        base=source.base,
+        data=source.data,
+        found=found,
+        followed=followed,
+        tables=place.known.tables,
+        fine=fine,
+    )
 
 
 def _gap(
@@ -429,7 +437,12 @@ def _gap(
     before = max(0, start - AROUND)
     raw = reader.read(start, min(SHOWN, end - start)).tobytes()
     return UnreadableGap(
-        number, start, end, problem, reader.read(before, start - before).tobytes(), raw
+        number=number,
+        start=start,
+        end=end,
+        problem=problem,
+        before=reader.read(before, start - before).tobytes(),
+        raw=raw,
     )
 
 
@@ -507,12 +520,12 @@ class FileTotals:
             type_name(code): int(self.types[code]) for code in np.flatnonzero(self.types).tolist()
         }
         return FileReport(
-            name_of(self.file.path),
-            self.file.size,
-            self.records,
-            self.transactions,
-            self.operations,
-            counts,
+            name=name_of(self.file.path),
+            bytes=self.file.size,
+            records=self.records,
+            transactions=self.transactions,
+            operations=self.operations,
+            by_type=counts,
         )
 
 

@@ -36,6 +36,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import find_row_without_mark, first_other, text_view
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.problems import Problem, add_problem
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
@@ -191,7 +192,15 @@ class RawOperations:
         if not parts:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
-            return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
+            return RawOperations(
+                blocks=(),
+                message=none,
+                tx_ind=marked,
+                tx_id=NO_TEXT,
+                seq_id=NO_TEXT,
+                tx_ids_generated=True,
+                by_id=by_id,
+            )
         blocks, before, boundaries = [], 0, []
         for raw in parts:
             boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
@@ -201,17 +210,17 @@ class RawOperations:
         segments = [raw.segments for raw in parts if raw.segments is not None]
         excluded = [raw.excluded for raw in parts if raw.excluded is not None]
         return RawOperations(
-            tuple(blocks),
-            np.concatenate([raw.message for raw in parts]),
-            np.concatenate(marks) if marks else None,
-            pa.concat_arrays([raw.tx_id for raw in parts]),
-            pa.concat_arrays([raw.seq_id for raw in parts]),
-            _are_generated([raw.tx_ids_generated for raw in parts]),
-            np.concatenate(excluded) if excluded else None,
-            frozenset().union(*(raw.notes for raw in parts)),
-            parts[0].by_id,
-            np.concatenate(segments) if segments else None,
-            MessageBoundaries.join(boundaries) if boundaries else None,
+            blocks=tuple(blocks),
+            message=np.concatenate([raw.message for raw in parts]),
+            tx_ind=np.concatenate(marks) if marks else None,
+            tx_id=pa.concat_arrays([raw.tx_id for raw in parts]),
+            seq_id=pa.concat_arrays([raw.seq_id for raw in parts]),
+            tx_ids_generated=_are_generated([raw.tx_ids_generated for raw in parts]),
+            excluded=np.concatenate(excluded) if excluded else None,
+            notes=frozenset().union(*(raw.notes for raw in parts)),
+            by_id=parts[0].by_id,
+            segments=np.concatenate(segments) if segments else None,
+            boundaries=MessageBoundaries.join(boundaries) if boundaries else None,
         )
 
 
@@ -333,21 +342,6 @@ class TransactionState:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """A message that cannot be captured. Message -1 is the unit that was open before the batch.
-
-    `ids` are the transaction ids of its first and last operation, if they can be read nevertheless;
-    empty if it certainly has no operation. `place` is the file and offset of a message of an
-    earlier batch.
-    """
-
-    message: int
-    error: TrailgateError
-    ids: tuple[str, ...] | None = None
-    place: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ChainedTransactions:
     """The result of `chain_by_indicators`: each operation's indicator and ids, and which operations are kept.
 
@@ -450,12 +444,6 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
 def ordered_length(own: str, *, by_id: bool) -> int:
     """Return the length of the ordered part of one id. Only with `by_id` does a point end it."""
     return len(own.partition(POINT)[0]) if by_id else len(own)
-
-
-def add_problem(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
-    """Add an error to a message, unless it already has one."""
-    if message not in bad:
-        bad[message] = Problem(message, error)
 
 
 def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:

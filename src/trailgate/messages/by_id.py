@@ -28,10 +28,8 @@ from trailgate.messages.bounds import (
     NO_NUMBER,
     ChainedTransactions,
     LastMessage,
-    Problem,
     RawOperations,
     TransactionState,
-    add_problem,
     check_lengths,
     check_segments,
     first_values,
@@ -41,6 +39,7 @@ from trailgate.messages.bounds import (
     missing_end_error,
     unit_marks,
 )
+from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem, add_problem
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
@@ -53,26 +52,6 @@ from trailgate.model.transactions import (
 ENDED: Final = 0  # nothing is open
 UNKNOWN: Final = 1  # something may be open, but its id is unknown
 Last = str | int  # the id of the open transaction, or ENDED or UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class Lookahead:
-    """What is known about the messages after a batch.
-
-    `following` is the id of the next operation. `awaiting` marks the messages of this batch to
-    whose operations later messages may add parts; None if there are none.
-    """
-
-    following: str | None = None
-    awaiting: Mask | None = None
-
-    def of_first(self, count: int) -> Lookahead:
-        """Return the same for the first `count` messages of the batch."""
-        awaiting = None if self.awaiting is None else self.awaiting[:count]
-        return Lookahead(self.following, awaiting)
-
-
-NOTHING_LATER: Final = Lookahead()
 
 
 def chain_by_id(
@@ -290,7 +269,15 @@ def _walk(
     opened[[problem.message for problem in unreadable]] = opens[~is_operation]
     last_row = len(own) - 1 if len(first) and is_operation[-1] else None
     begins = bool(len(opens) and opens[0])
-    return _Walk(opens[is_operation], closes[is_operation], ends, opened, begins, before, last_row)
+    return _Walk(
+        opens=opens[is_operation],
+        closes=closes[is_operation],
+        ends=ends,
+        opened=opened,
+        begins=begins,
+        last=before,
+        last_row=last_row,
+    )
 
 
 def _insert_ids(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:

@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import byte_view, octets
 from trailgate.errors import DecodeError
-from trailgate.messages.bounds import Problem
-from trailgate.messages.by_id import NOTHING_LATER, Lookahead
+from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 

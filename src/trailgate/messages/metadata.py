@@ -26,8 +26,8 @@ from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import encode_distinct, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError, TransactionError
-from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.problems import Problem
 from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import MessageRecords, errors_by_row

@@ -167,17 +167,17 @@ class MessageParser:
         if own_generated is not None:
             generated = own_generated if len(own_generated) == len(message) else own_generated[rows]
         return RawOperations(
-            blocks,
-            message,
-            marks,
-            tx_id,
-            csn,
-            generated,
-            left_out,
-            notes,
-            by_id,
-            segments,
-            boundaries,
+            blocks=blocks,
+            message=message,
+            tx_ind=marks,
+            tx_id=tx_id,
+            seq_id=csn,
+            tx_ids_generated=generated,
+            excluded=left_out,
+            notes=notes,
+            by_id=by_id,
+            segments=segments,
+            boundaries=boundaries,
         )
 
     def ids_of(self, messages: MessageBatch) -> list[tuple[str, ...] | None]:

@@ -91,7 +91,14 @@ def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
     number, starts = np.empty(count, np.int64), np.empty(count, bool)
     faults, flags = np.empty(count, np.uint8), np.empty(count + 1, np.uint8)
     last, is_open = kernels.follow(marks, is_open, number, starts, faults, flags)
-    return FollowedTransactions(marks, number, starts, faults, flags[: last + 1], bool(is_open))
+    return FollowedTransactions(
+        marks=marks,
+        number=number,
+        starts=starts,
+        faults=faults,
+        flags=flags[: last + 1],
+        is_open=bool(is_open),
+    )
 
 
 def indicator_marks(indicators: Octets) -> Octets:

@@ -241,15 +241,15 @@ class _Run:
             for table, kinds in state.counts.items()
         }
         return PublishSummary(
-            target,
-            name,
-            {table: counts[table] for table in sorted(counts) if counts[table]},
-            state.messages - before.messages,
-            state.transactions - before.transactions,
-            state.operations - before.operations,
-            self._open.operations,
-            tuple(self._files.names),
-            state.position,
+            target=target,
+            format=name,
+            counts={table: counts[table] for table in sorted(counts) if counts[table]},
+            messages=state.messages - before.messages,
+            transactions=state.transactions - before.transactions,
+            operations=state.operations - before.operations,
+            open_operations=self._open.operations,
+            files=tuple(self._files.names),
+            position=state.position,
         )
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:

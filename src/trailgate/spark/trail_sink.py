@@ -48,7 +48,7 @@ from trailgate.storage.writing.table_writing import (
     publish_parts,
     write_part,
 )
-from trailgate.storage.writing.target import TrailTarget
+from trailgate.storage.writing.trail_location import TrailTarget
 from trailgate.storage.writing.transaction_chain import TransactionChain
 from trailgate.trail.writing.trail_format import TrailFormat
 

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from trailgate.terminal.columns import GAP
 from trailgate.terminal.output import make_painter, printable, terminal_width
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from trailgate.terminal.columns import RowParts
 
-GAP: Final = "  "  # between two cells, or two parts of data
 INDENT: Final = "    "  # of the lines that continue a row
 BESIDE: Final = 48  # if fewer columns are free beside the head, data goes below it
 LINES: Final = 3  # if data needs more lines beside the head, it goes below it, in the full width

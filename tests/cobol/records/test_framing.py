@@ -24,8 +24,18 @@ COUNTED = RecordLengths(
         LengthRule(
             2,
             (
-                LengthTerm("N", 0, 1, kernels.SIGNED_BIG, 2, 9),
-                LengthTerm("M", 1, 1, kernels.PACKED, 1, 9, (2,)),
+                LengthTerm(
+                    name="N", offset=0, width=1, coding=kernels.SIGNED_BIG, factor=2, most=9
+                ),
+                LengthTerm(
+                    name="M",
+                    offset=1,
+                    width=1,
+                    coding=kernels.PACKED,
+                    factor=1,
+                    most=9,
+                    shifts=(2,),
+                ),
             ),
         ),
         LengthRule(5),

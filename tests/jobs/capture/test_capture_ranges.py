@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place, row
 from laws import examples
-from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.jobs.capture.plan import CaptureOptions
 
 UNREADABLE = "?"  # as a message's marks: its text is no record
 NOT_JSON = "!"  # its line is none

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish_capture
+from trailgate.jobs.capture.job import publish_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment
@@ -34,7 +35,15 @@ def stand_in(job: CaptureJob, number: int) -> RangeReport:
     name, begin = f"{number:06}.0", job.target.writer(job.target.staging, "").header
     (job.target.staging / name).write_bytes(begin)
     own = job.ranges[number]
-    segment = Segment(name, len(begin), 1, str(number), str(number), number, number)
+    segment = Segment(
+        name=name,
+        size=len(begin),
+        operations=1,
+        first_csn=str(number),
+        last_csn=str(number),
+        first_time=number,
+        last_time=number,
+    )
     counts = {f"MY.T{number % 7}": {"I": 1}}
     return RangeReport(number, (segment,), counts, 1, 1, operations=1, start=own.start, end=own.end)
 

@@ -114,7 +114,13 @@ def _float(text: str, *, comma: bool) -> ParsedPicture:
     )
     characters = sum(_WIDTH[symbol] * count for symbol, count in mantissa) + len("E+99")
     return ParsedPicture(
-        text.upper(), PictureCategory.FLOAT, characters, digits, scale, True, comma
+        text=text.upper(),
+        category=PictureCategory.FLOAT,
+        characters=characters,
+        digits=digits,
+        scale=scale,
+        signed=True,
+        comma=comma,
     )
 
 
@@ -144,7 +150,14 @@ def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Parse
     category = PictureCategory.NUMBER if plain else PictureCategory.EDITED
     digits, scale = _digits(text, symbols)
     signed = any(symbol in ("S", "+", "-", "CR", "DB") for symbol, _ in symbols)
-    return ParsedPicture(text, category, characters, digits, scale, signed)
+    return ParsedPicture(
+        text=text,
+        category=category,
+        characters=characters,
+        digits=digits,
+        scale=scale,
+        signed=signed,
+    )
 
 
 def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:

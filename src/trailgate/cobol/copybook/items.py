@@ -301,7 +301,14 @@ class _Walk:
         }
         depends = around.depends.union(at.depends)
         item = PlacedItem(
-            name, field, at.bytes, active, around.groups, around.indexes, lost, depends
+            name=name,
+            field=field,
+            offset=at.bytes,
+            active=active,
+            groups=around.groups,
+            indexes=around.indexes,
+            lost=lost,
+            depends=depends,
         )
         key = find_counter_key(self.counters, field, around.groups)
         if self.read is not None and key is not None:
@@ -363,7 +370,16 @@ class _Walk:
         unread = np.zeros_like(bad) if unread is None else unread & bad
         known = _known(at.depends)
         offset = at.bytes if known is None else np.where(known, at.bytes, UNPLACED)
-        self.bad_counts.append(BadCount(field, occurs.counter, offset, bad, count, unread))
+        self.bad_counts.append(
+            BadCount(
+                field=field,
+                counter=occurs.counter,
+                offset=offset,
+                rows=bad,
+                counts=count,
+                unread=unread,
+            )
+        )
         return _Counted(np.where(bad, 0, count), bad, depends)
 
 

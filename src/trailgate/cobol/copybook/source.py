@@ -266,7 +266,14 @@ def scan_line(line: SourceLine, source: str, words: TextWordUnits) -> Iterator[C
         kind, value, after = _text_word(text, offset, line, source, words)
         glued = offset == end
         yield CopybookToken(
-            kind, value, source, line.number, line.column + offset, first, line.cut, glued
+            kind=kind,
+            text=value,
+            source=source,
+            line=line.number,
+            column=line.column + offset,
+            first=first,
+            cut=line.cut,
+            glued=glued,
         )
         offset = end = after
         first = False

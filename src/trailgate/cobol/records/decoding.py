@@ -433,7 +433,15 @@ class RecordDecoder:
                 bad = bad & ~short
             if bad is not None and bad.any():
                 page = page_for_errors(item.field, self.options.values)
-                fault = FieldFault(item.name, kind.size, item.offset, bad, explain, classify, page)
+                fault = FieldFault(
+                    field=item.name,
+                    size=kind.size,
+                    at=item.offset,
+                    rows=bad,
+                    explain=explain,
+                    why=classify,
+                    page=page,
+                )
                 findings.faults.append(fault)
             for policy, noted in decoded.notes:
                 noted_rows = noted[cut] if mask is None else noted[cut] & mask
@@ -543,7 +551,15 @@ class RecordDecoder:
             if field.name.upper() in self.options.counts:
                 explain = _explain_uncounted
             why = classifier(field, values)
-            fault = FieldFault(item.name, field.size, item.offset, new, explain, why, page)
+            fault = FieldFault(
+                field=item.name,
+                size=field.size,
+                at=item.offset,
+                rows=new,
+                explain=explain,
+                why=why,
+                page=page,
+            )
             findings.faults.append(fault)
         for policy, noted in () if wanted else decoded.notes:
             noted_rows = noted if usable is None else noted & usable
@@ -665,7 +681,12 @@ def _usable(
 def _short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
     reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
     return FieldFault(
-        item.name, item.field.size, item.offset, rows, lambda _: reason, FaultReason.SHORT
+        field=item.name,
+        size=item.field.size,
+        at=item.offset,
+        rows=rows,
+        explain=lambda _: reason,
+        why=FaultReason.SHORT,
     )
 
 
@@ -691,20 +712,37 @@ def _count_fault(bad: BadCount) -> FieldFault:
     reason = FaultExplanation(f"{bad.counter} is {counts}, but the item occurs {allowed} times")
     # A counter that could not be read (``unread``) is reported separately.
     return FieldFault(
-        bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason, FaultReason.COUNT
+        field=bad.field.name,
+        size=0,
+        at=bad.offset,
+        rows=bad.rows & ~bad.unread,
+        explain=lambda _: reason,
+        why=FaultReason.COUNT,
     )
 
 
 def _uncounted_fault(bad: BadCount) -> FieldFault:
     reason = FaultExplanation(f"its counter {bad.counter} cannot be read")
     return FieldFault(
-        bad.field.name, 0, bad.offset, bad.unread, lambda _: reason, FaultReason.UNCOUNTED
+        field=bad.field.name,
+        size=0,
+        at=bad.offset,
+        rows=bad.unread,
+        explain=lambda _: reason,
+        why=FaultReason.UNCOUNTED,
     )
 
 
 def _lost_fault(item: PlacedItem, occurs: Occurs, rows: Mask) -> FieldFault:
     reason = FaultExplanation(f"its offset depends on {occurs.counter}, which is not a valid count")
-    return FieldFault(item.name, 0, UNPLACED, rows, lambda _: reason, FaultReason.UNCOUNTED)
+    return FieldFault(
+        field=item.name,
+        size=0,
+        at=UNPLACED,
+        rows=rows,
+        explain=lambda _: reason,
+        why=FaultReason.UNCOUNTED,
+    )
 
 
 def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:

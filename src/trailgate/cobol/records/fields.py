@@ -119,14 +119,18 @@ def records_at(
         length = int(ends[0] - starts[0])
         even = (ends - starts == length).all() and (np.diff(starts) == length).all()
         step = length if even else None
-    return RecordBytes(octets(data), starts, ends, first, base, step)
+    return RecordBytes(
+        data=octets(data), starts=starts, ends=ends, first=first, base=base, step=step
+    )
 
 
 def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) -> RecordBytes:
     """Return contiguous records of one length, ignoring an incomplete one at the end."""
     found = octets(data)
     starts = np.arange(0, len(found) - length + 1, length, dtype=np.int64)
-    return RecordBytes(found, starts, starts + length, first, base, length)
+    return RecordBytes(
+        data=found, starts=starts, ends=starts + length, first=first, base=base, step=length
+    )
 
 
 def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
@@ -316,7 +320,14 @@ def trailing_fault(
     # Records of unknown extent are not checked.
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
-    return FieldFault(name, SHOWN, extent, rows, lambda _: SURPLUS, FaultReason.SURPLUS)
+    return FieldFault(
+        field=name,
+        size=SHOWN,
+        at=extent,
+        rows=rows,
+        explain=lambda _: SURPLUS,
+        why=FaultReason.SURPLUS,
+    )
 
 
 def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:

@@ -312,7 +312,14 @@ def _find_spanned(data: Octets, framing: Framing, finish: bool) -> RecordFrames:
     first = np.append(0, last[:-1] + 1)
     ends = np.cumsum(stops - begins)[last]
     joined = octets(gather(data, begins, stops).buffers()[2])
-    return RecordFrames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
+    return RecordFrames(
+        starts=np.append(0, ends[:-1]),
+        ends=ends,
+        end=end,
+        data=joined,
+        places=begins[first],
+        left=left,
+    )
 
 
 def _find_micro_focus(data: Octets, framing: Framing, finish: bool) -> RecordFrames:

@@ -51,12 +51,12 @@ class Indicator(NamedTuple):
         if odd.any():
             faults.append(
                 FieldFault(
-                    self.item.name,
-                    size,
-                    self.item.offset,
-                    odd,
-                    lambda _: _ODD,
-                    FaultReason.INDICATOR,
+                    field=self.item.name,
+                    size=size,
+                    at=self.item.offset,
+                    rows=odd,
+                    explain=lambda _: _ODD,
+                    why=FaultReason.INDICATOR,
                 )
             )
         absent: Mask = np.isin(first, _SET) | odd

@@ -114,7 +114,18 @@ class NestedEncoder(KindsEncoder):
             path = np.hstack([branch.path[above], steps])
             lost = self._kept(inner, len(above)) & (offsets == UNKNOWN)
             unsure = lost & (filled[above] > 1)
-            self._walk(branches, _Branch(child, inner, path, offsets, unsure, parent, above))
+            self._walk(
+                branches,
+                _Branch(
+                    name=child,
+                    columns=inner,
+                    path=path,
+                    offsets=offsets,
+                    unsure=unsure,
+                    parent=parent,
+                    above=above,
+                ),
+            )
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
         """Return a mask of the records that have their original bytes."""

@@ -288,7 +288,12 @@ class KindsDecoder:
             field = self._fields[0]
             reason = FaultExplanation("the record is not of a known kind", self._known())
             wrong = FieldFault(
-                field.name, field.size, field.offset, unknown, lambda _: reason, FaultReason.KIND
+                field=field.name,
+                size=field.size,
+                at=field.offset,
+                rows=unknown,
+                explain=lambda _: reason,
+                why=FaultReason.KIND,
             )
             yield FaultyRecords("", records, [wrong])
         for number, (name, decoder) in enumerate(self._decoders.items()):
@@ -315,7 +320,14 @@ class KindsDecoder:
         reason = FaultExplanation(
             f"no {names[chain[-2]]} comes before it, which would be its parent"
         )
-        return FieldFault(names[chain[-2]], 0, 0, rows, lambda _: reason, FaultReason.ORPHAN)
+        return FieldFault(
+            field=names[chain[-2]],
+            size=0,
+            at=0,
+            rows=rows,
+            explain=lambda _: reason,
+            why=FaultReason.ORPHAN,
+        )
 
     def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number, or -1 if the record is skipped.

@@ -132,13 +132,13 @@ class RecordLengths:
         rows = [(t.offset, t.width, t.coding, t.factor, t.most) for t in terms]
         shifts = [(*t.shifts, *[0] * (widest - len(t.shifts))) for t in terms]
         return LengthTables(
-            np.array([max(self.places, default=-1) + 1, self.rest, widest], np.int64),
-            np.array(self.places, np.int64),
-            np.array(self.values, np.int64).reshape(-1),
-            np.array(self.chosen, np.int64),
-            np.array(rules, np.int64).reshape(-1),
-            np.array(rows, np.int64).reshape(-1),
-            np.array(shifts, np.int64).reshape(-1),
+            key=np.array([max(self.places, default=-1) + 1, self.rest, widest], np.int64),
+            places=np.array(self.places, np.int64),
+            values=np.array(self.values, np.int64).reshape(-1),
+            chosen=np.array(self.chosen, np.int64),
+            rules=np.array(rules, np.int64).reshape(-1),
+            terms=np.array(rows, np.int64).reshape(-1),
+            shifts=np.array(shifts, np.int64).reshape(-1),
         )
 
 
@@ -363,13 +363,13 @@ def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
     bases = values[:, 0] - slopes @ low
     terms = [
         LengthTerm(
-            item.field.name.upper(),
-            int(bases[number + 1]),
-            item.field.size,
-            _coding(item.field, dialect),
-            int(slopes[0, number]),
-            int(high[number]),
-            tuple(slopes[number + 1, :number].tolist()),
+            name=item.field.name.upper(),
+            offset=int(bases[number + 1]),
+            width=item.field.size,
+            coding=_coding(item.field, dialect),
+            factor=int(slopes[0, number]),
+            most=int(high[number]),
+            shifts=tuple(slopes[number + 1, :number].tolist()),
         )
         for number, item in enumerate(items)
     ]

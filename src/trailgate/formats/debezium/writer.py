@@ -125,7 +125,13 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
     counts = numbers, np.ascontiguousarray(every[2]), tables
     return TransactionOrdinals(
-        begins, ends, total, of_table, batch.in_order("tx_id"), times, counts
+        begins=begins,
+        ends=ends,
+        total=total,
+        of_table=of_table,
+        tx_id=batch.in_order("tx_id"),
+        times=times,
+        counts=counts,
     )
 
 

@@ -62,12 +62,12 @@ class JsonFormat(MessageFormat[JsonOperations]):
         """Scan the messages into operations. Raises BadMessagesError."""
         documents = document_records(messages, self._scanner.scan(messages))
         records = JsonOperations(
-            messages,
-            documents.message,
-            documents.offset,
-            documents.nodes,
-            documents.document,
-            documents.holder,
+            messages=messages,
+            message=documents.message,
+            offset=documents.offset,
+            nodes=documents.nodes,
+            document=documents.document,
+            holder=documents.holder,
             token_member=self.options.tokens,
         )
         records.check_objects()

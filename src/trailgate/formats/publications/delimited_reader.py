@@ -323,12 +323,12 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
             messages = messages_to_utf8(messages, self._converted)
         delimited = self._engine.records(messages)
         records = DelimitedPublicationRecords(
-            delimited.messages,
-            delimited.message,
-            delimited.offset,
-            delimited.fields,
-            delimited.values,
-            self.options.content,
+            messages=delimited.messages,
+            message=delimited.message,
+            offset=delimited.offset,
+            fields=delimited.fields,
+            values=delimited.values,
+            content=self.options.content,
         )
         fields = records.fields
         places = fields.starts, fields.ends, fields.first

@@ -210,13 +210,13 @@ def read_envelopes(
     )
     last = _booleans(text, values["last"], message, "isLast", errors)
     envelopes = Envelopes(
-        text,
-        message,
-        kind,
-        values,
-        place,
-        last,
-        whole_numbers(text, values["segment"], message, "segmentNum", errors, least=1),
+        text=text,
+        message=message,
+        kind=kind,
+        values=values,
+        number=place,
+        last=last,
+        segment=whole_numbers(text, values["segment"], message, "segmentNum", errors, least=1),
     )
     _check_required(envelopes, errors)
     return envelopes

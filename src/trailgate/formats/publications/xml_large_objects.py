@@ -35,8 +35,8 @@ from trailgate.formats.publications.xml_vocabulary import (
 )
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.kernels.names import SPARE
-from trailgate.messages.by_id import Lookahead
 from trailgate.messages.messages import CompleteMessages, MessageBatch
+from trailgate.messages.problems import Lookahead
 from trailgate.model.changes import DELETE
 
 _LARGE: Final = np.array([row.large for row in TYPES])
@@ -320,15 +320,17 @@ class _Cells:
         after = cells.after.starts, lengths
         mine = starts.astype(np.int32), sizes.astype(np.int32)
         return RowCells(
-            operation[order],
-            np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
-            [*cells.words, *names],
-            np.concatenate([cells.types, types])[order],
-            ImageSpans(
+            operation=operation[order],
+            names=np.concatenate([cells.names, np.arange(len(names)) + len(cells.words)])[order],
+            words=[*cells.words, *names],
+            types=np.concatenate([cells.types, types])[order],
+            before=ImageSpans(
                 *(np.concatenate(both)[order] for both in zip(cells.before, none, strict=True))
             ),
-            ImageSpans(*(np.concatenate(both)[order] for both in zip(after, mine, strict=True))),
-            cells.rows,
+            after=ImageSpans(
+                *(np.concatenate(both)[order] for both in zip(after, mine, strict=True))
+            ),
+            rows=cells.rows,
         )
 
 

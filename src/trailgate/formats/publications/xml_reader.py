@@ -111,18 +111,18 @@ class _Found:
             self.refuse,
         )
         return XmlPublicationRecords(
-            self.messages,
-            self.message,
-            self.start,
-            text,
-            self.envelopes,
-            self.around,
-            self.end,
-            self.letters,
-            words,
-            self.values,
-            cells,
-            notes,
+            messages=self.messages,
+            message=self.message,
+            offset=self.start,
+            buffer=text,
+            envelopes=self.envelopes,
+            around=self.around,
+            end=self.end,
+            letters=self.letters,
+            operations=words,
+            rows=self.values,
+            cells=cells,
+            seen=notes,
         )
 
     def refuse(self, row: int, problem: str, hint: str = "") -> None:
@@ -170,7 +170,14 @@ class _Found:
             tables, which = self._tables()
         left_out = self.messages.left_out
         return LargeObjectRows(
-            self.message, self.around, numbers, tables, which, large, self.letters, left_out
+            message=self.message,
+            around=self.around,
+            number=numbers,
+            table=tables,
+            which=which,
+            large=large,
+            letters=self.letters,
+            left_out=left_out,
         )
 
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:

@@ -151,7 +151,15 @@ def read_cells(
     numbers = [_TYPE_NAMES.index(word) if word in TYPE_OF else -1 for word in elements]
     type_numbers = np.array([*numbers, -1], np.int64)[types]
     stripped = [word.strip() for word in words]
-    cells = RowCells(operation, names, stripped, type_numbers, before, after, len(letters))
+    cells = RowCells(
+        operation=operation,
+        names=names,
+        words=stripped,
+        types=type_numbers,
+        before=before,
+        after=after,
+        rows=len(letters),
+    )
     if bad:
 
         def problem(cell: int) -> tuple[str, str]:

@@ -114,7 +114,14 @@ def _rule(
         for own, path in paths[kind].items()
     ]
     pattern = parse_path(match, value=False)
-    return XmlRule(number, name, kind, pattern, Lookup(tuple(values)), below)
+    return XmlRule(
+        number=number,
+        name=name,
+        type=kind,
+        match=pattern,
+        values=Lookup(tuple(values)),
+        subrules=below,
+    )
 
 
 # The values that the rules read from each message, row and column, under names of our own.

@@ -316,7 +316,16 @@ class _Actions:
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
             pointer = len(mine)
             self.pointers[kind] = max(self.pointers[kind], pointer + 1)
-            self.anchored.append(AnchoredValue(kind, rule.number, name, pointer, slot, again[0]))
+            self.anchored.append(
+                AnchoredValue(
+                    kind=kind,
+                    rule=rule.number,
+                    name=name,
+                    pointer=pointer,
+                    theirs=slot,
+                    again=again[0],
+                )
+            )
             up = DOCUMENT if path.absolute else path.up
             row = (ActionType.POINT, instance, 0, pointer, kind, anchor, up)
             self._add_action(placed.pattern, ActionPhase.START, row)

@@ -209,12 +209,12 @@ def _explain(match: RuleMatch, document: XmlDocument) -> ExplainedMatch:
     values = (_value(name, source, match) for name, source in match.rule.values.items())
     below = sorted(match.below, key=lambda each: each.order)
     return ExplainedMatch(
-        match.rule.name,
-        match.rule.type.value,
-        _path(match.element),
-        document.data.count(b"\n", 0, match.element.start) + 1,
-        tuple(values),
-        tuple(_explain(each, document) for each in below),
+        rule=match.rule.name,
+        type=match.rule.type.value,
+        element=_path(match.element),
+        line=document.data.count(b"\n", 0, match.element.start) + 1,
+        values=tuple(values),
+        below=tuple(_explain(each, document) for each in below),
     )
 
 

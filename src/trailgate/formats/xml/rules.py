@@ -487,14 +487,14 @@ class _RuleReader:
             if parent is not None:
                 match = replace(match, absolute=False)
         return XmlRule(
-            number,
-            name,
-            kind,
-            match,
-            Lookup(tuple(self._values(own))),
-            tuple(self._subrules(name, kind, own, above)),
-            self._time_format(own),
-            Lookup(tuple(self._codes(name, own))) if kind is RuleType.OPERATION else Lookup(),
+            number=number,
+            name=name,
+            type=kind,
+            match=match,
+            values=Lookup(tuple(self._values(own))),
+            subrules=tuple(self._subrules(name, kind, own, above)),
+            timestamp_format=self._time_format(own),
+            codes=Lookup(tuple(self._codes(name, own))) if kind is RuleType.OPERATION else Lookup(),
         )
 
     def _type(self, name: str, own: dict[str, PropertyEntry], named: PropertyEntry) -> RuleType:

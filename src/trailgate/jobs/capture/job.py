@@ -19,9 +19,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import (
@@ -41,9 +41,16 @@ from trailgate.jobs.capture.loading import (
     warn_ignored,
 )
 from trailgate.jobs.capture.options import CaptureArguments
+from trailgate.jobs.capture.plan import (
+    KNOWN,
+    RANKED,
+    SUMMED,
+    CaptureJob,
+    CaptureOptions,
+    CaptureSummary,
+)
 from trailgate.jobs.capture.ranges import RangeReport, run_range
 from trailgate.jobs.capture.repeats import (
-    RecognizedFiles,
     SequenceIdRule,
     check_spans,
     recognize_files,
@@ -55,153 +62,18 @@ from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.manifest import format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
-    SPLIT_BYTES,
-    MessageFileList,
-    MessageFiles,
     MessagePosition,
-    MessageRange,
     find_messages,
     plan_ranges,
 )
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.table_writing import sum_counts
-from trailgate.storage.writing.target import (
-    TrailTarget,
-    check_tables,
-    check_trail,
-    file_header,
-    location_of,
-)
-from trailgate.storage.writing.trail_location import StagedRun, TrailLocation
+from trailgate.storage.writing.target import check_tables, check_trail, file_header, location_of
+from trailgate.storage.writing.trail_location import StagedRun, TrailLocation, TrailTarget
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
-KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `RecognizedFiles`
-SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
-    "messages",
-    "transactions",
-    "operations",
-    "quarantined",
-    "skipped_operations",
-    "repeated_operations",
-    "late_operations",
-    "duplicate_messages",
-)
-RANKED: Final = 20  # reasons listed in a summary
 NAMED: Final = 3  # reasons listed in an error message
 OTHER_REASONS: Final = "other reasons"
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureOptions(WriteOptions):
-    """How a capture runs and writes. `on_error` is "stop" or "quarantine".
-
-    If more than `max_bad` messages are bad, nothing is published. `again` also captures files that
-    were captured before. `unordered_ids` accepts sequence ids that fall or repeat. If `jms.id`
-    selects message ids, the last `remembered_ids` ids are remembered to recognize redelivered
-    messages.
-    """
-
-    on_error: str = "stop"
-    dry_run: bool = False
-    split_bytes: int = SPLIT_BYTES
-    message_per_line: bool = False
-    again: bool = False
-    unordered_ids: bool = False
-    remembered_ids: int = REMEMBERED
-    max_bad: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.on_error not in ("stop", "quarantine"):
-            raise OptionError(f"on-error is {self.on_error}, expected stop or quarantine")
-        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureSummary:
-    """The result of a capture: operations by table and type, the published files, and warnings.
-
-    `definitions` is the definitions file written beside the trail, if the trail's own files do not
-    contain definitions.
-
-    The other fields count what was captured before. `skipped_files` and `skipped_operations` were
-    skipped. Of `continued_files` only the appended part was captured. Captured completely were
-    `changed_files` (captured earlier with other content), `copied_files` (captured earlier under
-    another name) and `late_operations` (their sequence ids are lower than the highest one in the
-    trail). `repeated_operations` and `duplicate_messages` occurred twice in the input and were
-    captured once; the latter are recognized by the ids that `jms.id` selects.
-
-    `reasons` counts the bad messages by reason, the most frequent first. `problems` lists them, in
-    a dry run only.
-    """
-
-    target: str
-    counts: dict[str, dict[str, int]]
-    messages: int = 0
-    transactions: int = 0
-    operations: int = 0
-    quarantined: int = 0
-    files: tuple[str, ...] = ()
-    quarantine: str | None = None
-    dry_run: bool = False
-    notes: tuple[str, ...] = ()
-    definitions: str | None = None
-    skipped_files: int = 0
-    skipped_operations: int = 0
-    continued_files: int = 0
-    changed_files: int = 0
-    copied_files: int = 0
-    late_operations: int = 0
-    repeated_operations: int = 0
-    duplicate_messages: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    problems: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def mostly_bad(self) -> bool:
-        """Whether more messages were quarantined than captured."""
-        return 2 * self.quarantined > self.messages
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Rebuild the summary of the last run from the fields in a manifest."""
-        strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
-        return cls(**{**fields, **strings})
-
-
-@dataclass(frozen=True)
-class CaptureJob:
-    """All that a worker needs to run any of the ranges. It can be pickled.
-
-    If an interrupted run of the same input had already published, `done` is its summary and
-    `ranges` is empty. `recognised` is the result of comparing the input with the files captured before.
-    `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is the
-    rule for recognizing redelivered messages; such messages are read in one range.
-    """
-
-    capture: Capture
-    source: MessageFiles
-    target: TrailTarget
-    options: CaptureOptions
-    ranges: tuple[MessageRange, ...]
-    done: CaptureSummary | None = None
-    recognised: RecognizedFiles | None = None
-    ids: SequenceIdRule | None = None
-    message_ids: MessageIdRule | None = None
-
-    def anywhere(self) -> CaptureJob:
-        """Return the job for workers on other machines.
-
-        Its paths are absolute, and members that only `publish_capture` needs are removed.
-        """
-        files = MessageFileList(
-            replace(file, path=absolute(file.path)) for file in self.source.files
-        )
-        ids = self.ids
-        if ids is not None:
-            ids = replace(ids, prefix=absolute(ids.prefix))
-        source = replace(self.source, files=files)
-        return replace(self, source=source, ids=ids, recognised=None)
 
 
 def plan_capture(
@@ -263,8 +135,25 @@ def plan_capture(
     # range.
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
-    staged = TrailTarget(location, staging, run, header, definitions, options)
-    return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
+    staged = TrailTarget(
+        location=location,
+        staging=staging,
+        run=run,
+        header=header,
+        definitions=definitions,
+        options=options,
+    )
+    return CaptureJob(
+        capture=capture,
+        source=source,
+        target=staged,
+        options=options,
+        ranges=ranges,
+        done=done,
+        recognised=known,
+        ids=ids,
+        message_ids=message_ids,
+    )
 
 
 def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:

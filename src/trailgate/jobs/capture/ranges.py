@@ -32,10 +32,12 @@ from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
+from trailgate.jobs.capture.owned import OwnedBatch
 from trailgate.jobs.capture.repeats import SequenceIdCheck, SequenceIdSpan
-from trailgate.messages.bounds import Problem, TransactionState
+from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
+from trailgate.messages.problems import Problem
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_line
@@ -58,7 +60,7 @@ from trailgate.storage.writing.table_writing import Counts, add_counts, count_op
 from trailgate.trail.writing.writer import EncodedTrail
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.job import CaptureJob
+    from trailgate.jobs.capture.plan import CaptureJob
 
 WITH_OTHERS: Final = "another message of its transaction is bad"
 OTHERS: Final = "Another message of its transaction is bad: "
@@ -68,23 +70,6 @@ GROWTH: Final = 8  # factor from one part to the next
 
 
 SMALL: Final = 1 << 16  # bytes per read when single messages are read again
-
-
-@dataclass(frozen=True, slots=True)
-class OwnedBatch:
-    """Messages that a range owns, and their operations.
-
-    The first unit may continue the one of the batch before, and the last one may continue in the
-    next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
-    `problems` has the first error of each bad message, in order; key -1 is the unit that was open
-    before the batch.
-    """
-
-    messages: MessageBatch
-    operations: ChangeBatch
-    message: Longs
-    starts_unit: Mask
-    problems: Mapping[int, TrailgateError]
 
 
 class RangeReader:

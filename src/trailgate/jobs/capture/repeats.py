@@ -45,7 +45,7 @@ from trailgate.storage.reading.message_files import (
 )
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.ranges import OwnedBatch
+    from trailgate.jobs.capture.owned import OwnedBatch
 
 _FACTOR: Final = 6364136223846793005
 _NULL: Final = (

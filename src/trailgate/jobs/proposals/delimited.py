@@ -138,7 +138,14 @@ def split_by(
         except DecodeError:
             continue
         if len(fields.count) and (quote is None or (fields.flags & QUOTED).any()):
-            return SplitMessages(delimiter, line, quote, text, fields, len(bodies))
+            return SplitMessages(
+                delimiter=delimiter,
+                line=line,
+                quote=quote,
+                data=text,
+                fields=fields,
+                messages=len(bodies),
+            )
     return None
 
 

@@ -30,9 +30,9 @@ from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.live.brokers.kafka import KafkaReceiver
 from trailgate.live.brokers.receiver import MessageWindow, Receiver
 from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
-from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
+from trailgate.messages.problems import Problem
 
 TIMESTAMP: Final = "JMSTimestamp"
 AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait

@@ -238,7 +238,14 @@ def capture_repaired(
         rest.finish()
         appender.commit(replace(position, repaired=size, pending=None).encode())
     operations = sum(count for kinds in counts.values() for count in kinds.values())
-    return RepairSummary(prefix, len(fresh), skipped, transactions, operations, counts)
+    return RepairSummary(
+        target=prefix,
+        messages=len(fresh),
+        skipped=skipped,
+        transactions=transactions,
+        operations=operations,
+        counts=counts,
+    )
 
 
 def _lines(path: Path) -> Iterator[_Line]:
@@ -437,12 +444,12 @@ class LiveCapture:
     def _commit(self, taken: UnitResult) -> None:
         last = self._ids.before(taken.number)
         position = SourcePosition(
-            self._feed.name,
-            taken.number,
-            self._held,
-            taken.reason,
-            last,
-            self._repaired,
+            source=self._feed.name,
+            number=taken.number,
+            quarantine=self._held,
+            reason=taken.reason,
+            last_id=last,
+            repaired=self._repaired,
             transaction=None if taken.reason is None else self._state.tx_id,
         )
         if position == self._committed:

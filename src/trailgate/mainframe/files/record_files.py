@@ -316,7 +316,16 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
                 starts, ends = frames.starts[:owned], frames.ends[:owned]
                 places = None if frames.places is None else frames.places + at
                 own_data = data if frames.data is None else pa.py_buffer(frames.data)
-                yield RecordChunk(split.file.path, own_data, starts, ends, at, first, left, places)
+                yield RecordChunk(
+                    path=split.file.path,
+                    data=own_data,
+                    starts=starts,
+                    ends=ends,
+                    base=at,
+                    first=first,
+                    left=left,
+                    places=places,
+                )
                 first = None if first is None else first + owned
             if damage is not None and owned == len(frames.starts):
                 raise _split_error(damage, split)

@@ -210,7 +210,17 @@ def _block(table: Table, columns: Mapping[str, pa.Array], rows: int) -> ChangeBl
     absent = tuple(StateColumn(None) for _ in columns)
     whole = np.full(rows, WHOLE, np.uint8)
     return ChangeBlock(
-        table, numbers, letters, numbers, whole, none, none, none, none, absent, after
+        table=table,
+        order=numbers,
+        op_type=letters,
+        op_ts=numbers,
+        tx_ind=whole,
+        tx_id=none,
+        csn=none,
+        seq_id=none,
+        position=none,
+        before=absent,
+        after=after,
     )
 
 

@@ -306,10 +306,10 @@ def join_findings(job: VerifyJob, findings: Iterable[VerifyFindings]) -> Records
         total.fields.values(), key=lambda one: (-one.count, one.record, one.field, one.reason)
     )
     return RecordsReport(
-        len(job.files),
-        total.records,
-        total.bad_records,
-        tuple(fields),
-        tuple(unread),
-        total.tally,
+        files=len(job.files),
+        records=total.records,
+        bad_records=total.bad_records,
+        fields=tuple(fields),
+        unread=tuple(unread),
+        counts=total.tally,
     )

@@ -198,7 +198,15 @@ def _parse_connection(text: str) -> AzureAccount:
         if not name or path_name not in ("", name):
             raise OptionError(f"the BlobEndpoint of {CONNECTION} does not name the account")
     sas = _token(parts.get("sharedaccesssignature", ""))
-    return AzureAccount(name, parts.get("accountkey"), sas, (), blob, dfs, scheme)
+    return AzureAccount(
+        name=name,
+        key=parts.get("accountkey"),
+        sas=sas,
+        client=(),
+        blob=blob,
+        dfs=dfs,
+        scheme=scheme,
+    )
 
 
 def azure_files(address: str) -> tuple[fs.FileSystem, str]:

@@ -245,10 +245,10 @@ def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
         except TrailgateError as error:
             faults.append(f"the definitions file cannot be understood: {error}")
     return StoredTrail(
-        listing.spell(listing.prefix),
-        tuple(replace(file, path=listing.spell(file.path)) for file in listing.files),
-        manifest,
-        known,
-        tuple(faults),
-        listing.alone,
+        prefix=listing.spell(listing.prefix),
+        files=tuple(replace(file, path=listing.spell(file.path)) for file in listing.files),
+        manifest=manifest,
+        definitions=known,
+        faults=tuple(faults),
+        alone=listing.alone,
     )

@@ -36,8 +36,8 @@ from trailgate.storage.writing.growing_header import (
     patches_to_reopen,
 )
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.target import TrailTarget, check_trail
-from trailgate.storage.writing.trail_location import number_files, number_text
+from trailgate.storage.writing.target import check_trail
+from trailgate.storage.writing.trail_location import TrailTarget, number_files, number_text
 from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 
 

@@ -377,13 +377,13 @@ class StoreBackend(PublishBackend):
                 where = Where(source=self.store.shown(f"{staging}/{file.staged}"))
                 raise StorageError(problem, where=where)
         return CommitRecord(
-            str(staging),
-            self.folder,
-            commit.files,
-            tuple(map(self._replacement, commit.sidecars)),
-            self.folder + commit.log,
-            tuple((name, sizes[name]) for name in commit.parts),
-            commit.state(self.generation + 2),
+            staging=str(staging),
+            folder=self.folder,
+            files=commit.files,
+            sidecars=tuple(map(self._replacement, commit.sidecars)),
+            log=self.folder + commit.log,
+            parts=tuple((name, sizes[name]) for name in commit.parts),
+            after=commit.state(self.generation + 2),
         )
 
     def _replacement(self, sidecar: SidecarFile) -> SidecarReplacement:

@@ -20,8 +20,8 @@ import pyarrow as pa
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.delimited import find_token_offsets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
+from trailgate.messages.problems import Problem
 from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
@@ -470,12 +470,12 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
     bounds = np.zeros(len(bodies) + 1, np.int64)
     np.cumsum([len(body) for body in bodies], out=bounds[1:])
     messages = MessageBatch(
-        pa.py_buffer(b"".join(bodies)),
-        bounds[:-1],
-        bounds[1:],
-        np.full(len(starts), begin.file, np.int64),
-        starts + begin.offset,
-        tuple(headers),
+        data=pa.py_buffer(b"".join(bodies)),
+        starts=bounds[:-1],
+        ends=bounds[1:],
+        files=np.full(len(starts), begin.file, np.int64),
+        offsets=starts + begin.offset,
+        headers=tuple(headers),
     )
     return ReadMessages(messages, tuple(problems))
 

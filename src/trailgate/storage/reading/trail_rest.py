@@ -83,14 +83,14 @@ def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
     begin = _open_transaction(trail, since, end) if since < end else None
     waiting = 0 if begin is None else _bytes_between(trail, begin, end)
     return TrailRest(
-        file.path,
-        begin or since,
-        waiting,
-        end.offset,
-        file.size - end.offset,
-        max(0, stated - file.size),
-        stated,
-        since.number if since.number > end.number else None,
+        file=file.path,
+        since=begin or since,
+        open_bytes=waiting,
+        torn_at=end.offset,
+        torn_bytes=file.size - end.offset,
+        missing_bytes=max(0, stated - file.size),
+        stated_bytes=stated,
+        missing_file=since.number if since.number > end.number else None,
     )
 
 

@@ -30,7 +30,6 @@ from trailgate.storage.writing.segments import (
     WriteOptions,
 )
 from trailgate.storage.writing.target import (
-    TrailTarget,
     check_tables,
     check_trail,
     digits_of,
@@ -38,7 +37,7 @@ from trailgate.storage.writing.target import (
     location_of,
     tables_of,
 )
-from trailgate.storage.writing.trail_location import StagedRun, publish
+from trailgate.storage.writing.trail_location import StagedRun, TrailTarget, publish
 from trailgate.storage.writing.transaction_chain import (
     PartEnds,
     RepairingTransactionChain,
@@ -153,7 +152,12 @@ def plan_target(path: Address, options: TableOptions) -> TrailTarget:
     tables = tables_of(location, options.definitions)
     check_tables(tables, write_options)
     return TrailTarget(
-        location, location.backend.staging(f"write-{run}"), run, header, tables, write_options
+        location=location,
+        staging=location.backend.staging(f"write-{run}"),
+        run=run,
+        header=header,
+        definitions=tables,
+        options=write_options,
     )
 
 

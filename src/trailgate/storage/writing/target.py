@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,53 +13,14 @@ from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.manifest import Manifest
 from trailgate.storage.publish.local_disk import LocalBackend
-from trailgate.storage.writing.segments import Encoding, SegmentWriter, WriteOptions
+from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.trail_location import TrailLocation
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
 from trailgate.trail.writing.file_headers import encode_file_start
-from trailgate.trail.writing.writer import encode
 
 PRODUCER: Final = "TRAILGATE"
 APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"
 HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
-
-
-@dataclass(frozen=True, slots=True)
-class TrailTarget:
-    """A trail's location, and the folder in which a run (``run``) stages new files."""
-
-    location: TrailLocation
-    staging: Path
-    run: str
-    header: FileHeader
-    definitions: Definitions
-    options: WriteOptions
-
-    @property
-    def prefix(self) -> str:
-        """The trail's name."""
-        return self.location.prefix
-
-    def filling(self) -> AbstractContextManager[Path]:
-        """Provide a local folder for writers. When the context ends, its files are staged."""
-        return self.location.backend.filling(self.staging)
-
-    def begin(self) -> bytes:
-        """Return the bytes before a file's first operation: its header and metadata."""
-        return encode_file_start(self.header, self.options.trail_format, self.definitions)
-
-    def writer(self, folder: Path, stem: str) -> SegmentWriter:
-        """Return a writer of trail files into a folder."""
-        return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
-
-    def encoding(self) -> Encoding:
-        """Return the function that encodes operations as records."""
-        form = self.options.trail_format
-        return partial(encode, trail_format=form, definitions=self.definitions)
-
-    def discard(self) -> None:
-        """Delete the staging folder."""
-        self.location.backend.discard(self.staging)
 
 
 def location_of(address: Address) -> TrailLocation:

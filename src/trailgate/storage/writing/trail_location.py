@@ -7,9 +7,11 @@ decides which files belong to it (``storage.publish.protocol``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import StorageError, Where
@@ -32,12 +34,10 @@ from trailgate.storage.publish.protocol import (
     StagedFile,
 )
 from trailgate.storage.writing.growing_header import patches_to_finish
-from trailgate.storage.writing.segments import Segment
-from trailgate.trail.format.file_header import encode_patches
-from trailgate.trail.writing.file_headers import fill_in_format
-
-if TYPE_CHECKING:
-    from trailgate.storage.writing.target import TrailTarget
+from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
+from trailgate.trail.format.file_header import FileHeader, encode_patches
+from trailgate.trail.writing.file_headers import encode_file_start, fill_in_format
+from trailgate.trail.writing.writer import encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,15 @@ class TrailLocation:
             return encode_manifest(deciding_manifest)
 
         commit = CommitPlan(
-            files,
-            lambda generation: encode_manifest(replace(after, edition=generation)),
-            deciding,
-            self._publish(after, self.backend.generation + 2),
-            tuple(sidecars),
-            tuple(quarantine),
-            self.quarantine().rpartition("/")[2],
-            before.quarantine,
-            self._finish(before),
+            files=files,
+            state=lambda generation: encode_manifest(replace(after, edition=generation)),
+            deciding=deciding,
+            is_published=self._publish(after, self.backend.generation + 2),
+            sidecars=tuple(sidecars),
+            parts=tuple(quarantine),
+            log=self.quarantine().rpartition("/")[2],
+            kept=before.quarantine,
+            finished=self._finish(before),
         )
         self.backend.commit(commit, target.staging)
 
@@ -280,3 +280,41 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
         target.discard()
         raise
     return names, quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class TrailTarget:
+    """A trail's location, and the folder in which a run (``run``) stages new files."""
+
+    location: TrailLocation
+    staging: Path
+    run: str
+    header: FileHeader
+    definitions: Definitions
+    options: WriteOptions
+
+    @property
+    def prefix(self) -> str:
+        """The trail's name."""
+        return self.location.prefix
+
+    def filling(self) -> AbstractContextManager[Path]:
+        """Provide a local folder for writers. When the context ends, its files are staged."""
+        return self.location.backend.filling(self.staging)
+
+    def begin(self) -> bytes:
+        """Return the bytes before a file's first operation: its header and metadata."""
+        return encode_file_start(self.header, self.options.trail_format, self.definitions)
+
+    def writer(self, folder: Path, stem: str) -> SegmentWriter:
+        """Return a writer of trail files into a folder."""
+        return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
+
+    def encoding(self) -> Encoding:
+        """Return the function that encodes operations as records."""
+        form = self.options.trail_format
+        return partial(encode, trail_format=form, definitions=self.definitions)
+
+    def discard(self) -> None:
+        """Delete the staging folder."""
+        self.location.backend.discard(self.staging)

@@ -329,4 +329,12 @@ def _read_batch(
     none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
     transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
     records = kept.count_consumed(operations.records)
-    return _RecordBatch(records, joined, large, operations, transactions, state, is_cut)
+    return _RecordBatch(
+        records=records,
+        source=joined,
+        large=large,
+        operations=operations,
+        transactions=transactions,
+        state=state,
+        is_cut=is_cut,
+    )

@@ -104,7 +104,18 @@ def _both(data: bytes, width: int, order: ByteOrder) -> tuple[RecordImage, ...]:
     middle = width + stated
     if middle > len(data):
         problem = f"the before image should have {stated} bytes"
-        return (RecordImage(True, (), 0, len(data), width, stated, data[width:], problem),)
+        return (
+            RecordImage(
+                before=True,
+                columns=(),
+                start=0,
+                length=len(data),
+                width=width,
+                stated=stated,
+                rest=data[width:],
+                problem=problem,
+            ),
+        )
     first = _image(data[:middle], order, before=True, width=width)
     return first._replace(stated=stated), _image(data, order, before=False, start=middle)
 
@@ -151,4 +162,11 @@ def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
     column, pieces, number, start, stated = (
         order.number(data[at : at + 4]) for at in range(0, PIECE_HEAD, 4)
     )
-    return LargeObjectPiece(column, pieces, number, start, stated, data[PIECE_HEAD:])
+    return LargeObjectPiece(
+        column=column,
+        pieces=pieces,
+        number=number,
+        start=start,
+        stated=stated,
+        raw=data[PIECE_HEAD:],
+    )

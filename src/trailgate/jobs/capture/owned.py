@@ -1,0 +1,28 @@
+"""A batch of messages of a range, with what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import TrailgateError
+from trailgate.messages.messages import MessageBatch
+from trailgate.model.changes import ChangeBatch
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedBatch:
+    """Messages that a range owns, and their operations.
+
+    The first unit may continue the one of the batch before, and the last one may continue in the
+    next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
+    `problems` has the first error of each bad message, in order; key -1 is the unit that was open
+    before the batch.
+    """
+
+    messages: MessageBatch
+    operations: ChangeBatch
+    message: Longs
+    starts_unit: Mask
+    problems: Mapping[int, TrailgateError]
