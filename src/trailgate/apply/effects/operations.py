@@ -44,7 +44,7 @@ class TargetOperations:
 
     - ``order``: the operation's number in the batch, counted over all tables
     - ``transaction``: equal for operations of the same transaction
-    - ``weight``: the number of trail operations that it represents, more than one only after ``fold``
+    - ``weight``: the number of trail operations that it represents, more than one only after ``fold_operations``
     - ``key``, ``old_key``: the key columns after and before the operation; they differ only for a key update
     - ``values``: the columns after the operation, or for a delete those before it
     """
