@@ -59,14 +59,14 @@ def append_changes(
     )
     nothing = np.zeros(rows, np.int64)
     nets = NetChanges(
-        table,
-        np.full(rows, RowEffect.INSERT, np.uint8),
-        np.zeros(rows, bool),
-        np.arange(rows),
-        np.arange(rows),
-        nothing,
-        (),
-        values,
+        table=table,
+        effect=np.full(rows, RowEffect.INSERT, np.uint8),
+        expected=np.zeros(rows, bool),
+        first=np.arange(rows),
+        last=np.arange(rows),
+        leading=nothing,
+        key=(),
+        values=values,
     )
     return [TableChanges(nets, appended=True)]
 

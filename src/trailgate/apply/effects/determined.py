@@ -327,14 +327,16 @@ class _Replay:
         deleted = np.array([row is None for row in rows], bool)
         zeros = np.zeros(len(keys), np.int64)
         nets = NetChanges(
-            self._table,
-            np.where(forgotten, RowEffect.DELETE, RowEffect.REPLACE).astype(np.uint8),
-            np.array([key in self._stored_keys for key in keys], bool),
-            zeros,
-            zeros,
-            zeros,
-            tuple(one.combine_chunks() for one in build_key_table(self._table, list(keys)).columns),
-            self._image(rows),
+            table=self._table,
+            effect=np.where(forgotten, RowEffect.DELETE, RowEffect.REPLACE).astype(np.uint8),
+            expected=np.array([key in self._stored_keys for key in keys], bool),
+            first=zeros,
+            last=zeros,
+            leading=zeros,
+            key=tuple(
+                one.combine_chunks() for one in build_key_table(self._table, list(keys)).columns
+            ),
+            values=self._image(rows),
         )
         changes = _with_flags(nets, deleted)
         return changes.where(~forgotten | changes.expected)

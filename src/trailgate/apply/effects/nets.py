@@ -94,14 +94,14 @@ def no_net_changes(table: TargetTable) -> NetChanges:
     none = np.zeros(0, np.int64)
     types = [table.columns[at].type for at in table.key]
     return NetChanges(
-        table,
-        none.astype(np.uint8),
-        none.astype(bool),
-        none,
-        none,
-        none,
-        tuple(pa.nulls(0, key_type) for key_type in types),
-        (ABSENT,) * len(table.columns),
+        table=table,
+        effect=none.astype(np.uint8),
+        expected=none.astype(bool),
+        first=none,
+        last=none,
+        leading=none,
+        key=tuple(pa.nulls(0, key_type) for key_type in types),
+        values=(ABSENT,) * len(table.columns),
     )
 
 
@@ -183,14 +183,14 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
         return StateColumn(one.values.take(pa.array(chosen, mask=missing)), missing)
 
     nets = NetChanges(
-        table,
-        effect.astype(np.uint8),
-        ~starts_with_insert,
-        first,
-        last,
-        leading[clean],
-        tuple(column.take(pa.array(first)) for column in operations.key),
-        tuple(map(column, operations.values)),
+        table=table,
+        effect=effect.astype(np.uint8),
+        expected=~starts_with_insert,
+        first=first,
+        last=last,
+        leading=leading[clean],
+        key=tuple(column.take(pa.array(first)) for column in operations.key),
+        values=tuple(map(column, operations.values)),
     )
     number = np.full(count, NONE)
     number[clean] = np.arange(len(clean))

@@ -197,18 +197,18 @@ def _of_block(
         moved = updates & _differing(keys, old_keys)
         op_types = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), op_types).astype(np.uint8)
     return TargetOperations(
-        table,
-        block.order,
-        op_types,
-        transactions,
-        np.ones(rows, np.int64),
-        block.position,
-        block.csn,
-        block.op_ts,
-        block.tx_id,
-        tuple(keys),
-        tuple(old_keys),
-        values,
+        table=table,
+        order=block.order,
+        op_type=op_types,
+        transaction=transactions,
+        weight=np.ones(rows, np.int64),
+        position=block.position,
+        csn=block.csn,
+        op_ts=block.op_ts,
+        tx_id=block.tx_id,
+        key=tuple(keys),
+        old_key=tuple(old_keys),
+        values=values,
     )
 
 

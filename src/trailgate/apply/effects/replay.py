@@ -134,17 +134,17 @@ class OperationReplay:
         columns = self._table.columns
         values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
         return NetChanges(
-            self._table,
-            np.array(effect, np.uint8),
-            np.array([key in self._stored_keys for key in chosen], bool),
-            np.zeros(len(chosen), np.int64),
-            np.zeros(len(chosen), np.int64),
-            np.zeros(len(chosen), np.int64),
-            tuple(
+            table=self._table,
+            effect=np.array(effect, np.uint8),
+            expected=np.array([key in self._stored_keys for key in chosen], bool),
+            first=np.zeros(len(chosen), np.int64),
+            last=np.zeros(len(chosen), np.int64),
+            leading=np.zeros(len(chosen), np.int64),
+            key=tuple(
                 pa.array([key[number] for key in chosen], columns[at].type)
                 for number, at in enumerate(self._table.key)
             ),
-            values if chosen else (ABSENT,) * len(columns),
+            values=values if chosen else (ABSENT,) * len(columns),
         )
 
     def _last_row(self, key: Key) -> list[Any] | None:
