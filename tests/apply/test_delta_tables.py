@@ -424,7 +424,7 @@ def test_rows_of_one_key_are_an_error_and_stay(keyed: bool, tmp_path: Path) -> N
     apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
     write(tmp_path / "ot", (DELETE, {"ID": 1, "V": "a"}, None), table=table)
 
-    words = r"has 2 rows of one key: id=1 .*KEYCOLS" if keyed else r"several rows that are equal"
+    words = r"has 2 rows with the same key: id=1 .*KEYCOLS" if keyed else r"several equal rows"
     with pytest.raises(ApplyError, match=words):
         apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
     assert [row["id"] for row in rows(path)] == [1, 1]

@@ -50,7 +50,7 @@ def discards(path: Path) -> list[dict[str, Any]]:
 
 
 def test_an_operation_that_does_not_fit_stops_the_run_and_nothing_lands(place: Path) -> None:
-    with pytest.raises(ApplyError, match="update of id=7: there is no such row"):
+    with pytest.raises(ApplyError, match="update of id=7: the row does not exist"):
         apply_trail("ot", "duckdb:hr.duckdb")
 
     with duckdb.connect("hr.duckdb") as connection:
@@ -66,7 +66,7 @@ def test_an_operation_goes_alone_with_its_reason(place: Path) -> None:
     assert report.tables["hr.t"].discarded == 1
     assert duckdb_rows(place) == {1: {**FULL, "a": 4}, 2: FULL}
     (line,) = discards(place / "d.jsonl")
-    assert line["reason"] == "update of id=7: there is no such row"
+    assert line["reason"] == "update of id=7: the row does not exist"
     assert (line["table"], line["op_type"], line["after"]) == ("HR.T", "U", {"ID": "7", "A": "9"})
 
 
@@ -78,7 +78,7 @@ def test_a_transaction_goes_as_a_whole(place: Path) -> None:
     reasons = [line["reason"] for line in discards(place / "trailgate.discards.jsonl")]
     assert reasons == [
         "another operation of its transaction cannot be applied",
-        "update of id=7: there is no such row",
+        "update of id=7: the row does not exist",
     ]
 
 
@@ -128,7 +128,7 @@ def test_a_value_that_the_table_cannot_hold_is_named(place: Path) -> None:
             "CREATE TABLE hr.hr.t (id BIGINT, a TINYINT, b BIGINT, c BIGINT)"
         ).fetchall()
     write_log(place / "ot", [Operation("I", 3, 3, {**FULL, "a": 300}, 4)])
-    with pytest.raises(DecodeError, match=r"int8, which does not hold this value: 300 .*position"):
+    with pytest.raises(DecodeError, match=r"int8, which cannot hold this value: 300 .*position"):
         apply_trail("ot", "duckdb:hr.duckdb", on_error="stop", on_collision="overlay")
 
     report = apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", on_collision="overlay")
@@ -152,7 +152,7 @@ def test_the_command_counts_discards(place: Path, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "discarded" in printed
     assert "1 operation could not be applied: trailgate.discards.jsonl" in printed
-    assert "  1: there is no such row" in printed
+    assert "  1: the row does not exist" in printed
 
 
 def test_reasons_are_ranked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,8 +162,8 @@ def test_reasons_are_ranked(place: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run([*command, "--json"]) == 4
 
     assert json.loads(capsys.readouterr().out)["reasons"] == {
-        "there is no such row": 4,
-        "the row is there already": 1,
+        "the row does not exist": 4,
+        "the row already exists": 1,
         "another operation of its transaction cannot be applied": 1,
     }
 

@@ -93,7 +93,7 @@ def test_what_commits_together_makes_one_version(tmp_path: Path) -> None:
 
 def test_a_history_takes_no_operations_that_do_not_fit(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
-    with pytest.raises(OptionError, match="--mode history takes --on-collision stop"):
+    with pytest.raises(OptionError, match="--mode history works only with --on-collision stop"):
         apply_trail(
             tmp_path / "ot",
             TARGETS["duckdb"][0].format(tmp_path),

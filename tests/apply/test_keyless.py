@@ -73,5 +73,5 @@ def test_an_update_needs_both_whole_images(tmp_path: Path) -> None:
     write(
         tmp_path / "ot", (INSERT, None, {"id": 1, "a": 2}), (UPDATE, {"id": 1}, {"id": 1, "a": 3})
     )
-    with pytest.raises(ApplyError, match=r"there is no such row|does not log all columns"):
+    with pytest.raises(ApplyError, match=r"the row does not exist|does not log all columns"):
         apply_trail(tmp_path / "ot", TARGETS["duckdb"][0].format(tmp_path))

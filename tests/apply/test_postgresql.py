@@ -160,7 +160,7 @@ def test_what_the_database_refuses_is_our_error_and_nothing_lands(
 REFUSED = {
     "a null": ("a bigint NOT NULL", None, "1400", "null value in column"),
     "a text too long": ("a varchar(3)", 12345, "12899", "value too long"),
-    "a number that we see": ("a smallint", 70000, "1438", "does not hold this value"),
+    "a number that we see": ("a smallint", 70000, "1438", "cannot hold this value"),
     "a number that the server sees": ("a oid", 5_000_000_000, "1438", "out of range"),
     "a check": ("a bigint CHECK (a < 5)", 7, "2290", "check constraint"),
     "a duplicate": ("a bigint UNIQUE", 0, "1", "duplicate key value"),

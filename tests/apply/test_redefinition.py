@@ -194,12 +194,12 @@ STOPPED: dict[str, tuple[Part, Part, str]] = {
     "an integer becomes text": (
         (table(A_INT), [("I", {"id": 1, "a": 5})]),
         (table(A_TEXT), [("I", {"id": 2, "a": "007"}), ("I", {"id": 3, "a": "x"})]),
-        r"was BIN64_S, and is ASCII_V\(10\) from here on, and the target's is of int64 \(position 0:\d+, table hr.t, field A\).*--column hr.t.A=text",
+        r"was BIN64_S, and is ASCII_V\(10\) from here on, and the target's column has type int64 \(position 0:\d+, table hr.t, field A\).*--column hr.t.A=text",
     ),
     "text becomes an integer": (
         (table(A_TEXT), [("I", {"id": 1, "a": "x"})]),
         (table(A_INT), [("I", {"id": 2, "a": 7})]),
-        r"was ASCII_V\(10\), and is BIN64_S from here on, and the target's is of string",
+        r"was ASCII_V\(10\), and is BIN64_S from here on, and the target's column has type string",
     ),
     "a number in text becomes text": (
         (table(Column("A", TEXT, 10, sub_type=NUMBER)), [("I", {"id": 1, "a": "1.50"})]),
@@ -209,7 +209,7 @@ STOPPED: dict[str, tuple[Part, Part, str]] = {
     "a float becomes a double": (
         (table(Column("A", FLOAT, 4)), [("I", {"id": 1, "a": 0.5})]),
         (table(Column("A", DOUBLE, 8)), [("I", {"id": 2, "a": 0.1})]),
-        r"was IEEE_REAL, and is IEEE_DOUBLE from here on, and the target's is of float",
+        r"was IEEE_REAL, and is IEEE_DOUBLE from here on, and the target's column has type float",
     ),
     "digits after the point": (
         (table(Column("A", BIN64, 8, scale=2)), [("I", {"id": 1, "a": None})]),
@@ -229,7 +229,7 @@ STOPPED: dict[str, tuple[Part, Part, str]] = {
     "a table without a key gets a column": (
         (table(A_INT, key=""), [("I", {"id": 1, "a": 5})]),
         (table(A_INT, Column("B", BIN64, 8), key=""), [("I", {"id": 2, "a": 5, "b": 6})]),
-        "the table has no key, and other columns from here on: b|the target's table has no column b, which is of the key",
+        "the table has no key, and its columns change here: b|the target's table has no column b, which is part of the key",
     ),
 }  # fmt: skip
 
@@ -363,7 +363,7 @@ def test_a_double_that_a_float_rounds_is_an_error(tmp_path: Path) -> None:
         tmp_path / "ot", (defined, [("I", {"id": 1, "a": 0.5}), ("I", {"id": 2, "a": 0.1})])
     )
     with pytest.raises(
-        TrailgateError, match=r"of float, which does not hold this value: 0\.1 .*position"
+        TrailgateError, match=r"type float, which cannot hold this value: 0\.1 .*position"
     ):
         apply_trail(trail, to)
     apply_trail(trail, to, on_error="ignore")

@@ -51,21 +51,21 @@ def test_a_missing_row_and_a_duplicate_one_have_their_own_responses(folder: Path
     report = applied(folder, parameters("1, IGNORE", "1403, DISCARD"), log)
 
     assert rows(folder, "hr.t") == [(1, 1, 2, 3), (2, 1, 2, 3)]
-    assert reasons(folder) == ["update of id=7: there is no such row"]
+    assert reasons(folder) == ["update of id=7: the row does not exist"]
     assert dict(report.reasons) == {
-        "the row is there already": 1,
-        "there is no such row": 1,
+        "the row already exists": 1,
+        "the row does not exist": 1,
         "two rows have this key": 1,
     }
 
 
 def test_an_error_of_another_number_has_the_default(folder: Path) -> None:
     log = [inserted(1, 1), inserted(1, 2), Operation("D", 7, 7, {}, 3)]
-    with pytest.raises(ApplyError, match="delete of id=7: there is no such row"):
+    with pytest.raises(ApplyError, match="delete of id=7: the row does not exist"):
         applied(folder, parameters("DEFAULT, DISCARD", "1403, ABEND"), log)
     applied(folder, parameters("DEFAULT, DISCARD", "1, IGNORE"), [])
 
-    assert reasons(folder) == ["delete of id=7: there is no such row"]
+    assert reasons(folder) == ["delete of id=7: the row does not exist"]
 
 
 def test_a_transaction_goes_for_one_number_and_an_operation_for_another(folder: Path) -> None:
@@ -86,10 +86,10 @@ def test_a_transaction_goes_for_one_number_and_an_operation_for_another(folder: 
     other = "another operation of its transaction cannot be applied"
     assert reasons(folder) == [
         other,
-        "insert of id=1: the row is there already",
+        "insert of id=1: the row already exists",
         other,
-        "insert of id=1: the row is there already",
-        "delete of id=9: there is no such row",
+        "insert of id=1: the row already exists",
+        "delete of id=9: the row does not exist",
     ]
 
 
@@ -111,7 +111,7 @@ def test_what_the_target_refuses_has_its_number(
     log = [inserted(1, 1), inserted(2, 2, **values), inserted(3, 3)]
     discarded = parameters(*(f"{number}, DISCARD" for number in numbers))
     stopped = parameters("DEFAULT, DISCARD", *(f"{number}, ABEND" for number in numbers), group="s")
-    with pytest.raises((ApplyError, DecodeError), match=r"refuses|does not hold"):
+    with pytest.raises((ApplyError, DecodeError), match=r"refuses|cannot hold"):
         applied(folder, stopped, log)
     assert reasons(folder, "s") == []
     connection = duckdb.connect("x.duckdb")
@@ -124,12 +124,12 @@ def test_what_the_target_refuses_has_its_number(
 
 
 def test_digits_after_the_point_are_not_too_large_a_number(folder: Path) -> None:
-    """Oracle rounds them, and has no error for them: the response is that of all errors."""
+    """Oracle rounds them, and has no error for them: it is the response to all errors."""
     with duckdb.connect("x.duckdb") as connection:
         connection.execute("CREATE SCHEMA x.hr").fetchall()
         connection.execute("CREATE TABLE x.hr.t (id BIGINT, a DECIMAL(4,1))").fetchall()
     parameter = "REPLICAT r\nREPERROR (1438, DISCARD)\nMAP hr.t, TARGET hr.t, COLMAP (id = id, a = @STRCAT (a, '.25'));"
-    with pytest.raises(DecodeError, match="does not hold this value"):
+    with pytest.raises(DecodeError, match="cannot hold this value"):
         applied(folder, parameter, [inserted(1, 1)])
     applied(folder, parameter.replace(".25", "999.5"), [])
     assert len(reasons(folder)) == 1
@@ -169,8 +169,8 @@ def test_the_response_without_an_exceptions_map_is_that_of_default2() -> None:
     found = parse_replicat(parameters("DEFAULT2, DISCARD", "DEFAULT, IGNORE", "60, IGNORE"))
     assert found.on_error == "ignore"
     assert [(one.line, one.reason) for one in found.unused] == [
-        (2, "it holds where the response of DEFAULT is EXCEPTION"),
-        (4, "the response is that of all errors"),
+        (2, "it applies only if the response to DEFAULT is EXCEPTION"),
+        (4, "it is the response to all errors"),
     ]
 
 
@@ -185,14 +185,14 @@ def test_reset_forgets_what_was_given_before() -> None:
     ("line", "problem"),
     [
         ("REPERROR (1722, DISCARD)", r"\(1722, DISCARD\) is not obeyed: the error is not distinguished"),
-        ("REPERROR (-803, IGNORE)", r"Errors of Oracle that are: 1, 1403, 1400"),
+        ("REPERROR (-803, IGNORE)", r"Oracle errors that are: 1, 1403, 1400"),
         ("REPERROR (1400, DISCARD)", "1400 and 1407 are one error here.* to 1407 is ABEND"),
         ("REPERROR (DEFAULT, EXCEPTION)", "EXCEPTION is not obeyed: there is no exceptions table"),
         ("REPERROR (1403, EXCEPTION)", "EXCEPTION is not obeyed: there is no exceptions table"),
-        ("REPERROR (60, RETRYOP MAXRETRIES 3)", "RETRYOP MAXRETRIES 3 is not obeyed: nothing is"),
-        ("REPERROR (1403, TRANSABORT)", "TRANSABORT is not obeyed: nothing is tried again"),
+        ("REPERROR (60, RETRYOP MAXRETRIES 3)", "RETRYOP MAXRETRIES 3 is not obeyed: operations are not"),
+        ("REPERROR (1403, TRANSABORT)", "TRANSABORT is not obeyed: operations are not retried"),
         ("REPERROR (1, TRANSEXCEPTION)", "TRANSEXCEPTION is not obeyed: there is no exceptions"),
-        ("REPERROR (1, DISCARDS)", "the response DISCARDS is not obeyed.*There are ABEND, DISCARD"),
+        ("REPERROR (1, DISCARDS)", "the response DISCARDS is not obeyed.*Responses are ABEND, DISCARD"),
         ("REPERROR (ORA-1, DISCARD)", "expected"),
         ("REPERROR (DUPLICATE, DISCARD)", "expected DEFAULT or the number of an error"),
         ("REPERROR 1403", "expected .DEFAULT, ABEND."),

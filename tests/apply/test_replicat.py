@@ -147,7 +147,7 @@ MAP hr.t, TARGET hr.missing, NOHANDLECOLLISIONS, INSERTMISSINGUPDATES;
     applied(tmp_path, parameters, [Operation("U", 1, 1, {"a": 4}, 1)])
     assert rows(tmp_path, "hr.missing") == [(1, 4, None, None)]
     assert rows(tmp_path, "hr.over") == []
-    with pytest.raises(ApplyError, match="there is no such row"):
+    with pytest.raises(ApplyError, match="the row does not exist"):
         applied(tmp_path, "MAP hr.t, TARGET hr.plain;", [], group="other")
 
 
@@ -159,10 +159,10 @@ MAP hr.t, TARGET hr.u, NOHANDLECOLLISIONS;
 """
     log = [Operation("U", 1, 1, {"a": 4}, 1)]
     for options in ({}, {"on_collision": "overlay"}):
-        with pytest.raises(ApplyError, match="there is no such row"):
+        with pytest.raises(ApplyError, match="the row does not exist"):
             applied(tmp_path, parameters, log, **options)
     unlike = "MAP hr.t, TARGET hr.u;\nMAP hr.t, TARGET hr.u, HANDLECOLLISIONS;"
-    with pytest.raises(OptionError, match=r"than line 1, and both write hr\.u.*rep\.prm, line 2"):
+    with pytest.raises(OptionError, match=r"from line 1, and both write hr\.u.*rep\.prm, line 2"):
         applied(tmp_path, unlike, [])
 
 
@@ -216,13 +216,13 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
     ("line", "problem"),
     [
         ("SQLEXEC 'update x'", "SQLEXEC 'update x' is not obeyed: there is no database"),
-        ("HANDLECOLLISIONS THREADS (1-3)", "HANDLECOLLISIONS THREADS .*some threads alone"),
+        ("HANDLECOLLISIONS THREADS (1-3)", "HANDLECOLLISIONS THREADS .*some threads only"),
         ("REPERROR (DEFAULT, EXCEPTION)", "the response EXCEPTION is not obeyed"),
         ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),
         ("MAP a.b, TARGET c.d, EVENTACTIONS (STOP);", "there are no events"),
         ("MAP a.b;", "expected TARGET"),
         ("MAP a.b, TARGET c..d;", "expected SCHEMA.TABLE after TARGET"),
-        ("MAP a.b, TARGET c.d, COLMAP (x = a, X = b);", "COLMAP gives the column X twice"),
+        ("MAP a.b, TARGET c.d, COLMAP (x = a, X = b);", "COLMAP sets the column X twice"),
         ("MAP a.b, TARGET c.d, COLMAP (x);", "expected COLUMN = value in COLMAP"),
         ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
     ],
@@ -320,7 +320,7 @@ def test_versions_with_the_time_of_applying_are_not_compared(tmp_path: Path) -> 
         ("FILTER (@DATENOW () > '2026-01-01')", "@DATENOW would differ from run to run"),
         (
             "COLMAP (USEDEFAULTS, k = @DATENOW ()), KEYCOLS (k)",
-            "the key column k would be another one in each batch",
+            "the key column k would have a different value in each batch",
         ),
     ],
 )

@@ -103,6 +103,6 @@ def test_a_marked_row_is_one_that_is_not_there(tmp_path: Path) -> None:
         Operation("U", 1, 1, {"a": 4}, 3),
     ]
     write_log(tmp_path / "ot", log)
-    with pytest.raises(ApplyError, match="there is no such row"):
+    with pytest.raises(ApplyError, match="the row does not exist"):
         apply_trail(tmp_path / "ot", to, mode="soft-delete", batch_bytes=1)
     assert marked(duckdb_rows(tmp_path)) == {1: (FULL, True)}

@@ -141,7 +141,9 @@ def test_columns_of_a_trail_whose_names_differ_in_case_alone_are_refused(
     table = table_of(K, Column("Abc", NUMBER, 8), Column("ABC", NUMBER, 8))
     ot = append(tmp_path / "ot", table, (INSERT, None, {"K": 1, "Abc": 2, "ABC": 3}))
     mode: Any = "append" if name == "parquet" else "current"
-    with pytest.raises(DefinitionError, match=r"Abc and ABC, whose names differ in case.*HR\.T"):
+    with pytest.raises(
+        DefinitionError, match=r"Abc and ABC, whose names differ only in case.*HR\.T"
+    ):
         apply_trail(ot, address, mode=mode)
 
 
@@ -185,7 +187,7 @@ def test_times_with_a_zone_never_depend_on_a_setting(
     database = DATABASES[name](request, tmp_path)
     database.run("CREATE TABLE hr.t (k bigint PRIMARY KEY, v timestamptz)")
     naive = append(tmp_path / "a", table_of(K, Column("V", 192, 26)), (INSERT, None, {"K": 1, "V": "2026-01-05 12:00:00.000000"}))  # fmt: skip
-    with pytest.raises(DefinitionError, match="the times of a trail have no zone"):
+    with pytest.raises(DefinitionError, match="times in a trail have no zone"):
         apply_trail(naive, database.address, group="a")
     zoned = append(
         tmp_path / "b",
@@ -198,7 +200,7 @@ def test_times_with_a_zone_never_depend_on_a_setting(
     assert dict(database.rows(text)) == {1: "2026-01-05 10:00:00.5", 2: "2026-07-05 17:30:00"}
     assert verify_tables(zoned, database.address, group="b").is_equal
     append(tmp_path / "b", table_of(K, Column("V", 192, 48)), (INSERT, None, {"K": 3, "V": "2026-01-05 12:00:00 Europe/Berlin"}))  # fmt: skip
-    with pytest.raises(TrailgateError, match=r"does not hold this value.*distance from UTC"):
+    with pytest.raises(TrailgateError, match=r"cannot hold this value.*offset from UTC"):
         apply_trail(zoned, database.address, group="b")
 
 
@@ -267,9 +269,7 @@ def test_a_table_without_a_key_says_so(name: str, tmp_path: Path, request: Any) 
     database = DATABASES[name](request, tmp_path)
     table = Table("HR.T", (Column("K", NUMBER, 8), A))
     ot = append(tmp_path / "a", table, (UPDATE, {"K": 1}, {"K": 1, "A": 3}))
-    with pytest.raises(
-        TrailgateError, match=r"no key of the table is known.*KEYCOLS.*--definitions"
-    ):
+    with pytest.raises(TrailgateError, match=r"the table has no known key.*KEYCOLS.*--definitions"):
         apply_trail(ot, database.address, group="a")
     whole = {"K": 1, "A": 1}
     twice = append(tmp_path / "b", table, (INSERT, None, whole), (UPDATE, whole, {"K": 1, "A": 2}))

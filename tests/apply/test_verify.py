@@ -230,7 +230,7 @@ def test_an_error_names_the_table_of_the_target(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", AFTER_PURGE)
     apply_trail(tmp_path / "load", to, group="load")
     apply_trail(tmp_path / "ot", to)
-    with pytest.raises(ApplyError, match=r"update of id=1: there is no such row .*table hr\.t\)"):
+    with pytest.raises(ApplyError, match=r"update of id=1: the row does not exist .*table hr\.t\)"):
         verify_tables(tmp_path / "ot", to)
 
 

@@ -110,7 +110,7 @@ class ApplyArguments(ApplyOptions):
     @property
     def options(self) -> ApplyOptions:
         """The options of apply, without those of the command."""
-        # This class inherits the fields of ApplyOptions; copy only these.
+        # This class inherits the fields of ApplyOptions. Copy only these.
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 
 
@@ -315,9 +315,10 @@ def _print_comparison(report: VerifyReport, target: str) -> None:
     rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)
     # Most comparisons have no untouched rows, so their column appears only if there are some.
-    kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
+    row_kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
     print_rows(
-        ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
+        ("table", *row_kinds),
+        [(name, *(getattr(one, kind) for kind in row_kinds)) for name, one in rows],
     )
     for name, one in rows:
         if one.left_out:

@@ -64,13 +64,13 @@ class ApplyView(LiveView):
             ("operations", self.rate(done.operations, seconds)),
             ("batches", f"{done.batches:,}"),
         ]
-        left_out = [
+        skipped = [
             f"{count:,} {name}"
             for name in ("ignored", "discarded")
             if (count := sum(getattr(one, name) for one in done.tables.values()))
         ]
-        if left_out:
-            rows.append(("skipped", ", ".join(left_out)))
+        if skipped:
+            rows.append(("skipped", ", ".join(skipped)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
             age = age_of(at)
@@ -265,7 +265,11 @@ def retry_policy(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return the retry policy for a target: without a ``patience``, a ``lasting`` run retries without end."""
+    """Return the retry policy for a target.
+
+    ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
+    end.
+    """
     if patience is None:
         return Retries(lasting=lasting, stopped=stopped)
     return Retries(patience, stopped=stopped)

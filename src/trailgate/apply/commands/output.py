@@ -1,4 +1,4 @@
-"""Print the results of ``trailgate apply``: counts per table, discarded operations and why, or all as JSON."""
+"""Print the results of ``trailgate apply``: counts per table, discarded operations, or all as JSON."""
 
 from __future__ import annotations
 

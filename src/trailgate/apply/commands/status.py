@@ -1,4 +1,4 @@
-"""Print ``trailgate apply --status``: each group's position in its trail, and how much is left to apply."""
+"""Print ``trailgate apply --status``: each group's position in its trail, and how much is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operation as a row of its own: what a table's history is kept by, INSERTALLRECORDS in GoldenGate."""
+"""Append every operation as a row of its own (``--mode append``, INSERTALLRECORDS in GoldenGate)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ COLUMNS: Final = (
 
 
 def build_append_table(table: TargetTable) -> TargetTable:
-    """Return a table that has a row an operation, and so no key."""
+    """Return the table with the columns that describe an operation, and without a key."""
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
 def append_changes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return a row for each operation: the columns after it, for a delete those before it, then what the operation is.
+    """Return one row per operation: its values, followed by a description of the operation.
 
-    ``_op_ts`` is UTC, ``_missing`` a list of the columns that were not logged, as JSON; it is NULL for a truncate.
+    The values are those after the operation, or for a delete those before it. ``_op_ts`` is in UTC.
+    ``_missing`` is a JSON list of the columns that were not logged, for example ``["NAME"]``; it is
+    NULL for a truncate.
     """
-    del fetch, policy, faults  # a row is never in the way of another one
+    del fetch, policy, faults  # an appended row cannot collide
     rows, table = len(operations), operations.table
-    own = {
+    described = {
         "_op_type": codes_to_letters(operations.op_type),
         "_op_ts": pa.array(operations.op_ts).cast(pa.timestamp("us")),
         "_tx_id": operations.tx_id,
@@ -52,28 +54,29 @@ def append_changes(
         "_missing": _missing(operations),
     }
     values = tuple(
-        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        StateColumn(described[column.name].cast(column.type)) if column.name in described else one
         for column, one in zip(table.columns, operations.values, strict=True)
     )
     nothing = np.zeros(rows, np.int64)
     nets = NetChanges(
-        table,
-        np.full(rows, RowEffect.INSERT, np.uint8),
-        np.zeros(rows, bool),
-        np.arange(rows),
-        np.arange(rows),
-        nothing,
-        (),
-        values,
+        table=table,
+        effect=np.full(rows, RowEffect.INSERT, np.uint8),
+        expected=np.zeros(rows, bool),
+        first=np.arange(rows),
+        last=np.arange(rows),
+        leading=nothing,
+        key=(),
+        values=values,
     )
     return [TableChanges(nets, appended=True)]
 
 
 def _missing(operations: TargetOperations) -> pa.Array:
-    """Return the names of the columns that each operation does not log, as a list in JSON."""
+    """For each operation, return a JSON list of the columns that it does not log."""
     rows, table = len(operations), operations.table
     added = {column.name for column in COLUMNS}
-    # Arrow joins strings that are all NULL to none at all, so that what is logged is an empty text.
+    # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
+    # logged contributes "". The first name then starts with ", ", which is removed below.
     parts = [
         pc.if_else(pa.array(one.is_missing(rows)), f", {json.dumps(column.name)}", "")
         for column, one in zip(table.columns, operations.values, strict=True)

@@ -1,7 +1,9 @@
-"""A batch of operations on one target table, turned into what is written: one effect a key, and whether the table is emptied first.
+"""Turn a batch of operations on one target table into the changes to write, one per key.
 
-A truncate is a barrier: what is before it has no effect but its checks, and what follows it begins with an empty table. Between barriers the effects on clean keys are computed in
-columns and compared with the keys that the target has; the other keys' rows are fetched and their operations replayed.
+A truncate is a barrier. Operations before the last truncate have no effect (but are checked), the
+table is emptied, and operations after it start with an empty table. Between barriers, net changes
+of clean keys are computed in whole columns, and compared with the keys that the target has. For the
+remaining keys, the target's rows are fetched and the operations are replayed.
 """
 
 from __future__ import annotations
@@ -29,15 +31,16 @@ from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import ABSENT, Image, StateColumn
 
-# Returns the rows of the target that have some keys: all columns, or those of the key alone.
+# Called with a table of keys; returns the target's rows with these keys. If the second argument is
+# true, only their key columns are needed.
 FetchRows = Callable[[pa.Table, bool], pa.Table]
 
-SEVERAL_ROWS: Final = "Leave one row of each key in the table, or state the columns that are its key by KEYCOLS in a parameter file"
-EQUAL_ROWS: Final = "State its key by KEYCOLS in a parameter file or by definitions, or keep all rows by --mode append"
+SEVERAL_ROWS: Final = "Leave one row of each key in the table, or name its key columns with KEYCOLS in a parameter file"
+EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in definitions, or keep all rows with --mode append"
 
 
 class ClosingUpdate(NamedTuple):
-    """Values that all rows get whose boolean ``column`` is true, or, with ``when`` False, is not true."""
+    """Values to set in the rows whose boolean ``column`` is true, or in all other rows if ``when`` is False."""
 
     column: str
     when: bool
@@ -46,10 +49,13 @@ class ClosingUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored.
+    """The changes to write to one target table, and how many operations were replayed and ignored.
 
-    ``closing``: before these, and beside them, rows get values. ``at``: the position of the last operation, where a batch has several effects on a table.
-    ``appended``: all are rows that the table gets beside those it has, whatever these are.
+    - ``nets``: one change per key
+    - ``emptied``: empty the table first
+    - ``closing``: first set values in all rows that it selects
+    - ``at``: the position of the last operation, if a batch has several steps for the table
+    - ``appended``: all changes are new rows, whatever the table contains
     """
 
     nets: NetChanges
@@ -62,9 +68,9 @@ class TableChanges:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many rows there are of each effect, in lower case."""
-        found = np.bincount(self.nets.effect, minlength=len(RowEffect))
-        return {effect.name.lower(): int(found[effect]) for effect in RowEffect}
+        """The number of rows for each effect, by its name in lower case."""
+        counts = np.bincount(self.nets.effect, minlength=len(RowEffect))
+        return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
 
 def compute_changes(
@@ -73,9 +79,10 @@ def compute_changes(
     collisions: CollisionPolicy = CollisionPolicy.STOP,
     faults: OperationErrors | None = None,
 ) -> TableChanges:
-    """Return what a batch of operations writes to its table; an ApplyError of each operation that does not fit the rows there is added to ``faults``.
+    """Return the changes that a batch makes to its table.
 
-    Such an operation has no effect. Without ``faults`` the first one is raised.
+    An operation that does not fit the existing rows has no effect, and its ApplyError is added to
+    ``faults``. Without ``faults``, the first such error is raised.
     """
     parts = list(operations.between_truncates())
     between = ChangesBetweenTruncates(collisions, faults or OperationErrors())
@@ -91,7 +98,10 @@ def compute_changes(
 
 @dataclass(frozen=True, slots=True)
 class ChangesBetweenTruncates:
-    """How operations between two truncates are applied. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
+    """Compute the changes between two truncates.
+
+    With ``marks``, a deleted row is kept, with the values that its delete logs in these columns.
+    """
 
     collisions: CollisionPolicy
     faults: OperationErrors
@@ -104,47 +114,56 @@ class ChangesBetweenTruncates:
         unended: int | None,
         marked: TargetOperations | None = None,
     ) -> TableChanges:
-        """Return what operations write; the transaction ``unended`` has a truncate after them.
+        """Return the changes that the operations make.
 
-        ``marked`` are the same operations, of which the delete that ends a clean key is an update that logs its marks.
-        An effect DELETE is then on a key whose last row moved away.
+        ``unended`` is the transaction of the truncate that follows, if there is one.
+
+        ``marked`` contains the same operations, but if a clean key ends with a delete, that is an
+        update that sets the marks. An effect DELETE then means that the key's last row moved to
+        another key.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
-        found = find_existing_keys(nets, fetch)
-        bad = find_collisions(nets, found, self.collisions, operations)
-        again = number < 0
+        exists = find_existing_keys(nets, fetch)
+        bad = find_collisions(nets, exists, self.collisions, operations)
+        is_replayed = number < 0
         if bad.any():
             if self.faults.stop:
                 raise first_collision_error(nets, bad, operations)
-            again |= bad[number] & (number >= 0)
-            nets, found = nets.where(~bad), found[~bad]
-        nets, ignored = resolve_collisions(nets, found, self.collisions)
-        if not again.any():
+            # bad[number] maps from keys to operations. number is -1 for operations that are
+            # replayed anyway; for these bad[-1] is meaningless.
+            is_replayed |= bad[number] & (number >= 0)
+            nets, exists = nets.where(~bad), exists[~bad]
+        nets, ignored = resolve_collisions(nets, exists, self.collisions)
+        if not is_replayed.any():
             return TableChanges(nets, ignored=ignored)
-        own = operations.take(np.flatnonzero(again))
-        keys = collect_keys(own)
+        remaining = operations.take(np.flatnonzero(is_replayed))
+        keys = collect_keys(remaining)
         rows = fetch(build_key_table(operations.table, keys), False)
         begin = partial(OperationReplay, operations.table, rows, self.collisions, marks=self.marks)
-        replay = replay_operations(own, begin, self.faults, unended)
-        if unended is None:  # what is before a truncate has no effect
+        replay = replay_operations(remaining, begin, self.faults, unended)
+        if unended is None:  # operations before a truncate have no effect
             nets = join_net_changes([nets, replay.nets(keys)])
-        return TableChanges(nets, False, len(own), ignored + replay.ignored)
+        return TableChanges(nets, False, len(remaining), ignored + replay.ignored)
 
 
 def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
-    """Return which keys the target has; raises ApplyError for one that it has in several rows."""
+    """Return a mask of the keys that exist in the target.
+
+    Raises ApplyError if the target has several rows with one of the keys.
+    """
     if not len(nets):
         return np.zeros(0, bool)
-    there = fetch(nets.keys(), True)
-    if not there.num_rows:
+    existing = fetch(nets.keys(), True)
+    if not existing.num_rows:
         return np.zeros(len(nets), bool)
     both = [
-        join_arrays([own, there[name].combine_chunks().cast(own.type)])
-        for own, name in zip(nets.key, nets.table.key_names, strict=True)
+        join_arrays([ours, existing[name].combine_chunks().cast(ours.type)])
+        for ours, name in zip(nets.key, nets.table.key_names, strict=True)
     ]
+    # Number the wanted and the stored keys together, then count the stored rows of each key.
     codes, count = encode_keys(both)
-    own, theirs = codes[: len(nets)], codes[len(nets) :]
-    rows = np.bincount(theirs, minlength=count)[own]
+    ours, stored = codes[: len(nets)], codes[len(nets) :]
+    rows = np.bincount(stored, minlength=count)[ours]
     if (rows > 1).any():
         at = int(np.argmax(rows > 1))
         raise _several_rows(nets, at, int(rows[at]))
@@ -152,19 +171,22 @@ def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
 
 
 def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
-    """Return the error for a key that the target has in several rows, all of which an operation on it would change."""
+    """Return the error for a key that several rows of the target have.
+
+    An operation on it would change all of them.
+    """
     named = zip(nets.table.key_names, nets.key, strict=True)
     key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
     where = Where(table=str(nets.table))
     if nets.table.keyless:
-        problem = f"no key of the table is known, and it has several rows that are equal: {key}"
+        problem = f"the table has no known key, and it has several equal rows: {key}"
         return ApplyError(problem, where=where, hint=EQUAL_ROWS)
-    problem = f"the target's table has {count} rows of one key: {key}"
+    problem = f"the target's table has {count} rows with the same key: {key}"
     return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
 def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
-    """Return keys as columns of their names."""
+    """Return keys as a table of the key columns."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
         for number, at in enumerate(table.key)
@@ -173,7 +195,7 @@ def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
 
 
 def make_empty_fetch(table: TargetTable) -> FetchRows:
-    """Return what gives the rows of an empty table."""
+    """Return a fetch function for an empty table."""
 
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
         schema = table.schema
@@ -185,7 +207,7 @@ def make_empty_fetch(table: TargetTable) -> FetchRows:
 
 
 def join_net_changes(parts: list[NetChanges]) -> NetChanges:
-    """Return the effects of parts, which have no key in common, as one."""
+    """Concatenate net changes that have no key in common."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
@@ -203,16 +225,21 @@ def join_net_changes(parts: list[NetChanges]) -> NetChanges:
 
 def _join(parts: list[NetChanges], at: int) -> StateColumn:
     columns = [(part.values[at], len(part)) for part in parts]
-    kind = parts[0].table.columns[at].type
+    column_type = parts[0].table.columns[at].type
     if all(one.values is None for one, _ in columns):
         return ABSENT
-    values = [pa.nulls(rows, kind) if one.values is None else one.values for one, rows in columns]
+    values = [
+        pa.nulls(rows, column_type) if one.values is None else one.values for one, rows in columns
+    ]
     missing = np.concatenate([one.is_missing(rows) for one, rows in columns])
     return StateColumn(join_arrays(values), missing if missing.any() else None)
 
 
 def fill_missing_with_null(nets: NetChanges) -> Image:
-    """Return the columns of effects that are whole rows: one that is not logged is NULL."""
+    """Return all columns of changes that are complete rows.
+
+    Columns that are not logged become NULL.
+    """
     return tuple(
         StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)
         for column, one in zip(nets.table.columns, nets.values, strict=True)

@@ -1,7 +1,8 @@
-"""What happens where an operation and the rows of the target do not fit: the policies of Replicat, over whole columns.
+"""Handle operations that do not fit the target's rows, by the same policies as Replicat.
 
-Keys whose row must be there have to be found in the target, and those whose row must not be there may not. Net effects are compared with the keys that were found
-(``find_collisions``), and become what fits the target (``resolve_collisions``).
+An insert needs a key without a row, and an update or delete needs a row. ``find_collisions`` compares net
+changes with the keys that exist in the target, and ``resolve_collisions`` adapts the changes to these keys by
+the chosen policy.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class CollisionPolicy(Enum):
-    """What is done where a row is there that should not be, or is not there.
+    """What to do if a row exists that should not, or is missing.
 
-    STOP: nothing of the batch is applied. OVERLAY (HANDLECOLLISIONS): an insert overlays the row that is there, an update or delete of none is ignored. INSERT_MISSING
-    (INSERTMISSINGUPDATES): an update of none is an insert.
+    - STOP: apply nothing of the batch.
+    - OVERLAY (HANDLECOLLISIONS): an insert overwrites an existing row; an update or delete of a missing row is ignored.
+    - INSERT_MISSING (INSERTMISSINGUPDATES): an update of a missing row inserts it.
     """
 
     STOP = "stop"
@@ -36,58 +38,68 @@ class CollisionPolicy(Enum):
 
     @property
     def overlays(self) -> bool:
-        """Return whether an insert overlays the row that is there, and a delete of none is ignored."""
+        """Whether an insert overwrites an existing row, and changes of a missing row are ignored."""
         return self is CollisionPolicy.OVERLAY
 
     @property
     def inserts(self) -> bool:
-        """Return whether an update of none is an insert."""
+        """Whether an update of a missing row inserts it."""
         return self is CollisionPolicy.INSERT_MISSING
 
 
 NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
 HINT = (
-    "Was the table changed by others, or loaded at another moment than the trail begins? --after-csn states when it was loaded, "
-    "--on-collision overlay goes over the difference (HANDLECOLLISIONS)"
+    "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
+    "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
 )
 
 
 def find_collisions(
-    nets: NetChanges, found: Mask, collisions: CollisionPolicy, operations: TargetOperations
+    nets: NetChanges, exists: Mask, collisions: CollisionPolicy, operations: TargetOperations
 ) -> Mask:
-    """Return the effects whose first operation does not fit the target, in which the keys in ``found`` are there."""
-    absent, there = nets.expected & ~found, ~nets.expected & found
-    bad: Mask = there | absent
+    """Return a mask of the changes whose first operation does not fit the target.
+
+    ``exists`` is a mask of the existing keys.
+    """
+    # A clean key's first operation decides: all later ones fit the one before them.
+    missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
+    bad: Mask = unexpected | missing
     if collisions.overlays:
         bad = np.zeros(len(nets), bool)
     elif collisions.inserts:
-        bad = there | (absent & (operations.op_type[nets.first] != UPDATE))
+        bad = unexpected | (missing & (operations.op_type[nets.first] != UPDATE))
     return bad
 
 
 def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperations) -> ApplyError:
-    """Return the error of the first operation of bad effects."""
+    """Return the error of the earliest operation in the changes selected by ``bad``."""
     at = int(np.where(bad, nets.first, len(operations)).argmin())
     return collision_error(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
 
 
 def resolve_collisions(
-    nets: NetChanges, found: Mask, collisions: CollisionPolicy
+    nets: NetChanges, exists: Mask, collisions: CollisionPolicy
 ) -> tuple[NetChanges, int]:
-    """Return the effects as they fit the target (``expected`` then states which rows are there), and how many operations are ignored for that."""
-    absent, there = nets.expected & ~found, ~nets.expected & found
+    """Adapt changes to the existing rows.
+
+    Also returns how many operations on missing rows are ignored.
+
+    In the result, ``expected`` is true for existing rows.
+    """
+    missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
     updates = nets.effect == RowEffect.PATCH
     effect = nets.effect.copy()
     ignored = 0
-    left_out = ~found & (effect == RowEffect.DELETE)  # of rows that were inserted meanwhile
+    dropped = ~exists & (effect == RowEffect.DELETE)  # inserted and deleted in this batch
     if collisions.overlays:
-        effect[there & (effect == RowEffect.INSERT)] = RowEffect.PATCH
+        effect[unexpected & (effect == RowEffect.INSERT)] = RowEffect.PATCH
     if collisions.inserts:
-        effect[absent & updates] = RowEffect.INSERT
+        effect[missing & updates] = RowEffect.INSERT
     elif collisions.overlays:
-        left_out |= absent & updates
-        ignored = int(nets.leading[absent].sum())
-    return replace(nets, effect=effect, expected=found).where(~left_out), ignored
+        dropped |= missing & updates
+        # Only operations before the first insert find no row; the insert then creates one.
+        ignored = int(nets.leading[missing].sum())
+    return replace(nets, effect=effect, expected=exists).where(~dropped), ignored
 
 
 def collision_error(
@@ -99,20 +111,24 @@ def collision_error(
     twice: bool = False,
     column: int | None = None,
 ) -> ApplyError:
-    """Return the error of an operation that does not fit: its row is not there though ``expected``, or it is there."""
+    """Return the error of an operation that does not fit the rows.
+
+    Its row is missing although ``expected``, or exists although not. ``twice``: two rows have its
+    key. ``column``: its row is missing, and the operation does not log this column of it.
+    """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:
-        own = operations.table.columns[column].name
-        problem = f"{name} of {key}: its row is not there, and column {own} is not logged"
+        column_name = operations.table.columns[column].name
+        problem = f"{name} of {key}: its row does not exist, and column {column_name} is not logged"
     elif twice:
         problem = f"{name} of {key}: two rows have this key"
     else:
         problem = (
-            f"{name} of {key}: {'there is no such row' if expected else 'the row is there already'}"
+            f"{name} of {key}: {'the row does not exist' if expected else 'the row already exists'}"
         )
     where = Where(source=operations.place(row), table=str(operations.table))
     if operations.table.keyless:
-        problem = f"{problem}; no key of the table is known, so that all its columns are the key"
+        problem = f"{problem}; the table has no known key, so all its columns are used as the key"
     hint = KEYLESS_HINT if operations.table.keyless else HINT
     error = ApplyError(problem, where=where, hint=hint)
     if column is not None:

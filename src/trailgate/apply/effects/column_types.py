@@ -1,4 +1,7 @@
-"""Types that a user chooses for columns of tables that are created: ``GG.ORDERS.PRICE=decimal(18,2)``."""
+"""Parse the types that a user chooses for columns of created tables (``--column``).
+
+For example, ``GG.ORDERS.PRICE=decimal(18,2)`` creates the column PRICE of GG.ORDERS as a decimal.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 
-EXAMPLE: Final = "As in GG.ORDERS.PRICE=decimal(18,2)"
+EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
 NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {
         "bigint": pa.int64(),
@@ -30,52 +33,53 @@ MOST_DIGITS: Final = 38
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumnTypes:
-    """Chosen types: patterns of tables, columns of them, and the type of each."""
+    """Chosen column types: each has a pattern of tables, a column name and a type."""
 
     chosen: tuple[tuple[TablePatterns, str, pa.DataType], ...] = ()
 
     @classmethod
-    def read(cls, given: Iterable[str]) -> Self:
-        """Return the types of texts; raises OptionError."""
-        return cls(tuple(map(_chosen, given)))
+    def read(cls, options: Iterable[str]) -> Self:
+        """Parse options such as ``GG.ORDERS.PRICE=decimal(18,2)``. Raises OptionError."""
+        return cls(tuple(map(_chosen, options)))
 
     def chosen_for(self, table: TargetTable) -> Mapping[str, pa.DataType]:
-        """Return the chosen types of a table's columns by their names in lower case."""
+        """Return the chosen types for a table, by column name in lower case."""
         return {
-            column.casefold(): kind
-            for patterns, column, kind in self.chosen
+            column.casefold(): arrow_type
+            for patterns, column, arrow_type in self.chosen
             if patterns.fits_end(str(table))
         }
 
     def of(self, table: TargetTable) -> TargetTable:
-        """Return a table with the chosen types of its columns."""
-        own = self.chosen_for(table)
+        """Return the table with the chosen types."""
+        chosen = self.chosen_for(table)
         columns = tuple(
-            replace(column, type=own[column.name.casefold()], number=False)
-            if column.name.casefold() in own
+            replace(column, type=chosen[column.name.casefold()], number=False)
+            if column.name.casefold() in chosen
             else column
             for column in table.columns
         )
-        return replace(table, columns=columns) if own else table
+        return replace(table, columns=columns) if chosen else table
 
 
 def _chosen(text: str) -> tuple[TablePatterns, str, pa.DataType]:
-    place, equal, kind = text.partition("=")
-    table, point, column = place.strip().rpartition(".")
+    # GG.ORDERS.PRICE=decimal(18,2): table GG.ORDERS, column PRICE
+    column_path, equal, type_name = text.partition("=")
+    table, point, column = column_path.strip().rpartition(".")
     if not (equal and point and table and column):
         raise OptionError(f"{text!r} is not a column and its type", hint=EXAMPLE)
-    return TablePatterns((table,)), column.strip('"'), _type_of(kind.strip(), text)
+    return TablePatterns((table,)), column.strip('"'), _type_of(type_name.strip(), text)
 
 
-def _type_of(kind: str, text: str) -> pa.DataType:
-    if kind.casefold() in NAMED:
-        return NAMED[kind.casefold()]
-    found = _DECIMAL.fullmatch(kind)
-    if found is None:
+def _type_of(type_name: str, text: str) -> pa.DataType:
+    if type_name.casefold() in NAMED:
+        return NAMED[type_name.casefold()]
+    match = _DECIMAL.fullmatch(type_name)
+    if match is None:
         known = ", ".join([*NAMED, "decimal(p,s)"])
-        raise OptionError(f"{kind!r} of {text!r} is not a type", hint=f"There are {known}")
-    digits, scale = int(found[1]), int(found[2])
+        raise OptionError(f"{type_name!r} of {text!r} is not a type", hint=f"Types are {known}")
+    digits, scale = int(match[1]), int(match[2])
     if not 0 < digits <= MOST_DIGITS or scale > digits:
-        problem = f"decimal({digits},{scale}) has no such digits: 1 to {MOST_DIGITS}, and no more of them after the point"
+        problem = f"decimal({digits},{scale}) is not possible: the precision is 1 to {MOST_DIGITS}, and the scale at most the precision"
         raise OptionError(problem)
     return pa.decimal128(digits, scale)

@@ -1,11 +1,25 @@
-"""What a trail determines of the rows of a table that was loaded before: which rows exist, and which of their columns have a known value.
+"""Work out what a trail reveals about a table that was loaded before the trail begins.
 
-Nothing is known of a row at first. An operation on a key of which nothing is known is taken to fit: a row that is updated, deleted or moved was there. So a key has a row, has none, or is not
-known, and a row has known columns and others. A row that changes its key takes its known columns along. The table that keeps this has a row for each known key, with ``EXISTS_FLAG`` and a
-``known`` column for each other one.
+``--verify`` compares such a table with the trail. The table's first contents are not in the trail,
+so no row is known at first, and later some rows are known in part. Each operation is assumed to
+have succeeded: a row that is updated, deleted or moved to another key existed. After the
+operations, each key is in one of three states:
 
-Within a transaction one case is ambiguous: if a row moves to a key of which nothing is known, and a row moves from there, that may be the same row, or one that was there before. Then
-nothing is known of either row but what is logged.
+- the key has a row; some of its columns are known (they were logged), the others are not
+- the key has no row
+- unknown: no operation has named the key yet
+
+A row that moves to another key keeps its known columns. The results are stored in a table with one
+row per key of the first two states. Its column ``EXISTS_FLAG`` is true if the row exists, and each column
+outside the key has a boolean column (``known_flag_name``) that is true if its value is known. For
+example, after ``UPDATE ... SET PRICE = 5 WHERE ID = 7``, if only the changed column was logged:
+
+    ID  PRICE  NAME  known:PRICE  known:NAME  there
+    7   5      NULL  true         false       true
+
+One case is ambiguous within a transaction. If a row moves to an unknown key, and then a row moves
+away from that key, the second one may be the same row, or a row that was loaded before. In that
+case only the logged values of the two rows are known.
 """
 
 from __future__ import annotations
@@ -41,33 +55,38 @@ from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
 EXISTS_FLAG: Final = "trailgate:there"
-ABSENT_KEY: Final = -2  # places of keys in the rows that were fetched
+# Row indexes of keys that have no row in the table of known keys.
+ABSENT_KEY: Final = -2  # the target has no such row
 UNKNOWN_KEY: Final = -1
 
 
 def known_flag_name(column: str) -> str:
-    """Return the name of the column that states whether another one is known."""
+    """Return the name of the boolean column that is true if the value of ``column`` is known."""
     return f"trailgate:known:{column}"
 
 
 def add_known_flags(table: TargetTable) -> TargetTable:
-    """Return a table with the columns that state what is known of its rows."""
+    """Return the table with boolean columns added: which rows exist, and which values are known."""
     return replace(table, columns=(*table.columns, *_flags(table)))
 
 
 def _flags(table: TargetTable) -> list[TargetColumn]:
-    names = [known_flag_name(table.columns[at].name) for at in _others(table)]
+    names = [known_flag_name(table.columns[at].name) for at in _other_columns(table)]
     return [TargetColumn(name, pa.bool_()) for name in (*names, EXISTS_FLAG)]
 
 
-def _others(table: TargetTable) -> list[int]:
-    """Return the indexes of the columns that are not of the key."""
+def _other_columns(table: TargetTable) -> list[int]:
+    """Return the indexes of the columns outside the key."""
     return [at for at in range(len(table.columns)) if at not in table.key]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTableChanges:
-    """What operations determine, beginning with what is known; ``is_whole`` states whether a table is known to have no other rows, since it was truncated."""
+    """Compute the changes of the table of known keys, which records what is known of a loaded table.
+
+    ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
+    key without a row in the table of known keys then has no row, and is not merely unknown.
+    """
 
     is_whole: Callable[[TargetTable], bool]
 
@@ -78,18 +97,24 @@ class LoadedTableChanges:
         policy: CollisionPolicy,
         faults: OperationErrors,
     ) -> Sequence[TableChanges]:
-        """Return what a batch writes to the table of known keys; ``fetch`` gives rows of it."""
-        del faults  # what was discarded is not among the operations
+        """Return the changes that a batch makes to the table of known keys.
+
+        ``fetch`` reads rows of that table.
+        """
+        del faults  # discarded operations were excluded before
+        # Only the operations after the last truncate matter, and it leaves a table known to be empty.
         *earlier, (last, _) = operations.between_truncates()
         table = operations.table
         is_whole = bool(earlier) or self.is_whole(table)
-        known = _KnownKeys(make_empty_fetch(add_known_flags(table)) if earlier else fetch, is_whole)
+        known_keys = _KnownKeys(
+            make_empty_fetch(add_known_flags(table)) if earlier else fetch, is_whole
+        )
         nets, number = compute_net_changes(last)
-        parts = [_determined(nets, known, policy)]
-        again = np.flatnonzero(number < 0)
-        if len(again):
-            parts.append(_replayed(last.take(again), known, policy))
-        return (TableChanges(join_net_changes(parts), bool(earlier), len(again)),)
+        parts = [_clean_changes(nets, known_keys, policy)]
+        replayed = np.flatnonzero(number < 0)
+        if len(replayed):
+            parts.append(_replayed_changes(last.take(replayed), known_keys, policy))
+        return (TableChanges(join_net_changes(parts), bool(earlier), len(replayed)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,65 +122,77 @@ class _KnownKeys:
     fetch: FetchRows
     is_whole: bool
 
-    def places(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
-        """Return for each key the row that is known of it, ``ABSENT_KEY`` if it has none, else ``UNKNOWN_KEY``."""
+    def row_indexes(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
+        """For each key, return the index of its row in ``rows``.
+
+        The index is ``UNKNOWN_KEY`` for a key without a row, or ``ABSENT_KEY`` if all rows are
+        known, so that the key has no row.
+        """
         codes, count = encode_keys(
             [
-                join_arrays([own, rows[name].combine_chunks().cast(own.type)])
-                for own, name in zip(keys, names, strict=True)
+                join_arrays([key, rows[name].combine_chunks().cast(key.type)])
+                for key, name in zip(keys, names, strict=True)
             ]
         )
-        size = len(keys[0])
-        place = np.full(count, ABSENT_KEY if self.is_whole else UNKNOWN_KEY)
-        place[codes[size:]] = np.arange(rows.num_rows)
-        found: Longs = place[codes[:size]]
-        return found
+        size = len(keys[0])  # the codes of ``rows`` follow those of ``keys``
+        row_of_code = np.full(count, ABSENT_KEY if self.is_whole else UNKNOWN_KEY)
+        row_of_code[codes[size:]] = np.arange(rows.num_rows)
+        result: Longs = row_of_code[codes[:size]]
+        return result
 
 
-def _determined(nets: NetChanges, known: _KnownKeys, policy: CollisionPolicy) -> NetChanges:
-    """Return what effects on clean keys determine."""
+def _clean_changes(nets: NetChanges, known_keys: _KnownKeys, policy: CollisionPolicy) -> NetChanges:
+    """Return the changes to the table of known keys for keys whose net changes are known."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
-    rows = known.fetch(nets.keys(), True)
-    at = known.places(nets.key, nets.table.key_names, rows)
-    held = at >= 0
-    there = held.copy()
-    if held.any():
-        there[held] = np.asarray(rows[EXISTS_FLAG].combine_chunks().take(pa.array(at[held])))
-    absent = (held & ~there) | (at == ABSENT_KEY)
-    updates, gone = nets.effect == RowEffect.PATCH, nets.effect == RowEffect.DELETE
-    patched = there & (updates | (nets.effect == RowEffect.INSERT))
+    rows = known_keys.fetch(nets.keys(), True)
+    row = known_keys.row_indexes(nets.key, nets.table.key_names, rows)
+    is_stored = row >= 0
+    exists = is_stored.copy()
+    if is_stored.any():
+        exists[is_stored] = np.asarray(
+            rows[EXISTS_FLAG].combine_chunks().take(pa.array(row[is_stored]))
+        )
+    absent = (is_stored & ~exists) | (row == ABSENT_KEY)
+    updates, deleted = nets.effect == RowEffect.PATCH, nets.effect == RowEffect.DELETE
+    # A stored row keeps its other known columns if it is updated, or if an insert overlays it.
+    patched = exists & (updates | (nets.effect == RowEffect.INSERT))
     effect = np.where(patched, RowEffect.PATCH, RowEffect.REPLACE).astype(np.uint8)
-    found = _with_flags(replace(nets, effect=effect, expected=held), gone)
-    # An update of a row that is known not to be there is ignored.
-    return found if policy.inserts else found.where(~(updates & absent))
+    changes = _with_flags(replace(nets, effect=effect, expected=is_stored), deleted)
+    # An update of a row that is known not to exist is ignored.
+    return changes if policy.inserts else changes.where(~(updates & absent))
 
 
-def _with_flags(nets: NetChanges, gone: Mask) -> NetChanges:
-    """Return effects on the table of known keys: a row that is ``gone`` is one that is known not to be there."""
+def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
+    """Convert net changes to changes of the table of known keys, by setting its boolean columns.
+
+    ``deleted`` selects the rows that are known not to exist. They are stored too, with ``EXISTS_FLAG``
+    false and no known value.
+    """
     rows, table = len(nets), nets.table
     flags: list[StateColumn] = []
-    for at in _others(table):
+    for at in _other_columns(table):
         missing = nets.values[at].is_missing(rows)
-        flags.append(StateColumn(pa.array(~missing & ~gone), missing))
-    flags.append(StateColumn(pa.array(~gone)))
-    values = tuple(_without(one, gone) for one in nets.values)
+        flags.append(StateColumn(pa.array(~missing & ~deleted), missing))
+    flags.append(StateColumn(pa.array(~deleted)))
+    values = tuple(_clear_rows(one, deleted) for one in nets.values)
     return replace(nets, table=add_known_flags(table), values=(*values, *flags))
 
 
-def _without(one: StateColumn, gone: Mask) -> StateColumn:
-    """Return a column without the values of rows that are gone."""
-    if one.values is None or not gone.any():
+def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
+    """Return a column with the values of the rows in ``deleted`` set to NULL and marked as missing."""
+    if one.values is None or not deleted.any():
         return one
-    values = pa.compute.if_else(pa.array(gone), pa.scalar(None, one.values.type), one.values)
-    return StateColumn(values, one.is_missing(len(gone)) | gone)
+    values = pa.compute.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)
+    return StateColumn(values, one.is_missing(len(deleted)) | deleted)
 
 
 @dataclass(slots=True)
 class _Row:
-    """A row: its values, of which those that are not known are ``NOT_LOGGED``, and the columns that key updates of the open transaction logged.
+    """A row during the replay. Values that are not known are ``NOT_LOGGED``.
 
-    If it is not ``certain``, nothing is known, and there may be no such row.
+    If ``certain`` is false, nothing is known of the row, and it may not even exist. ``logged``
+    contains the indexes of the columns that key updates of the open transaction logged.
     """
 
     values: list[Any]
@@ -163,107 +200,115 @@ class _Row:
     logged: set[int] = field(default_factory=set)
 
 
-def _replayed(
-    operations: TargetOperations, known: _KnownKeys, policy: CollisionPolicy
+def _replayed_changes(
+    operations: TargetOperations, known_keys: _KnownKeys, policy: CollisionPolicy
 ) -> NetChanges:
-    """Return what operations determine that are followed row by row."""
+    """Replay operations row by row, and return the changes to the table of known keys."""
     table, keys = operations.table, collect_keys(operations)
-    rows = known.fetch(build_key_table(table, keys), False)
+    rows = known_keys.fetch(build_key_table(table, keys), False)
     replay = _Replay(table, policy)
-    replay.begin(keys, rows, known.is_whole)
+    replay.begin(keys, rows, known_keys.is_whole)
     replay.run(operations)
     return replay.nets(keys)
 
 
 class _Replay:
-    """What is known of some keys, and what operations make of it. During a transaction a key may have several rows, of which a key update takes the oldest."""
+    """Replay operations on what is known of some keys.
+
+    During a transaction several rows may have the same key, oldest first. A key update moves the
+    oldest one.
+    """
 
     def __init__(self, table: TargetTable, policy: CollisionPolicy) -> None:
         self._table, self._policy = table, policy
-        self._held: dict[Key, list[_Row]] = {}
-        self._begin: set[Key] = set()  # keys that are in the table of known keys
-        self._ambiguous: set[Key] = set()  # keys with any number of rows, in the open transaction
+        self._rows: dict[Key, list[_Row]] = {}
+        self._stored_keys: set[Key] = set()  # in the table of known keys
+        # Keys of the open transaction for which the number of rows is not known.
+        self._ambiguous: set[Key] = set()
 
     def begin(self, keys: Iterable[Key], rows: pa.Table, is_whole: bool) -> None:
-        """Take rows of the table of known keys; of other keys nothing is known, unless the table is whole."""
+        """Start with rows of the table of known keys.
+
+        Every other key is unknown, or has no row if ``is_whole`` is set.
+        """
         columns = [to_python_values(rows[one.name]) for one in self._table.columns]
-        known = [
+        is_known = [
             [True] * rows.num_rows
             if at in self._table.key
             else rows[known_flag_name(one.name)].to_pylist()
             for at, one in enumerate(self._table.columns)
         ]
-        for number, is_there in enumerate(rows[EXISTS_FLAG].to_pylist()):
+        for row, exists in enumerate(rows[EXISTS_FLAG].to_pylist()):
             values = [
-                column[number] if flags[number] else NOT_LOGGED
-                for column, flags in zip(columns, known, strict=True)
+                column[row] if flags[row] else NOT_LOGGED
+                for column, flags in zip(columns, is_known, strict=True)
             ]
             key = tuple(values[at] for at in self._table.key)
-            self._begin.add(key)
-            self._held[key] = [_Row(values)] if is_there else []
+            self._stored_keys.add(key)
+            self._rows[key] = [_Row(values)] if exists else []
         for key in keys:
-            self._held.setdefault(key, [] if is_whole else [self._unknown(certain=False)])
+            self._rows.setdefault(key, [] if is_whole else [self._unknown(certain=False)])
 
     def _unknown(self, *, certain: bool = True) -> _Row:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
     def run(self, operations: TargetOperations) -> None:
-        """Carry operations out in their order."""
+        """Apply the operations in order."""
         images = logged_images(operations)
         keys, olds = key_tuples(operations.key), key_tuples(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         touched: set[Key] = set()
-        for kind, key, old, image, is_last in zip(
+        for op_type, key, old, image, is_last in zip(
             operations.op_type.tolist(), keys, olds, images, ends.tolist(), strict=True
         ):
             touched.add(key)
-            if kind == KEY_UPDATE:
+            if op_type == KEY_UPDATE:
                 self._move(old, key, image)
             else:
                 self._settle(key)
-                self._change(kind, key, image)
+                self._change(op_type, key, image)
             if is_last:
                 for one in touched:
                     self._settle(one)
                 touched.clear()
                 self._ambiguous.clear()
 
-    def _change(self, kind: int, key: Key, image: Sequence[Any]) -> None:
-        held = self._held[key]
-        if kind == DELETE:
-            held.clear()
-        elif held:
-            held[0].certain = True
-            self._write(held[0], key, image)
-        elif kind == INSERT or self._policy.inserts:
-            held.append(self._unknown())
-            self._write(held[0], key, image)
+    def _change(self, op_type: int, key: Key, image: Sequence[Any]) -> None:
+        rows = self._rows[key]
+        if op_type == DELETE:
+            rows.clear()
+        elif rows:
+            rows[0].certain = True
+            self._write(rows[0], key, image)
+        elif op_type == INSERT or self._policy.inserts:
+            rows.append(self._unknown())
+            self._write(rows[0], key, image)
 
     def _move(self, old: Key, key: Key, image: Sequence[Any]) -> None:
-        held = self._held[old]
-        moved = held.pop(0) if held else self._unknown()
+        rows = self._rows[old]
+        moved = rows.pop(0) if rows else self._unknown()
         if not moved.certain:
-            if held:  # the row that moves may be the next one as well
+            if rows:  # any of these rows may be the one that moves
                 self._ambiguous.add(old)
             if old in self._ambiguous:
-                held[:] = [self._unknown(certain=False)]
+                rows[:] = [self._unknown(certain=False)]
             moved = self._unknown()
         self._write(moved, key, image)
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
-        self._held[key].append(moved)
+        self._rows[key].append(moved)
 
     def _settle(self, key: Key) -> None:
-        """Leave a key with one row at most."""
-        held = self._held[key]
-        if len(held) > 1:
-            own = [one for one in held if one.certain]
-            for later in own[1:]:  # as overlaid rows are written
+        """Merge the rows of a key into one, or none."""
+        rows = self._rows[key]
+        if len(rows) > 1:
+            certain = [row for row in rows if row.certain]
+            for later in certain[1:]:  # like overlaid rows: the logged values win
                 for at in later.logged:
-                    own[0].values[at] = later.values[at]
-            held[:] = own[:1]
+                    certain[0].values[at] = later.values[at]
+            rows[:] = certain[:1]
         self._ambiguous.discard(key)
-        for one in held:
-            one.logged.clear()
+        for row in rows:
+            row.logged.clear()
 
     def _write(self, row: _Row, key: Key, image: Sequence[Any]) -> None:
         for at, value in enumerate(image):
@@ -273,29 +318,34 @@ class _Replay:
             row.values[at] = value
 
     def nets(self, keys: Sequence[Key]) -> NetChanges:
-        """Return what is written for keys: what is known, and a delete of what is not known any more."""
-        rows = [self._held[key][0] if self._held[key] else None for key in keys]
+        """Return the changes to the table of known keys.
+
+        The row of a key about which nothing is known any longer is deleted from that table.
+        """
+        rows = [self._rows[key][0] if self._rows[key] else None for key in keys]
         forgotten = np.array([row is not None and not row.certain for row in rows], bool)
-        gone = np.array([row is None for row in rows], bool)
-        none = np.zeros(len(keys), np.int64)
+        deleted = np.array([row is None for row in rows], bool)
+        zeros = np.zeros(len(keys), np.int64)
         nets = NetChanges(
-            self._table,
-            np.where(forgotten, RowEffect.DELETE, RowEffect.REPLACE).astype(np.uint8),
-            np.array([key in self._begin for key in keys], bool),
-            none,
-            none,
-            none,
-            tuple(one.combine_chunks() for one in build_key_table(self._table, list(keys)).columns),
-            self._image(rows),
+            table=self._table,
+            effect=np.where(forgotten, RowEffect.DELETE, RowEffect.REPLACE).astype(np.uint8),
+            expected=np.array([key in self._stored_keys for key in keys], bool),
+            first=zeros,
+            last=zeros,
+            leading=zeros,
+            key=tuple(
+                one.combine_chunks() for one in build_key_table(self._table, list(keys)).columns
+            ),
+            values=self._image(rows),
         )
-        found = _with_flags(nets, gone)
-        return found.where(~forgotten | found.expected)
+        changes = _with_flags(nets, deleted)
+        return changes.where(~forgotten | changes.expected)
 
     def _image(self, rows: Sequence[_Row | None]) -> Image:
-        found = []
+        columns = []
         for at, column in enumerate(self._table.columns):
             values = [NOT_LOGGED if row is None else row.values[at] for row in rows]
             missing = np.array([value is NOT_LOGGED for value in values], bool)
             plain = [None if value is NOT_LOGGED else value for value in values]
-            found.append(StateColumn(pa.array(plain, column.type), missing))
-        return tuple(found)
+            columns.append(StateColumn(pa.array(plain, column.type), missing))
+        return tuple(columns)

@@ -1,10 +1,15 @@
-"""Casts of a column to another Arrow type in which no value changes: one that would is a DecodeError.
+"""Cast a column to another Arrow type without changing any value.
 
-Types belong to a few groups, and ``CASTS`` has a function for each pair of groups that can be cast. Most of them cast, cast back and compare, so that it does not matter which losses Arrow
-reports by itself and which it does not (a timestamp loses its time of day as a date32, 2 becomes true, 16777217.25 becomes 16777216 as a float32).
+A value that would change raises DecodeError.
 
-Text is compared as what it states: '00012', '12' and '1.2E1' are the number 12. A number and a float are equal if the shortest digits that identify the float are those of the
-number: 0.1 is stored in a double, 12345678901234567.89 is not.
+Types belong to a few groups, and ``CASTS`` has a function for each pair of groups that can be cast.
+Most of these functions cast, cast back and compare. So it does not matter which losses Arrow
+reports itself: it does not report, for example, that a timestamp loses its time as a date32, that 2
+becomes true, or that 16777217.25 becomes 16777216 as a float32.
+
+Text is compared by its meaning: '00012', '12' and '1.2E1' are all the number 12. A number equals a
+float if the shortest digits that identify the float are the number's digits: 0.1 fits a double, and
+12345678901234567.89 does not.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 ZONED: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)? ?([Zz]|[+-]\d\d:?\d\d)$"
-# Numbers as databases print them: no sign but a minus, no zero or point without a meaning, no exponent.
+# Numbers as databases print them: no plus sign, no redundant zeros or point, and no exponent.
 PLAIN_NUMBER: Final = r"^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$"
 FLOATS: Final = MappingProxyType(
     {
@@ -37,14 +42,14 @@ FLOATS: Final = MappingProxyType(
     }
 )
 NO_CAST: Final = (
-    "ALTER the target's column to a type for {}, or give the trail's column to another one, or none, by COLMAP in a parameter file (--params); "
-    "@NUMSTR, @STRNUM, @DATE and other functions there convert values"
+    "ALTER the target's column to a type for {}, or map the trail's column differently with COLMAP in a parameter file (--params), "
+    "where @NUMSTR, @STRNUM, @DATE and other functions convert values"
 )
-MOST_ZEROS: Final = 200_000  # an exponent beyond it stays one: no database has such numbers
+MOST_ZEROS: Final = 200_000  # larger exponents are not written out: no database has such numbers
 
 
 class CastGroup(Enum):
-    """What values of an Arrow type are."""
+    """A group of Arrow types whose values are cast in the same way."""
 
     TEXT = "text"
     NUMBER = "a number"
@@ -56,7 +61,7 @@ class CastGroup(Enum):
     OTHER = "something else"
 
 
-def cast_group_of(kind: pa.DataType) -> CastGroup:
+def cast_group_of(arrow_type: pa.DataType) -> CastGroup:
     """Return the group of an Arrow type."""
     tests = {
         CastGroup.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
@@ -71,60 +76,65 @@ def cast_group_of(kind: pa.DataType) -> CastGroup:
         ),
         CastGroup.TIME: (pa.types.is_date, pa.types.is_timestamp),
     }
-    found = next((one for one, is_one in tests.items() if any(t(kind) for t in is_one)), None)
-    if found is CastGroup.TIME and pa.types.is_timestamp(kind) and kind.tz is not None:
+    group = next((one for one, is_one in tests.items() if any(t(arrow_type) for t in is_one)), None)
+    if group is CastGroup.TIME and pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None:
         return CastGroup.ZONED
-    return found or CastGroup.OTHER
+    return group or CastGroup.OTHER
 
 
-def cast_exactly(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast a column; raises DecodeError for a value that the type does not hold, and DefinitionError if it holds none of these."""
-    if values.type == kind:
+def cast_exactly(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Cast a column.
+
+    Raises DecodeError for a value that does not fit, and DefinitionError if no value of this type
+    can fit.
+    """
+    if values.type == arrow_type:
         return values
-    groups = cast_group_of(values.type), cast_group_of(kind)
+    groups = cast_group_of(values.type), cast_group_of(arrow_type)
     cast = CASTS.get(groups)
     if cast is None and groups[1] is CastGroup.ZONED:
         raise DefinitionError(
-            f"the target's column is of {kind}, and the times of a trail have no zone",
-            hint="Make it a column of times without a zone",
+            f"the target's column has type {arrow_type}, but times in a trail have no zone",
+            hint="Change its type to one without a zone",
         )
     if cast is None:
-        raise _no_cast(values.type, kind)
+        raise _no_cast(values.type, arrow_type)
     try:
-        return cast(values, kind)
+        return cast(values, arrow_type)
     except pa.ArrowNotImplementedError:
-        raise _no_cast(values.type, kind) from None
+        raise _no_cast(values.type, arrow_type) from None
     except pa.ArrowInvalid:
-        row = find_failing_row(lambda part: cast(part, kind), values)
-        raise lost_value_error(values, row, kind) from None
+        row = find_failing_row(lambda part: cast(part, arrow_type), values)
+        raise lost_value_error(values, row, arrow_type) from None
 
 
-def _no_cast(own: pa.DataType, kind: pa.DataType) -> DefinitionError:
-    """Return the error of a column whose type has no values of the trail's type."""
-    problem = f"the target's column is of {kind}, and the trail's values are {own}"
-    return DefinitionError(problem, hint=NO_CAST.format(cast_group_of(own).value))
+def _no_cast(source_type: pa.DataType, arrow_type: pa.DataType) -> DefinitionError:
+    """Return the error for a column whose type cannot hold the trail's values at all."""
+    problem = f"the target's column has type {arrow_type}, but the trail's values are {source_type}"
+    return DefinitionError(problem, hint=NO_CAST.format(cast_group_of(source_type).value))
 
 
-def lost_value_error(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError:
-    """Return the error of a value that is another one in a type."""
-    numbers = TOO_LARGE if _is_too_large(values[row], kind) else ()
-    problem = f"the target's column is of {kind}, which does not hold this value"
+def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) -> DecodeError:
+    """Return the error for a value that the type cannot hold unchanged."""
+    numbers = TOO_LARGE if _is_too_large(values[row], arrow_type) else ()
+    problem = f"the target's column has type {arrow_type}, which cannot hold this value"
     if pa.types.is_string(values.type):
         return row_error(problem, values, row).numbered(numbers)
-    found = DecodeError(f"{problem}: {values[row]}", where=Where(record=row))
-    return found.numbered(numbers)
+    error = DecodeError(f"{problem}: {values[row]}", where=Where(record=row))
+    return error.numbered(numbers)
 
 
-def check_values_fit(values: pa.Array, good: Mask, kind: pa.DataType | str) -> None:
-    """Raise DecodeError for the first value whose row is not ``good``."""
+def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:
+    """Raise DecodeError for the first value whose row is false in the mask ``good``."""
     if not good.all():
-        raise lost_value_error(values, int(np.argmin(good)), kind)
+        raise lost_value_error(values, int(np.argmin(good)), arrow_type)
 
 
 def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
-    """Spell each number in text in one way; other text stays as it is.
+    """Convert numbers in text to one plain spelling; other text stays as it is.
 
-    '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf' becomes 'Infinity'.
+    '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf'
+    becomes 'Infinity'.
     """
     plain = np.asarray(pc.fill_null(pc.match_substring_regex(values, PLAIN_NUMBER), True))
     rows = np.flatnonzero(~plain)
@@ -132,11 +142,12 @@ def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
         return values
     coded = values.take(pa.array(rows)).dictionary_encode()
     spelled = pa.array([_plain(one) for one in coded.dictionary.to_pylist()], values.type)
-    found = spelled.take(coded.indices)
-    places = np.where(plain, np.arange(len(values)), 0)
-    places[rows] = len(values) + np.arange(len(rows))
+    respelled = spelled.take(coded.indices)
+    # Rows that are not plain yet take their value from ``respelled``, after all of ``values``.
+    sources = np.where(plain, np.arange(len(values)), 0)
+    sources[rows] = len(values) + np.arange(len(rows))
     mask = np.asarray(values.is_null())
-    return pa.concat_arrays([values, found]).take(pa.array(places, mask=mask))
+    return pa.concat_arrays([values, respelled]).take(pa.array(sources, mask=mask))
 
 
 def _plain(text: str) -> str:
@@ -148,106 +159,118 @@ def _plain(text: str) -> str:
         return FLOATS.get(text.lower(), text)
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
-    shown = "".join(map(str, digits)).lstrip("0")
-    if not shown:
+    plain = "".join(map(str, digits)).lstrip("0")
+    if not plain:
         return "0"
     if abs(exponent) > MOST_ZEROS:
         return text
     if exponent >= 0:
-        whole, part = shown + "0" * exponent, ""
+        integer, fraction = plain + "0" * exponent, ""
     else:
-        shown = shown.rjust(1 - exponent, "0")
-        whole, part = shown[:exponent], shown[exponent:].rstrip("0")
-    return f"{'-' if sign else ''}{whole}{'.' if part else ''}{part}"
+        plain = plain.rjust(1 - exponent, "0")
+        integer, fraction = plain[:exponent], plain[exponent:].rstrip("0")
+    return f"{'-' if sign else ''}{integer}{'.' if fraction else ''}{fraction}"
 
 
-def parse_numbers(values: pa.Array, kind: pa.DataType | str) -> pa.StringArray:
-    """Return numbers, floats or text as plain numbers in text; raises DecodeError for other text."""
+def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
+    """Convert numbers, floats or text to plain numbers in text.
+
+    Raises DecodeError for text that is not a number.
+    """
     text = pc.cast(values, pa.string())
     if cast_group_of(values.type) is not CastGroup.TEXT:
         return spell_numbers_plainly(text)
     text = trim(text)
-    # Decimal reads 1_000 and the digits of all scripts.
+    # Not left to Decimal, which also reads 1_000 and the digits of all scripts.
     is_number = pc.match_substring_regex(text, NUMBER)
     if not pc.all(is_number).as_py():
         is_float = pc.is_in(pc.utf8_lower(text), pa.array(list(FLOATS)))
-        known = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
-        check_values_fit(values, np.asarray(pc.fill_null(known, True)), kind)
+        is_valid = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
+        check_values_fit(values, np.asarray(pc.fill_null(is_valid, True)), arrow_type)
     return spell_numbers_plainly(text)
 
 
-def _through(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """Cast, cast back and compare."""
-    found = pc.cast(values, kind)
-    check_values_fit(values, find_equal_values(values, pc.cast(found, values.type)), kind)
-    return found
+    result = pc.cast(values, arrow_type)
+    check_values_fit(values, find_equal_values(values, pc.cast(result, values.type)), arrow_type)
+    return result
 
 
 def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
-    """Return the rows in which two columns of a type are equal; NULL is equal to NULL, and NaN to NaN."""
+    """Return a mask of the rows in which two columns are equal.
+
+    NULL equals NULL, and NaN equals NaN.
+    """
     same = pc.fill_null(pc.equal(one, other), False)
     if pa.types.is_floating(one.type):
         both = pc.and_(pc.is_nan(one), pc.is_nan(other))
         same = pc.or_(same, pc.fill_null(both, False))
-    found: Mask = np.asarray(same) | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
-    return found
+    equal: Mask = np.asarray(same) | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
+    return equal
 
 
-def _number_through_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    text = parse_numbers(values, kind)
+def _number_through_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    text = parse_numbers(values, arrow_type)
     try:
-        if pa.types.is_decimal(kind):
-            return parse_decimals(text, kind)
-        return pc.cast(text, kind)
+        if pa.types.is_decimal(arrow_type):
+            return parse_decimals(text, arrow_type)
+        return pc.cast(text, arrow_type)
     except DecodeError as error:
         row = error.where.record or 0
     except pa.ArrowInvalid:
-        row = find_failing_row(lambda part: pc.cast(part, kind), text)
-    raise lost_value_error(values, row, kind)
+        row = find_failing_row(lambda part: pc.cast(part, arrow_type), text)
+    raise lost_value_error(values, row, arrow_type)
 
 
-def _float_by_digits(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    text = parse_numbers(values, kind)
-    found = pc.cast(text, kind)
-    back = spell_numbers_plainly(pc.cast(found, pa.string()))
-    check_values_fit(values, find_equal_values(text, back), kind)
-    return found
+def _float_by_digits(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    text = parse_numbers(values, arrow_type)
+    result = pc.cast(text, arrow_type)
+    back = spell_numbers_plainly(pc.cast(result, pa.string()))
+    check_values_fit(values, find_equal_values(text, back), arrow_type)
+    return result
 
 
-def _boolean_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pc.cast(values, kind)  # true, false, 1 or 0: Arrow refuses other text
+def _boolean_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    return pc.cast(values, arrow_type)  # true, false, 1 or 0: Arrow refuses other text
 
 
-def _number(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    # Arrow checks these casts itself, but for one: it asks for a decimal that holds every integer.
-    if pa.types.is_decimal(kind) and pa.types.is_integer(values.type):
-        return _number_through_text(values, kind)
-    return pc.cast(values, kind)
+def _number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    # Arrow checks these casts itself. But from an integer it casts only to a decimal that holds
+    # every integer of that type (19 digits for int64), even if these values are smaller.
+    if pa.types.is_decimal(arrow_type) and pa.types.is_integer(values.type):
+        return _number_through_text(values, arrow_type)
+    return pc.cast(values, arrow_type)
 
 
-def _float_of_number(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _float_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     cast = pc.cast if pa.types.is_integer(values.type) else _float_by_digits
-    return cast(values, kind)  # Arrow refuses an integer with more bits than a float has
+    return cast(values, arrow_type)  # Arrow refuses an integer with more bits than a float has
 
 
-def _boolean_of_number(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    return pc.cast(parse_numbers(values, kind), kind)  # 0 or 1
+def _boolean_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    return pc.cast(parse_numbers(values, arrow_type), arrow_type)  # 0 or 1
 
 
-def _time_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _time_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     return pc.cast(
-        values, kind
+        values, arrow_type
     )  # Arrow refuses a date with a time as a date, and digits beyond the unit
 
 
-def _instant_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast times that state their distance from UTC; without it a time does not name an instant."""
+def _instant_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Cast times that state their offset from UTC.
+
+    A time without an offset is not an instant, and is refused.
+    """
     zoned = np.asarray(pc.fill_null(pc.match_substring_regex(values, ZONED), True))
     if not zoned.all():
-        error = lost_value_error(values, int(np.argmin(zoned)), kind)
-        error.hint = "A time with a zone states its distance from UTC, as in 2026-02-05 12:00:00 +02:00: make it a column of text"
+        error = lost_value_error(values, int(np.argmin(zoned)), arrow_type)
+        error.hint = "A time with a zone needs its offset from UTC, as in 2026-02-05 12:00:00 +02:00. Use a text column if it has none"
         raise error
-    return pc.cast(pc.replace_substring_regex(values, r" ?([Zz]|[+-]\d\d:?\d\d)$", r"\1"), kind)
+    return pc.cast(
+        pc.replace_substring_regex(values, r" ?([Zz]|[+-]\d\d:?\d\d)$", r"\1"), arrow_type
+    )
 
 
 CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(
@@ -258,36 +281,39 @@ CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(
         (CastGroup.TEXT, CastGroup.BOOLEAN): _boolean_of_text,
         (CastGroup.TEXT, CastGroup.TIME): _time_of_text,
         (CastGroup.TEXT, CastGroup.ZONED): _instant_of_text,
-        (CastGroup.TEXT, CastGroup.BYTES): _through,
-        (CastGroup.TEXT, CastGroup.OTHER): _through,
+        (CastGroup.TEXT, CastGroup.BYTES): _cast_and_compare,
+        (CastGroup.TEXT, CastGroup.OTHER): _cast_and_compare,
         (CastGroup.NUMBER, CastGroup.TEXT): pc.cast,
         (CastGroup.NUMBER, CastGroup.NUMBER): _number,
         (CastGroup.NUMBER, CastGroup.FLOAT): _float_of_number,
         (CastGroup.NUMBER, CastGroup.BOOLEAN): _boolean_of_number,
         (CastGroup.FLOAT, CastGroup.TEXT): pc.cast,
         (CastGroup.FLOAT, CastGroup.NUMBER): _number_through_text,
-        (CastGroup.FLOAT, CastGroup.FLOAT): _through,
+        (CastGroup.FLOAT, CastGroup.FLOAT): _cast_and_compare,
         (CastGroup.FLOAT, CastGroup.BOOLEAN): _boolean_of_number,
         (CastGroup.TIME, CastGroup.TEXT): pc.cast,
-        (CastGroup.TIME, CastGroup.TIME): _through,
-        (CastGroup.BYTES, CastGroup.BYTES): _through,
+        (CastGroup.TIME, CastGroup.TIME): _cast_and_compare,
+        (CastGroup.BYTES, CastGroup.BYTES): _cast_and_compare,
         (CastGroup.BYTES, CastGroup.TEXT): pc.cast,
     }
 )
 
 
-def _is_too_large(value: pa.Scalar, kind: pa.DataType | str) -> bool:
-    """Return whether a value is a number with more digits before the point than a type of numbers holds; digits after it are another matter."""
+def _is_too_large(value: pa.Scalar, arrow_type: pa.DataType | str) -> bool:
+    """Return whether a number has more digits before the decimal point than the type holds.
+
+    Digits after the point do not count.
+    """
     try:
         number = Decimal(str(value.as_py()))
     except InvalidOperation:
         return False
-    if isinstance(kind, str) or not number.is_finite():
+    if isinstance(arrow_type, str) or not number.is_finite():
         return False
-    if pa.types.is_decimal(kind):
-        return bool(number) and number.adjusted() >= kind.precision - kind.scale
-    if not pa.types.is_integer(kind):
+    if pa.types.is_decimal(arrow_type):
+        return bool(number) and number.adjusted() >= arrow_type.precision - arrow_type.scale
+    if not pa.types.is_integer(arrow_type):
         return False
-    bits = kind.bit_width - pa.types.is_signed_integer(kind)
-    least = -(1 << bits) if pa.types.is_signed_integer(kind) else 0
+    bits = arrow_type.bit_width - pa.types.is_signed_integer(arrow_type)
+    least = -(1 << bits) if pa.types.is_signed_integer(arrow_type) else 0
     return not least <= number < 1 << bits

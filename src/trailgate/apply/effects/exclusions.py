@@ -1,8 +1,14 @@
-"""Which errors of a batch are final, if operations that cannot be applied take others with them.
+"""Find which errors of a batch are final when a failed operation excludes other operations.
 
-An operation that cannot be applied may take its whole transaction with it, or what another statement makes of it on a second table. What follows on the same rows then finds other
-rows, so its errors may be none, and operations that fitted may have errors: it is tried again. As an example, transaction 1 deletes row A and fails on row B, and transaction 2 updates row A and
-inserts row C of another table. Only without transaction 1 is it known whether transaction 2 stays, and only then whether an insert of row C by transaction 3 fits.
+A failed operation may exclude its whole transaction (discard-transaction), or the operations that
+another MAP statement made from the same record for a second table. Later operations on the same
+rows then find other rows: some of their errors disappear, and new ones appear. So only the errors
+that cannot change are final; the batch is tried again without the excluded operations, and more
+errors become final each time.
+
+Example: transaction 1 deletes row A and fails on row B; transaction 2 updates row A and inserts row
+C of another table; transaction 3 inserts row C. Only after transaction 1 is excluded is it known
+whether transaction 2 succeeds, and only then whether row C is a duplicate in transaction 3.
 """
 
 from __future__ import annotations
@@ -27,60 +33,72 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Return the errors that are final, by the numbers of their operations, and whether others have to be looked for again.
+    """Return the final errors by operation number, and whether the batch must be tried again.
 
-    ``tables`` are the operations that were tried. An error is final unless its operation depends on rows that an earlier operation is taken from, or may be taken from.
-    ``updates_insert``: an update of no row may insert one; if not, updates do not change which rows there are.
+    ``tables`` contains the operations that were tried. An error is final unless its operation
+    depends on rows of an earlier operation that is excluded, or may be. ``updates_insert`` is true
+    if an update may insert a missing row; otherwise updates do not change which rows exist.
     """
     takes_transaction = responses.takes_transaction
+    # With one table, and no error that excludes a transaction, each operation fails alone, and the
+    # operations after it were tried without it.
     if not errors or (len(tables) == 1 and not any(map(takes_transaction, errors.values()))):
         return dict(errors), False
-    order = np.concatenate([own.order for own in tables])
-    transaction = np.concatenate([own.transaction for own in tables])
-    rows, changes, count = [], [], 0  # rows that depend on each other have one number in all tables
-    for own in tables:
-        dependent = _dependent_rows(own) + count
+    order = np.concatenate([operations.order for operations in tables])
+    transaction = np.concatenate([operations.transaction for operations in tables])
+    rows, changes, count = [], [], 0  # ``count`` keeps the numbers of two tables apart
+    for operations in tables:
+        dependent = _dependent_rows(operations) + count
         rows.append(dependent)
-        changes.append((own.op_type != UPDATE) | updates_insert)
+        changes.append((operations.op_type != UPDATE) | updates_insert)
         count = int(dependent.max(initial=count)) + 1
     sort = np.lexsort((order, transaction))
     order, transaction = order[sort], transaction[sort]
     row, change = np.concatenate(rows)[sort], np.concatenate(changes)[sort]
     first = transaction[np.flatnonzero(order == min(errors))[0]]
-    begin = int(np.searchsorted(transaction, first))  # what is before it has no errors
+    begin = int(np.searchsorted(transaction, first))  # earlier transactions have no errors
     number, row, change = (column[begin:].tolist() for column in (order, row, change))
     begins = np.flatnonzero(np.diff(transaction[begin:])) + 1
 
+    # Walk through the transactions in order. ``at`` to ``stop`` are the copies of one operation on
+    # several tables. An operation is uncertain if it touches an uncertain row: its error is then
+    # not final. An excluded operation or transaction makes the rows that it changes uncertain.
     final: dict[int, TrailgateError] = {}
-    again = False
-    doubtful: set[int] = set()  # rows with operations that are excluded, or may be
+    retry = False
+    uncertain: set[int] = set()  # rows whose operations are excluded, or may be
     for start, end in pairwise([0, *begins.tolist(), len(number)]):
-        taken = doubted = False
+        excluded = has_uncertain = False
         at = start
         while at < end:
             stop = at + 1
-            while stop < end and number[stop] == number[at]:  # it is on several tables
+            while (
+                stop < end and number[stop] == number[at]
+            ):  # MAP statements wrote it to several tables
                 stop += 1
-            is_doubtful = not doubtful.isdisjoint(row[at:stop])
-            doubted |= is_doubtful
+            is_uncertain = not uncertain.isdisjoint(row[at:stop])
+            has_uncertain |= is_uncertain
             error = errors.get(number[at])
-            if error is not None and (taken or not is_doubtful):
+            if error is not None and (excluded or not is_uncertain):
                 final[number[at]] = error
-                taken |= takes_transaction(error)
-            if stop - at > 1 and (is_doubtful or error is not None):
-                again = True
-                doubtful.update(compress(row[at:stop], change[at:stop]))
+                excluded |= takes_transaction(error)
+            if stop - at > 1 and (is_uncertain or error is not None):
+                retry = True
+                uncertain.update(compress(row[at:stop], change[at:stop]))
             at = stop
-        if taken or (doubted and responses.may_take_transactions):
-            again = True
-            doubtful.update(compress(row[start:end], change[start:end]))
-    return final, again
+        if excluded or (has_uncertain and responses.may_take_transactions):
+            retry = True
+            uncertain.update(compress(row[start:end], change[start:end]))
+    return final, retry
 
 
 def _dependent_rows(operations: TargetOperations) -> Longs:
-    """Return a number for each operation, the same for those whose keys are the same or are joined by key updates; a truncate joins all keys."""
+    """Assign a number to each operation. Operations with the same number may affect each other.
+
+    Operations with equal keys get the same number, and so do those whose keys are linked by key
+    updates. If there is a truncate, all get the same number.
+    """
     rows = len(operations)
-    if not operations.key:  # a table of operations takes each, whatever is before it
+    if not operations.key:  # --mode append: no operation depends on another
         return np.arange(rows)
     if (operations.op_type == TRUNCATE).any():
         return np.zeros(rows, np.int64)
@@ -90,7 +108,7 @@ def _dependent_rows(operations: TargetOperations) -> Longs:
 
     def first(code: int) -> int:
         while joined[code] != code:
-            joined[code] = joined[joined[code]]  # shortens the way for the next search
+            joined[code] = joined[joined[code]]  # path halving, as in any union-find
             code = joined[code]
         return code
 

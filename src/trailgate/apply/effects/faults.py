@@ -1,7 +1,8 @@
-"""The operations of a batch that cannot be applied, each with its reason, and what is done about them.
+"""Collect the operations of a batch that cannot be applied, and decide what happens to them.
 
-REPERROR of a Replicat parameter file names errors by the numbers that Oracle gives them. ``NUMBERS`` are those that are distinguished here, each group what one error of ours may be;
-any other error, as a key that is not logged, has the response of all errors.
+REPERROR in a Replicat parameter file names errors by Oracle's numbers, such as 1403. Each group in
+``NUMBERS`` lists the Oracle numbers that one of our errors may correspond to. Errors without a
+number, such as a key that is not logged, get the default response.
 """
 
 from __future__ import annotations
@@ -30,39 +31,41 @@ NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_L
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponses:
-    """What is done about an operation that cannot be applied, by the numbers of its error, else ``default``."""
+    """The response to each Oracle error number. Other errors get ``default``."""
 
     default: str = STOP
     by_number: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def to(self, error: TrailgateError) -> str:
-        """Return what is done about an operation with an error."""
+        """Return the response to an error."""
         number = next(iter(error.numbers), None)
         return self.default if number is None else self.by_number.get(number, self.default)
 
     def stops(self, error: TrailgateError) -> bool:
-        """Return whether an operation with an error stops the run."""
+        """Return whether the error stops the run."""
         return self.to(error) == STOP
 
     def takes_transaction(self, error: TrailgateError) -> bool:
-        """Return whether the transaction of an operation with an error is not applied."""
+        """Return whether the error excludes the operation's complete transaction."""
         return self.to(error) == DISCARD_TRANSACTION
 
     @property
     def may_take_transactions(self) -> bool:
-        """Return whether there are errors of which the whole transaction is not applied."""
+        """Whether some errors exclude complete transactions."""
         return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
 
     @property
     def always_stop(self) -> bool:
-        """Return whether every error stops the run."""
+        """Whether every error stops the run."""
         return {self.default, *self.by_number.values()} == {STOP}
 
 
 class OperationErrors:
-    """The errors of operations by their numbers in the batch; one that stops the run is raised at once.
+    """The errors of a batch's operations, by operation number.
 
-    ``stop``: every error stops the run; else those that ``stops`` names do.
+    An error that stops the run is raised at once.
+
+    With ``stop``, every error stops the run; otherwise ``stops`` decides.
     """
 
     def __init__(
@@ -73,7 +76,10 @@ class OperationErrors:
         self.errors: dict[int, TrailgateError] = {}
 
     def add(self, number: int, error: TrailgateError) -> None:
-        """Note an operation's error, of several the first; raises it where that stops the run."""
+        """Record the error of an operation; the first one per operation wins.
+
+        Raises it if it stops the run.
+        """
         if self.stops(error):
             raise error
         self.errors.setdefault(number, error)

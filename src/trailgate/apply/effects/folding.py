@@ -1,8 +1,10 @@
-"""Operations made fewer: those on one key become the one or two that have the same effect.
+"""Combine the operations on each key into one to three operations with the same effect.
 
-A transaction longer than memory is folded while it is read, and Spark's tasks fold what they send. What is folded is again operations, so that folds follow one another and join.
-Keys that are to be replayed keep their operations. Where collisions are overlaid nothing is folded: there a row that was moved is looked at whenever a transaction ends, and an update of a
-later one must not have been joined with it.
+A transaction that does not fit into memory is folded while it is read, and Spark tasks fold the
+operations that they send. The result consists of operations again, so results can be joined and
+folded once more. Keys that must be replayed keep all their operations. With overlaid collisions
+nothing may be folded: after a row has moved, its values are settled when each transaction ends, and
+an update of a later transaction must not be combined with an earlier one.
 """
 
 from __future__ import annotations
@@ -19,10 +21,11 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 
 
 def fold_operations(operations: TargetOperations) -> TargetOperations:
-    """Return operations with the same effect on every key, at most three of each whose operations follow one another as they must.
+    """Return fewer operations with the same effect on every key: at most three for each clean key.
 
-    An operation in place of others is where the first of them was, which errors name. As an example, D I U of one key become D I with the values
-    after U, I U U become I, and U U D becomes U D, since an update may insert a row that is missing.
+    Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
+    U D, because an update may insert a missing row. Errors name the position of the key's first
+    operation; an insert after a delete, or a delete after an insert, has the position of the last.
     """
     parts = [_folded(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
@@ -32,70 +35,96 @@ def fold_operations(operations: TargetOperations) -> TargetOperations:
 
 
 def _folded(operations: TargetOperations) -> TargetOperations:
+    """Fold operations without a truncate.
+
+    The table shows the result for each kind of clean key, where ... is any number of operations:
+
+        operations       effect   becomes
+        I ...            INSERT   I
+        U ...            PATCH    U
+        I ... D          DELETE   I D
+        I ... D I ...    REPLACE  I
+        D, or U ... D    DELETE   D, or U D
+        D I ...          REPLACE  D I
+        U D I ...        REPLACE  U D I
+    """
     nets, number = compute_net_changes(operations)
-    known = number >= 0
-    total = np.bincount(number[known], operations.weight[known], len(nets)).astype(np.int64)
+    is_clean = number >= 0
+    total = np.bincount(number[is_clean], operations.weight[is_clean], len(nets)).astype(np.int64)
     effect, expected = nets.effect, nets.expected
     replaced, deleted = effect == RowEffect.REPLACE, effect == RowEffect.DELETE
+    # ``updated``: the key starts with an update and is deleted later. The update must stay, since
+    # it may insert the row (INSERTMISSINGUPDATES). ``before`` counts up to the first insert.
     updated = (operations.op_type[nets.first] == UPDATE) & expected & (replaced | deleted)
     before = np.where(replaced & expected, nets.leading, 0)
-    transient = deleted & ~expected  # inserted and deleted
-    whole = np.flatnonzero((effect == RowEffect.INSERT) | replaced)
+    transient = deleted & ~expected  # inserted and deleted in this batch
+    complete = np.flatnonzero((effect == RowEffect.INSERT) | replaced)
     patched = np.flatnonzero(effect == RowEffect.PATCH)
-    # Where two take the place of one, the sort keeps the order of these parts.
+    # join_operations sorts stably by ``order``. If two operations get the same one, such as U D for
+    # U U D, they keep the order of the parts below.
     parts = [
-        _standing(operations, nets, np.flatnonzero(updated), UPDATE, np.ones_like(total)),
-        _standing(operations, nets, np.flatnonzero(replaced & expected), DELETE, before - updated),
-        _standing(operations, nets, np.flatnonzero(transient), INSERT, total - 1),
-        _standing(operations, nets, np.flatnonzero(deleted & expected), DELETE, total - updated),
-        _standing(
+        _representatives(operations, nets, np.flatnonzero(updated), UPDATE, np.ones_like(total)),
+        _representatives(
+            operations, nets, np.flatnonzero(replaced & expected), DELETE, before - updated
+        ),
+        _representatives(operations, nets, np.flatnonzero(transient), INSERT, total - 1),
+        _representatives(
+            operations, nets, np.flatnonzero(deleted & expected), DELETE, total - updated
+        ),
+        _representatives(
             operations,
             replace(nets, first=nets.last),
             np.flatnonzero(transient),
             DELETE,
             np.ones_like(total),
         ),
-        _standing(
+        _representatives(
             operations,
             replace(nets, first=np.where(before > 0, nets.last, nets.first)),
-            whole,
+            complete,
             INSERT,
             total - before,
-            _inserted(nets),
+            _insert_values(nets),
         ),
-        _standing(operations, nets, patched, UPDATE, total, nets.values),
-        operations.take(np.flatnonzero(~known)),
+        _representatives(operations, nets, patched, UPDATE, total, nets.values),
+        operations.take(np.flatnonzero(~is_clean)),
     ]
     return join_operations([part for part in parts if len(part)])
 
 
-def _inserted(nets: NetChanges) -> Image:
-    """Return the values of inserted rows: a row that took the place of another one has all columns of the source."""
-    own = nets.effect == RowEffect.INSERT
+def _insert_values(nets: NetChanges) -> Image:
+    """Return the values of inserted rows.
+
+    A row that replaces another one has all columns of the source.
+    """
+    is_new = nets.effect == RowEffect.INSERT
     return tuple(
         StateColumn(
             pa.nulls(len(nets), column.type) if one.values is None else one.values,
-            one.is_missing(len(nets)) & (own | column.extra),
+            one.is_missing(len(nets)) & (is_new | column.extra),
         )
         for column, one in zip(nets.table.columns, nets.values, strict=True)
     )
 
 
-def _standing(
+def _representatives(
     operations: TargetOperations,
     nets: NetChanges,
     chosen: Longs,
-    kind: int,
+    op_type: int,
     weight: Longs,
     values: Image | None = None,
 ) -> TargetOperations:
-    """Return operations of one kind that stand for those on some keys, at the place of each key's first one."""
+    """Return one operation per chosen key, which represents ``weight`` operations.
+
+    It has the position of the operation ``nets.first``.
+    """
     picked = pa.array(chosen)
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])
     key = tuple(column.take(picked) for column in nets.key)
     return replace(
         bare,
-        op_type=np.full(len(chosen), kind, np.uint8),
+        op_type=np.full(len(chosen), op_type, np.uint8),
         weight=weight[chosen],
         key=key,
         old_key=key,

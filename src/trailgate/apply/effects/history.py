@@ -1,7 +1,20 @@
-"""Every version of a row: ``_valid_from`` and ``_valid_to``, commit times (UTC) of which the second is not included, the positions of the operations, and ``_is_current``.
+"""Compute every version of each row, for ``--mode history``.
 
-A transaction makes one version of a row at most, since what is committed together never shows apart, and none where nothing of the row changed. A row that changes its key is closed on the old one and opened on the
-new one; a truncate closes all rows. Versions on clean keys are computed in columns: an operation's value of a column is the one that was logged last, unless an insert or a delete is between.
+Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is
+exclusive), the positions ``_from_position`` and ``_to_position`` of the operations that opened and
+closed it, and ``_is_current``. Example, after an insert at 10:00 and an update at 11:00:
+
+    ID  PRICE  _valid_from  _valid_to  _from_position  _to_position  _is_current
+    7   4      10:00        11:00      p1              p2            false
+    7   5      11:00        NULL       p2              NULL          true
+
+A transaction makes at most one version of a row, because nobody sees the states within it, and none
+if no value changed. If a row moves to another key, its version under the old key is closed, and one
+under the new key is opened. A truncate closes all current versions.
+
+For clean keys (see ``nets``), versions are computed in whole columns: the value of a column after
+an operation is the last one that was logged since the last insert or delete. The other keys are
+replayed row by row.
 """
 
 from __future__ import annotations
@@ -62,16 +75,20 @@ COLUMNS: Final = (
     TargetColumn(UNTIL, pa.string()),
     TargetColumn(CURRENT, pa.bool_()),
 )
+_VERSION_COLUMNS: Final = frozenset(column.name for column in COLUMNS)
 NEVER: Final = np.iinfo(np.int64).max
 
 
 def add_version_columns(table: TargetTable) -> TargetTable:
-    """Return a table with the columns of versions; operations find its rows by the source's key."""
+    """Return the table with the version columns added.
+
+    Its key stays the source's, by which operations find current rows.
+    """
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def with_version_key(table: TargetTable) -> TargetTable:
-    """Return the table with the key of its rows, which is the source's and the position that a version is from."""
+    """Return the table with the key of its stored rows: the source's key and ``_from_position``."""
     at = [column.name for column in table.columns].index(AT)
     return replace(table, key=(*table.key, at))
 
@@ -79,15 +96,17 @@ def with_version_key(table: TargetTable) -> TargetTable:
 def compute_versions(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return what a batch writes: a step for the operations up to each truncate, one that closes all rows, and so on.
+    """Return the changes that a batch makes, as a list of steps.
 
-    Raises OptionError where collisions or errors are not to stop the run: a history has no place for operations that do not fit.
+    The operations before each truncate are one step, and the truncate itself is another one that
+    closes all current rows. Raises OptionError unless collisions and errors stop the run: a history
+    cannot represent operations that do not fit.
     """
     if policy is not CollisionPolicy.STOP or not faults.stop:
-        raise OptionError("--mode history takes --on-collision stop and --on-error stop alone")
+        raise OptionError("--mode history works only with --on-collision stop and --on-error stop")
     stored = with_version_key(operations.table)
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
-    current = _current(fetch)
+    current = _fetch_current(fetch)
     steps: list[TableChanges] = []
     for number, (part, unended) in enumerate(operations.between_truncates()):
         if number:
@@ -102,147 +121,179 @@ def compute_versions(
             )
             current = make_empty_fetch(operations.table)
         if len(part):
-            nets, replayed = _versions_of(part, current, unended)
+            nets, replayed = _part_versions(part, current, unended)
             at = part.position[len(part) - 1].as_py()
             steps.append(TableChanges(nets, replayed=replayed, at=at))
     return steps
 
 
-def _current(fetch: FetchRows) -> FetchRows:
-    """Return what gives the rows that are current."""
+def _fetch_current(fetch: FetchRows) -> FetchRows:
+    """Return a function that fetches only current rows."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
-        found = fetch(keys, False)
-        there = found.filter(pc.fill_null(found[CURRENT], False))
-        return there.select(keys.column_names) if keys_alone else there
+        fetched = fetch(keys, False)
+        live = fetched.filter(pc.fill_null(fetched[CURRENT], False))
+        return live.select(keys.column_names) if keys_alone else live
 
     return rows
 
 
-def _versions_of(
+def _part_versions(
     part: TargetOperations, current: FetchRows, unended: int | None
 ) -> tuple[NetChanges, int]:
-    """Return the versions that operations open and close, and how many of these were replayed.
+    """Return the versions that operations open and close, and the number of replayed operations.
 
-    What the transaction ``unended`` does is not seen, since a truncate follows in it.
+    The transaction ``unended`` opens no versions, because a truncate follows in it.
     """
     nets, number = compute_net_changes(part)
     bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
-    again = number < 0
+    is_replayed = number < 0
     if bad.any():
-        again |= bad[number] & (number >= 0)
+        is_replayed |= bad[number] & (number >= 0)
     seen = part.transaction != (-1 if unended is None else unended)
-    own = np.flatnonzero(~again)
-    found = [_in_columns(part.take(own), nets, (number[own], seen[own]), current)]
-    rows = np.flatnonzero(again)
+    clean = np.flatnonzero(~is_replayed)
+    parts = [_column_versions(part.take(clean), nets, (number[clean], seen[clean]), current)]
+    rows = np.flatnonzero(is_replayed)
     if len(rows):
-        found.append(_replayed(part.take(rows), seen[rows], current))
-    return join_net_changes(found), len(rows)
+        parts.append(_replay_versions(part.take(rows), seen[rows], current))
+    return join_net_changes(parts), len(rows)
 
 
-def _in_columns(
+def _column_versions(
     operations: TargetOperations, nets: NetChanges, of: tuple[Longs, Mask], current: FetchRows
 ) -> NetChanges:
-    """Return the versions that operations on clean keys make; ``of`` each one's key among those of the effects, and whether it is seen."""
+    """Return the versions that operations on clean keys open and close.
+
+    ``of`` is a pair: for each operation the index of its key in ``nets``, and whether its
+    transaction opens versions.
+
+    Operations are sorted by key. Only the last operation of each key in each transaction leaves a
+    visible state; ``kept`` is the index of each of these. Example, for one key without a row, with
+    transactions 1 1 2:
+
+        row                    0       1       2
+        operation              I(a=1)  U(a=2)  U(a=2)
+        last of transaction    no      yes     yes
+        reset (last I or D)    0       0       0
+        logged (column a)      0       1       2
+
+    So ``kept`` is [1, 2], with a = 2 in both states. The first one opens a version. The second one
+    equals it, and opens none.
+    """
     number, seen = of
     table, rows = operations.table, len(operations)
     if not rows:
         return no_net_changes(with_version_key(table))
     order = np.argsort(number, kind="stable")
     operations, group, seen = operations.take(order), number[order], seen[order]
-    there = current(nets.keys(), False)
-    held = _places(nets, there)
-    kinds, index = operations.op_type, np.arange(rows)
-    begins = np.append(True, np.diff(group) != 0)
-    whole = (kinds == INSERT) | (kinds == DELETE)
-    reset = np.maximum.accumulate(np.where(begins | whole, index, 0))
-    last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
-    kept = np.flatnonzero(last & seen)
+    current_rows = current(nets.keys(), False)
+    stored_row = _row_indexes(nets, current_rows)
+    op_types, index = operations.op_type, np.arange(rows)
+    begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
+    is_complete = (op_types == INSERT) | (op_types == DELETE)
+    # The last insert or delete up to each operation, or else the key's first operation.
+    reset = np.maximum.accumulate(np.where(begins | is_complete, index, 0))
+    is_last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
+    kept = np.flatnonzero(is_last & seen)
     if not len(kept):
         return no_net_changes(with_version_key(table))
     group = group[kept]
     first = np.append(True, np.diff(group) != 0)
-    exists = kinds[kept] != DELETE
-    before = np.where(first, held[group], -1)
+    # From here on, index i is the state after operation kept[i]. ``was``: a row existed before it,
+    # in the table for a key's first state (row ``before``), otherwise as the state i - 1.
+    exists = op_types[kept] != DELETE
+    before = np.where(first, stored_row[group], -1)
     was = np.where(first, before >= 0, np.append(False, exists[:-1]))
     values: list[pa.Array | None] = []
     equal = np.ones(len(kept), bool)
     for column, one in zip(table.columns, operations.values, strict=True):
-        if column.name in _ADDED:
+        if column.name in _VERSION_COLUMNS:
             values.append(None)
             continue
-        known = ~one.is_missing(rows) & (kinds != DELETE)
-        logged = np.maximum.accumulate(np.where(known, index, -1))[kept]
-        own = pa.nulls(rows, column.type) if one.values is None else one.values
-        theirs = _chunk(there[column.name]).cast(column.type)
-        from_row = (logged < reset[kept]) & ~whole[reset[kept]]
-        places = np.where(from_row, rows + held[group], logged)
-        nothing = np.where(from_row, held[group] < 0, logged < reset[kept])
-        value = join_arrays([own, theirs]).take(pa.array(places, mask=nothing))
+        # The last operation up to each state that logs this column, perhaps of an earlier key:
+        # then it precedes ``reset``, and the value is that of the stored row instead.
+        is_logged = ~one.is_missing(rows) & (op_types != DELETE)
+        logged = np.maximum.accumulate(np.where(is_logged, index, -1))[kept]
+        logged_values = pa.nulls(rows, column.type) if one.values is None else one.values
+        stored_values = _single_array(current_rows[column.name]).cast(column.type)
+        from_row = (logged < reset[kept]) & ~is_complete[reset[kept]]
+        source = np.where(from_row, rows + stored_row[group], logged)
+        no_value = np.where(from_row, stored_row[group] < 0, logged < reset[kept])
+        value = join_arrays([logged_values, stored_values]).take(pa.array(source, mask=no_value))
+        # The same column in the state before, to compare with.
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
-        previous = join_arrays([value, theirs]).take(pa.array(earlier, mask=~was))
-        equal &= _same(value, previous)
+        previous = join_arrays([value, stored_values]).take(pa.array(earlier, mask=~was))
+        equal &= _equal_rows(value, previous)
         values.append(value)
+    # A deleted row only closes a version, and an unchanged one does neither.
     opens = exists & (~was | ~equal)
     closes = was & (~exists | ~equal)
-    return _nets(operations, (kept, group, opens, closes), values, (there, held))
+    return _version_changes(
+        operations, (kept, group, opens, closes), values, (current_rows, stored_row)
+    )
 
 
-_ADDED: Final = frozenset(column.name for column in COLUMNS)
-
-
-def _places(nets: NetChanges, there: pa.Table) -> Longs:
-    """Return for each key which row has it, -1 for none."""
+def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
+    """For each key, return the index of its row, or -1 if it has none."""
     names = nets.table.key_names
     both = [
-        join_arrays([own, _chunk(there[name]).cast(own.type)])
-        for own, name in zip(nets.key, names, strict=True)
+        join_arrays([key, _single_array(rows[name]).cast(key.type)])
+        for key, name in zip(nets.key, names, strict=True)
     ]
     codes, count = encode_keys(both)
-    place = np.full(count, -1)
-    place[codes[len(nets) :]] = np.arange(there.num_rows)
-    found: Longs = place[codes[: len(nets)]]
-    return found
+    row_of_code = np.full(count, -1)
+    row_of_code[codes[len(nets) :]] = np.arange(rows.num_rows)
+    result: Longs = row_of_code[codes[: len(nets)]]
+    return result
 
 
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+def _single_array(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _same(one: pa.Array, other: pa.Array) -> Mask:
+def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
     equal = np.asarray(pc.fill_null(pc.equal(one, other), False))
-    found: Mask = equal | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
-    return found
+    same: Mask = equal | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
+    return same
 
 
-def _nets(
+def _version_changes(
     operations: TargetOperations,
     events: tuple[Longs, Longs, Mask, Mask],
     values: Sequence[pa.Array | None],
     rows: tuple[pa.Table, Longs],
 ) -> NetChanges:
-    """Return versions that are opened, and closings of rows that were there, of the states that operations leave."""
+    """Return inserts of the versions that are opened, and patches of stored versions that are closed.
+
+    ``events`` is (kept, group, opens, closes): operation ``kept[i]`` leaves a state of key
+    ``group[i]``, which may open a version, and may close the one before it. ``rows`` contains the
+    current rows, and for each key the index of its row. Example: one key without a row gets the
+    states A and B, so opens is [1, 1] and closes is [0, 1]. A is inserted as a version that B
+    closed, and B as the current version.
+    """
     kept, group, opens, closes = events
-    there, held = rows
+    current_rows, stored_row = rows
     table = operations.table
     stored = with_version_key(table)
     times, positions = operations.op_ts[kept], operations.position.take(pa.array(kept))
-    # The next state of the same key that closes what is open.
+    # For each state, the next one that closes a version. For closes = [1, 0, 1], index is
+    # [0, NEVER, 2], its minimum from the right is [0, 2, 2], and after is [2, 2, NEVER].
     index = np.where(closes, np.arange(len(kept)), NEVER)
     after = np.append(np.minimum.accumulate(index[::-1])[::-1][1:], NEVER)
     end = np.where(after == NEVER, 0, after)
+    # The next closing state counts only if it belongs to the same key.
     ends = (after != NEVER) & (group[end] == group)
-    own = np.flatnonzero(opens)
-    chosen = pa.array(own)
+    opened_at = np.flatnonzero(opens)
+    chosen = pa.array(opened_at)
     added = {
-        FROM: pa.array(times[own]).cast(TIME),
-        TO: pa.array(times[end[own]], mask=~ends[own]).cast(TIME),
+        FROM: pa.array(times[opened_at]).cast(TIME),
+        TO: pa.array(times[end[opened_at]], mask=~ends[opened_at]).cast(TIME),
         AT: positions.take(chosen),
-        UNTIL: positions.take(pa.array(end[own], mask=~ends[own])),
-        CURRENT: pa.array(~ends[own]),
+        UNTIL: positions.take(pa.array(end[opened_at], mask=~ends[opened_at])),
+        CURRENT: pa.array(~ends[opened_at]),
     }
-    opened = _made(
+    opened = _build_changes(
         stored,
         RowEffect.INSERT,
         [
@@ -250,36 +301,40 @@ def _nets(
             for column, value in zip(table.columns, values, strict=True)
         ],
     )
-    firsts = np.full(len(held), NEVER)
+    # Stored rows are closed by the first closing state of their key ...
+    firsts = np.full(len(stored_row), NEVER)
     np.minimum.at(firsts, group[closes], np.flatnonzero(closes))
-    closed = np.flatnonzero((held >= 0) & (firsts != NEVER))
-    # A version that the same batch opens before is the one that is closed.
-    opened_first = np.full(len(held), NEVER)
-    np.minimum.at(opened_first, group[opens], own)
+    closed = np.flatnonzero((stored_row >= 0) & (firsts != NEVER))
+    # ... unless the batch opens a version before that state: then that version is closed.
+    # If both are the same state, it is an update: it closes the stored row and opens a version.
+    opened_first = np.full(len(stored_row), NEVER)
+    np.minimum.at(opened_first, group[opens], opened_at)
     closed = closed[firsts[closed] <= opened_first[closed]]
-    places = firsts[closed]
-    rows_closed = there.take(pa.array(held[closed]))
+    closed_by = firsts[closed]
+    rows_closed = current_rows.take(pa.array(stored_row[closed]))
     patch = {
-        TO: pa.array(times[places]).cast(TIME),
-        UNTIL: positions.take(pa.array(places)),
+        TO: pa.array(times[closed_by]).cast(TIME),
+        UNTIL: positions.take(pa.array(closed_by)),
         CURRENT: pa.array(np.zeros(len(closed), bool)),
     }
     key_names = {*table.key_names, AT}
-    shut = _made(
+    closings = _build_changes(
         stored,
         RowEffect.PATCH,
         [
             patch.get(column.name)
             if column.name not in key_names
-            else _chunk(rows_closed[column.name]).cast(column.type)
+            else _single_array(rows_closed[column.name]).cast(column.type)
             for column in table.columns
         ],
     )
-    return join_net_changes([opened, shut])
+    return join_net_changes([opened, closings])
 
 
-def _made(table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]) -> NetChanges:
-    """Return effects of one kind; a column that is None is missing."""
+def _build_changes(
+    table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]
+) -> NetChanges:
+    """Build net changes with one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
@@ -291,56 +346,64 @@ def _made(table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | No
         leading=zeros,
         key=tuple(columns[at] for at in table.key),
         values=tuple(
-            ABSENT if one is None else StateColumn(one.cast(column.type), _unknown(one, column))
+            ABSENT
+            if one is None
+            else StateColumn(one.cast(column.type), _default_rows(one, column))
             for column, one in zip(table.columns, columns, strict=True)
         ),
     )
 
 
-def _unknown(values: pa.Array, column: TargetColumn) -> Mask | None:
-    """Return the rows that get the default of a column that the source lacks."""
+def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
+    """For a column that the source lacks, return a mask of the rows that get its default value."""
     return np.asarray(values.is_null()) if column.extra else None
 
 
-def _replayed(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
-    """Return the versions that operations on other keys make, row by row."""
+def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
+    """Replay operations row by row, and return the versions that they open and close."""
     table = operations.table
-    there = current(build_key_table(table, collect_keys(operations)), False)
-    replay = OperationReplay(table, there, CollisionPolicy.STOP)
-    made = _RowVersions(table, there)
+    rows = current(build_key_table(table, collect_keys(operations)), False)
+    replay = OperationReplay(table, rows, CollisionPolicy.STOP)
+    row_versions = _RowVersions(table, rows)
     for begin, end in _transactions(operations):
         part = operations.take(np.arange(begin, end))
         replay.run(part, None if seen[begin] else int(part.transaction[0]))
         if seen[begin]:
-            for key, row in _touched(part).items():
+            for key, row in _named_keys(part).items():
                 at = part.position[row].as_py()
-                made.show(key, replay.row(key), int(part.op_ts[row]), at)
-    return made.nets()
+                row_versions.show(key, replay.row(key), int(part.op_ts[row]), at)
+    return row_versions.nets()
 
 
 class _RowVersions:
-    """The versions of rows that are followed one by one, each a list of all columns."""
+    """Collect the versions of rows that are replayed one by one.
 
-    def __init__(self, table: TargetTable, there: pa.Table) -> None:
+    A version is a list with a value per column.
+    """
+
+    def __init__(self, table: TargetTable, rows: pa.Table) -> None:
         self._table = table
         names = [column.name for column in table.columns]
-        self._own = [at for at, name in enumerate(names) if name not in _ADDED]
-        self._places = {name: names.index(name) for name in _ADDED}
+        self._value_columns = [at for at, name in enumerate(names) if name not in _VERSION_COLUMNS]
+        self._column_index = {name: names.index(name) for name in _VERSION_COLUMNS}
         self._opened: list[list[Any]] = []
         self._closed: list[list[Any]] = []
         self._shown: dict[Key, list[Any]] = {}
-        for row in zip(*(to_python_values(there[name]) for name in names), strict=True):
+        for row in zip(*(to_python_values(rows[name]) for name in names), strict=True):
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
-        """Note the row of a key, None for none, as an operation at a place left it."""
-        known = self._shown.get(key)
-        if known is not None and row is not None and self._values(known) == self._values(row):
+        """Record a key's row after a transaction, or None if it has no row.
+
+        Opens and closes versions if its values changed.
+        """
+        current = self._shown.get(key)
+        if current is not None and row is not None and self._values(current) == self._values(row):
             return
-        if known is not None:
+        if current is not None:
             self._set(self._shown.pop(key), {TO: time, UNTIL: at, CURRENT: False})
-            if not any(known is one for one in self._opened):
-                self._closed.append(known)
+            if not any(current is one for one in self._opened):
+                self._closed.append(current)
         if row is not None:
             version = list(row)
             self._set(version, {FROM: time, AT: at, TO: None, UNTIL: None, CURRENT: True})
@@ -348,14 +411,14 @@ class _RowVersions:
             self._shown[key] = version
 
     def _values(self, version: list[Any]) -> list[Any]:
-        return [version[at] for at in self._own]
+        return [version[at] for at in self._value_columns]
 
     def _set(self, version: list[Any], values: Mapping[str, Any]) -> None:
         for name, value in values.items():
-            version[self._places[name]] = value
+            version[self._column_index[name]] = value
 
     def nets(self) -> NetChanges:
-        """Return the versions that were opened, and those of before that were closed."""
+        """Return inserts of the opened versions, and patches of the stored versions that were closed."""
         stored = with_version_key(self._table)
         patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
         opened = [self._column(self._opened, at) for at in range(len(stored.columns))]
@@ -364,35 +427,38 @@ class _RowVersions:
             for at, column in enumerate(stored.columns)
         ]
         return join_net_changes(
-            [_made(stored, RowEffect.INSERT, opened), _made(stored, RowEffect.PATCH, closed)]
+            [
+                _build_changes(stored, RowEffect.INSERT, opened),
+                _build_changes(stored, RowEffect.PATCH, closed),
+            ]
         )
 
     def _column(self, rows: list[list[Any]], at: int) -> pa.Array:
         column = self._table.columns[at]
         values = [row[at] for row in rows]
         if column.name in (FROM, TO):
-            return pa.array([_micros(one) for one in values], pa.int64()).cast(TIME)
-        known = [None if one is NOT_LOGGED else one for one in values]
-        return pa.array(known, column.type)
+            return pa.array([_to_micros(one) for one in values], pa.int64()).cast(TIME)
+        plain = [None if one is NOT_LOGGED else one for one in values]
+        return pa.array(plain, column.type)
 
 
-def _micros(value: Any) -> int | None:
+def _to_micros(value: Any) -> int | None:
     return value if value is None or isinstance(value, int) else pa.scalar(value, TIME).value
 
 
 def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
-    """Yield where each transaction begins and ends."""
+    """Yield the first row and the end row of each transaction."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)
 
 
-def _touched(part: TargetOperations) -> dict[Key, int]:
-    """Return the keys that operations name, old and new, each with the last one that does."""
+def _named_keys(part: TargetOperations) -> dict[Key, int]:
+    """Return all old and new keys of the operations, each with the last operation that names it."""
     new, old = key_tuples(part.key), key_tuples(part.old_key)
-    found: dict[Key, int] = {}
-    for row, kind in enumerate(part.op_type.tolist()):
-        if kind == KEY_UPDATE:
-            found[old[row]] = row
-        found[new[row]] = row
-    return found
+    last_rows: dict[Key, int] = {}
+    for row, op_type in enumerate(part.op_type.tolist()):
+        if op_type == KEY_UPDATE:
+            last_rows[old[row]] = row
+        last_rows[new[row]] = row
+    return last_rows

@@ -1,4 +1,7 @@
-"""Loops over the operations of one target table, by the codes of their keys."""
+"""Loops over the operations on one target table.
+
+Keys are numbered from 0, so that one array slot per key is enough.
+"""
 
 from __future__ import annotations
 
@@ -24,39 +27,48 @@ def scan_keys(
     inserted: Mask,
     unclean: Mask,
 ) -> None:
-    """Write for each key its first, last and last deleting operation, how many it has before it is inserted (by their ``weight``), and whether it must be replayed.
+    """Find each key's first, last and last deleting operation, and whether the key must be replayed.
 
-    A key is replayed where an operation moves it, where it is inserted while it is there, and where it is updated or deleted after it was deleted.
-    As an example, I U D I of one key is clean, with the last delete in row 2; I I is not. D I U has one leading operation.
-    ``first``, ``last`` and ``last_delete`` are ``NONE`` before, ``leading`` 0, ``inserted`` and ``unclean`` False.
+    ``leading`` counts the operations before the key's first insert, weighted by ``weight``. A key
+    must be replayed (``unclean``) if an operation moves it to or from another key, if it is
+    inserted although its row exists, or if it is updated or deleted after a delete.
+
+    Example: rows 0 to 3 are I U D I of one key. The key is clean; first is 0, last is 3,
+    last_delete is 2, leading is 0. I I is not clean. In D I U the delete comes before the first
+    insert, so leading is 1.
+
+    The caller fills ``first``, ``last`` and ``last_delete`` with ``NONE``, and the other outputs
+    with 0 or False.
     """
     for row in range(len(op_type)):
-        code, kind = key[row], op_type[row]
+        code, op = key[row], op_type[row]
         before = last[code]
-        if kind == KEY_UPDATE:
+        if op == KEY_UPDATE:
             unclean[code] = unclean[old_key[row]] = True
-        elif kind == INSERT:
+        elif op == INSERT:
             if before >= 0 and op_type[before] != DELETE:
                 unclean[code] = True
         elif before >= 0 and op_type[before] == DELETE:
             unclean[code] = True
         if before < 0:
             first[code] = row
-        if kind == INSERT:
+        if op == INSERT:
             inserted[code] = True
         elif not inserted[code]:
             leading[code] += weight[row]
         last[code] = row
-        if kind == DELETE:
+        if op == DELETE:
             last_delete[code] = row
 
 
-@kernel(writes=("found",))
-def find_last_logged(key: Longs, missing: Mask, last_delete: Longs, found: Longs) -> None:
-    """Write for each key the last row that logs a column, after the key's last delete; it is ``NONE`` before.
+@kernel(writes=("last",))
+def find_last_logged(key: Longs, missing: Mask, last_delete: Longs, last: Longs) -> None:
+    """For each key, find the last operation after the key's last delete that logs a column.
 
-    An empty ``missing`` misses no row. As an example, of I(a) U(b) U(a) of one key, row 2 is the last one that logs a.
+    Fill ``last`` with ``NONE`` before the call. An empty ``missing`` means that every operation
+    logs the column. Example: if one key has the operations I(a), U(b) and U(a) in rows 0 to 2, the
+    result for column a is row 2, and for column b row 1.
     """
     for row in range(len(key)):
         if (len(missing) == 0 or not missing[row]) and row > last_delete[key[row]]:
-            found[key[row]] = row
+            last[key[row]] = row

@@ -1,4 +1,7 @@
-"""Current rows with what wrote them last: ``_op_ts``, its commit time (UTC), and ``_position``, its place in the trail."""
+"""Add the columns of ``--meta`` to a table of current rows: which operation last wrote the row.
+
+``_op_ts`` is the operation's commit time (UTC), and ``_position`` its position in the trail.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,21 @@ COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.string
 
 
 def add_meta_columns(table: TargetTable) -> TargetTable:
-    """Return a table with the columns of what wrote a row."""
+    """Return the table with the columns ``_op_ts`` and ``_position`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def set_meta_values(operations: TargetOperations) -> TargetOperations:
-    """Return operations that log their own time and position."""
-    known = np.zeros(len(operations), bool)
-    own = {
+    """Set the columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
+    present = np.zeros(len(operations), bool)
+    stamps = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),
         "_position": operations.position,
     }
     values = tuple(
-        StateColumn(own[column.name].cast(column.type), known) if column.name in own else one
+        StateColumn(stamps[column.name].cast(column.type), present)
+        if column.name in stamps
+        else one
         for column, one in zip(operations.table.columns, operations.values, strict=True)
     )
     return replace(operations, values=values)

@@ -1,4 +1,7 @@
-"""What a batch of operations makes of a target table: a row of a table for each mode."""
+"""The modes of a target table: current rows, soft-deleted rows, all versions, or all operations.
+
+Each mode is one row of ``MODES``.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,12 @@ def _as_they_are(operations: TargetOperations) -> TargetOperations:
 
 
 class ApplyMode(NamedTuple):
-    """A way of keeping tables: what its table is, what operations write to it, and whether these may be folded first.
+    """How one mode keeps tables.
 
-    ``columns`` are those that the table has beside the source's, ``stored`` gives the table with the key of its rows, where that is not the one by which operations find them. ``logged`` gives operations the
-    values of columns that the source lacks.
+    ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes that
+    a batch of operations makes. ``folds`` is true if operations on one key may be combined before
+    that. ``stored`` returns the table with the key of its stored rows, if that is not the key by
+    which operations find rows. ``logged`` sets operations' values of columns that the source lacks.
     """
 
     table: Callable[[TargetTable], TargetTable]
@@ -62,4 +67,5 @@ MODES: Final[Mapping[str, ApplyMode]] = MappingProxyType(
         "append": ApplyMode(build_append_table, append_changes, COLUMNS, folds=False),
     }
 )
+# Current rows with --meta. A folded operation has the position of the first, not of the last one.
 WITH_META: Final = ApplyMode(add_meta_columns, _current, (), folds=False, logged=set_meta_values)

@@ -1,7 +1,11 @@
-"""The net effect of operations on each key of a target table, in whole columns.
+"""Combine the operations on each key of a target table into one net change, in whole columns.
 
-A key whose operations follow one another as they must is *clean*: one pass finds its first, last and last deleting operation, and each column's value is the one that was
-logged last after the last delete. All other keys, those that operations move among them, are replayed row by row (``replay.py``).
+A key is *clean* if each of its operations fits the one before it: for example I U D, but not I I.
+One pass over the operations finds the first, last and last deleting operation of each clean key,
+and the value of each column is the last one that was logged after the last delete. All other keys,
+and those that a key update names, are replayed row by row (``replay``).
+
+Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
 """
 
 from __future__ import annotations
@@ -21,10 +25,12 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, S
 
 
 class RowEffect(IntEnum):
-    """What becomes of a row.
+    """The change of one row.
 
-    INSERT: it is there, with these values, and was not. PATCH: it has these values in the columns that are not missing. REPLACE: it has these values, and none of
-    those before. DELETE: it is gone.
+    - INSERT: the row is new, with these values.
+    - PATCH: the row gets these values in the columns that are not missing.
+    - REPLACE: the row gets these values, and keeps none of its earlier ones.
+    - DELETE: the row is removed.
     """
 
     INSERT = 0
@@ -35,10 +41,12 @@ class RowEffect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
-    """Net effects on the rows of a target table, one slot a key.
+    """Net changes of a target table's rows, one slot per key.
 
-    ``expected``: the operations take it that the row is there before them. ``first`` and ``last`` are the first and the last operation on the key, ``leading`` how many there are before it
-    is inserted. ``key`` are the key's columns and ``values`` all columns.
+    - ``expected``: the operations assume that the row exists before them
+    - ``first``, ``last``: the indexes of the first and last operation on the key
+    - ``leading``: the number of operations on the key before its first insert
+    - ``key``, ``values``: the key columns, and all columns
     """
 
     table: TargetTable
@@ -54,7 +62,7 @@ class NetChanges:
         return len(self.effect)
 
     def where(self, keep: Mask) -> NetChanges:
-        """Return the effects whose slot in ``keep`` is set."""
+        """Return the changes selected by the mask ``keep``."""
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
@@ -77,29 +85,34 @@ class NetChanges:
         )
 
     def keys(self) -> pa.Table:
-        """Return the keys, as columns of their names."""
+        """Return the keys as a table of the key columns."""
         return pa.table(list(self.key), names=list(self.table.key_names))
 
 
 def no_net_changes(table: TargetTable) -> NetChanges:
-    """Return effects on no row."""
+    """Return net changes of no rows."""
     none = np.zeros(0, np.int64)
-    kinds = [table.columns[at].type for at in table.key]
+    types = [table.columns[at].type for at in table.key]
     return NetChanges(
-        table,
-        none.astype(np.uint8),
-        none.astype(bool),
-        none,
-        none,
-        none,
-        tuple(pa.nulls(0, kind) for kind in kinds),
-        (ABSENT,) * len(table.columns),
+        table=table,
+        effect=none.astype(np.uint8),
+        expected=none.astype(bool),
+        first=none,
+        last=none,
+        leading=none,
+        key=tuple(pa.nulls(0, key_type) for key_type in types),
+        values=(ABSENT,) * len(table.columns),
     )
 
 
 def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Return a number for each row, the same where all columns are equal, and how many numbers there are."""
+    """Assign a number to each row, so that equal rows have equal numbers.
+
+    Also returns how many different rows there are.
+    """
     codes, count = _codes(columns[0])
+    # Encode again after each column: the numbers stay below the number of rows, so the product
+    # of two of them fits 64 bits.
     for column in columns[1:]:
         more, size = _codes(column)
         codes, count = _codes(pa.array(codes * size + more))
@@ -107,16 +120,18 @@ def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
 
 
 def _codes(column: pa.Array) -> tuple[Longs, int]:
-    found = column.dictionary_encode(null_encoding="encode")
-    return found.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(found.dictionary)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
 def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs]:
-    """Return the effects on clean keys, and which of them each operation has a part in; -1 for one that is to be replayed.
+    """Return the net changes of clean keys, and for each operation the index of its key among them.
 
-    There is no truncate among the operations.
+    The index is -1 if the operation must be replayed. There must not be a truncate among the
+    operations.
     """
     rows, table = len(operations), operations.table
+    # Old keys differ only in key updates, so only theirs are numbered, after the new keys.
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)
     picked = pa.array(moves)
     both = [
@@ -144,35 +159,40 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
     )
     clean = np.flatnonzero(~unclean)
     first, last, deleted = first[clean], last[clean], last_delete[clean] != NONE
-    fresh = operations.op_type[first] == INSERT
-    effect = np.where(fresh, RowEffect.INSERT, RowEffect.PATCH)
+    # A delete in the middle means that no earlier value survives: the row is replaced.
+    starts_with_insert = operations.op_type[first] == INSERT
+    effect = np.where(starts_with_insert, RowEffect.INSERT, RowEffect.PATCH)
     effect[deleted] = RowEffect.REPLACE
     effect[operations.op_type[last] == DELETE] = RowEffect.DELETE
-    found = np.full(count, NONE)
+    last_logging = np.full(count, NONE)
 
     def column(one: StateColumn) -> StateColumn:
         if one.values is None:
             return ABSENT
-        found[:] = NONE
+        last_logging[:] = NONE
         find_last_logged(
-            key, np.zeros(0, bool) if one.missing is None else one.missing, last_delete, found
+            key,
+            np.zeros(0, bool) if one.missing is None else one.missing,
+            last_delete,
+            last_logging,
         )
-        own = found[clean]
-        missing = own == NONE
+        chosen = last_logging[clean]
+        missing = chosen == NONE
         if not missing.any():
-            return StateColumn(one.values.take(pa.array(own)))
-        return StateColumn(one.values.take(pa.array(own, mask=missing)), missing)
+            return StateColumn(one.values.take(pa.array(chosen)))
+        return StateColumn(one.values.take(pa.array(chosen, mask=missing)), missing)
 
     nets = NetChanges(
-        table,
-        effect.astype(np.uint8),
-        ~fresh,
-        first,
-        last,
-        leading[clean],
-        tuple(column.take(pa.array(first)) for column in operations.key),
-        tuple(map(column, operations.values)),
+        table=table,
+        effect=effect.astype(np.uint8),
+        expected=~starts_with_insert,
+        first=first,
+        last=last,
+        leading=leading[clean],
+        key=tuple(column.take(pa.array(first)) for column in operations.key),
+        values=tuple(map(column, operations.values)),
     )
     number = np.full(count, NONE)
     number[clean] = np.arange(len(clean))
+    # A key update is replayed if one of its keys is: NONE is the minimum.
     return nets, np.minimum(number[key], number[old_key])

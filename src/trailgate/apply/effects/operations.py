@@ -1,7 +1,9 @@
-"""The operations on one target table, in the columns and types of that table.
+"""Convert operations to the columns and types of their target table.
 
-Change blocks of a batch, which may be of several source tables, become one ``TargetOperations`` a target table: in their order, with the transaction of each, the key before and
-after it, and the columns in three states. What follows (``nets``, ``replay``) knows neither trails nor mappings.
+The change blocks of a batch, perhaps from several source tables, become one ``TargetOperations`` per
+target table, in their order. Each operation has its transaction, the key before and after it, and
+its column values; a value may be present, NULL or missing (not logged). ``nets`` and ``replay``,
+which follow, know nothing of trails and mappings.
 """
 
 from __future__ import annotations
@@ -33,16 +35,18 @@ from trailgate.model.changes import (
 )
 from trailgate.model.operations_table import select_images
 
-KEYCOLS: Final = "Name columns that are always logged by KEYCOLS, or log the key's columns"
+KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOperations:
-    """Operations on one target table in their order; every member has one slot an operation.
+    """Operations on one target table, in order. Each member has one slot per operation.
 
-    ``order`` is the number of each in the whole batch, of all tables. ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
-    alone. ``transaction`` is a number that is the same for operations of one transaction. ``weight`` is how many operations of the trail each stands for, which is
-    more than one after ``fold`` alone.
+    - ``order``: the operation's number in the batch, counted over all tables
+    - ``transaction``: equal for operations of the same transaction
+    - ``weight``: the number of trail operations that it represents, more than one only after ``fold_operations``
+    - ``key``, ``old_key``: the key columns after and before the operation; they differ only for a key update
+    - ``values``: the columns after the operation, or for a delete those before it
     """
 
     table: TargetTable
@@ -62,7 +66,7 @@ class TargetOperations:
         return len(self.op_type)
 
     def take(self, rows: Longs) -> TargetOperations:
-        """Return the operations named, in that order."""
+        """Return the operations with the indexes ``rows``, in that order."""
         picked = pa.array(rows)
         return replace(
             self,
@@ -86,40 +90,44 @@ class TargetOperations:
         )
 
     def on(self, table: TargetTable) -> TargetOperations:
-        """Return the operations on a table that has all columns of this one, in these types, and perhaps more."""
+        """Return the operations on ``table``, which has all columns of this table, and perhaps others.
+
+        Its types of these columns must be the same.
+        """
         if table == self.table:
             return self
-        own = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
-        places = [own.get(column.name.casefold()) for column in table.columns]
-        values = tuple(ABSENT if at is None else self.values[at] for at in places)
+        index_of = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
+        sources = [index_of.get(column.name.casefold()) for column in table.columns]
+        values = tuple(ABSENT if at is None else self.values[at] for at in sources)
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations whose numbers are not among these."""
+        """Return the operations whose ``order`` is not in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
     def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations of other transactions than these."""
+        """Return the operations whose ``transaction`` is not in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
     def place(self, row: int) -> str:
-        """Return where an operation is in its trail, for an error."""
+        """Return an operation's position in its trail, for an error."""
         return f"position {short_position(self.position[row].as_py())}"
 
     def shown_key(self, row: int, *, old: bool = False) -> str:
-        """Return an operation's key as an error shows it: ``id=7, part='a'``."""
+        """Format an operation's key for an error, such as ``id=7, part='a'``."""
         columns = self.old_key if old else self.key
         named = zip(self.table.key_names, columns, strict=True)
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
 
     def between_truncates(self) -> Iterator[tuple[TargetOperations, int | None]]:
-        """Yield the operations up to the first truncate, between it and the next one, and so on; those without any are yielded too.
+        """Split the operations at truncates.
 
-        With each comes the transaction of the truncate after it, which may be in the middle of one; None after the last.
+        Yields each part, even if it is empty, with the transaction number of the truncate that
+        follows it, or None after the last part. A truncate may be in the middle of its transaction.
         """
         cuts = np.flatnonzero(self.op_type == TRUNCATE)
         if not len(cuts):
@@ -137,13 +145,19 @@ def convert_blocks(
     transactions: Sequence[Longs],
     faults: OperationErrors | None = None,
 ) -> TargetOperations:
-    """Return the operations of blocks, each with the transactions of its rows, on a target table, in their order.
+    """Convert blocks to operations on a target table, in their order.
 
-    ``order`` of the blocks is that of the whole batch. ``faults`` are an ApplyError for a key that is not logged or NULL, and a DecodeError for a value that the table cannot
-    hold, each with the operation's position; such an operation has NULL in that place, and is not to be applied. Without ``faults`` the first one is raised.
+    ``transactions`` contains each block's transaction numbers.
+
+    Errors are added to ``faults``, with the operation's position: an ApplyError for a key that is
+    NULL or not logged, and a DecodeError for a value that does not fit the column. Such a value
+    becomes NULL, and its operation must not be applied. Without ``faults``, the first error is
+    raised.
     """
-    own = faults or OperationErrors()
-    parts = [_of_block(table, block, n, own) for block, n in zip(blocks, transactions, strict=True)]
+    errors = faults or OperationErrors()
+    parts = [
+        _of_block(table, block, n, errors) for block, n in zip(blocks, transactions, strict=True)
+    ]
     return join_operations(parts)
 
 
@@ -156,11 +170,12 @@ def _of_block(
     rows = len(block)
     before, after = (
         [
-            _column(block, own, column, image, faults, is_key=at in table.key)
-            for at, (own, column) in enumerate(pairs)
+            _column(block, source_index, column, image, faults, is_key=at in table.key)
+            for at, (source_index, column) in enumerate(pairs)
         ]
         for image in (_needed_before(table, block, deletes), block.after)
     )
+    # image_of(a, b, mask) takes a in the rows of the mask, and b in the others.
     values = tuple(select_images(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
     for at in table.key:
@@ -172,34 +187,36 @@ def _of_block(
         old = select_images(new, old, block.op_type == INSERT)
         for one in (key, old):
             _check_key(table, block, at, one, ~truncates, faults)
-        kind = table.columns[at].type
-        keys.append(pa.nulls(rows, kind) if key.values is None else key.values)
-        old_keys.append(pa.nulls(rows, kind) if old.values is None else old.values)
+        key_type = table.columns[at].type
+        keys.append(pa.nulls(rows, key_type) if key.values is None else key.values)
+        old_keys.append(pa.nulls(rows, key_type) if old.values is None else old.values)
     updates = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
-    kinds = block.op_type
+    op_types = block.op_type
     if table.key:
+        # The source's own key may be another one, so compare the values of the target's key.
         moved = updates & _differing(keys, old_keys)
-        kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), kinds).astype(np.uint8)
+        op_types = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), op_types).astype(np.uint8)
     return TargetOperations(
-        table,
-        block.order,
-        kinds,
-        transactions,
-        np.ones(rows, np.int64),
-        block.position,
-        block.csn,
-        block.op_ts,
-        block.tx_id,
-        tuple(keys),
-        tuple(old_keys),
-        values,
+        table=table,
+        order=block.order,
+        op_type=op_types,
+        transaction=transactions,
+        weight=np.ones(rows, np.int64),
+        position=block.position,
+        csn=block.csn,
+        op_ts=block.op_ts,
+        tx_id=block.tx_id,
+        key=tuple(keys),
+        old_key=tuple(old_keys),
+        values=values,
     )
 
 
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
-    """Return the images before operations without what no table gets of them, so that no value in there has to fit one.
+    """Drop the values of before images that are never written, so that they need not fit the target.
 
-    The key's columns are needed, and all columns of deletes in a table of operations, which has no key.
+    The key columns are written. A table of operations (append) has no key, and gets all columns of
+    deletes.
     """
     if not table.key:
         kept, others = pa.array(deletes), ~deletes
@@ -212,59 +229,63 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
             )
             for one in block.before
         )
-    places = table.places(block.table)
-    keys = {places[at] for at in table.key}
+    sources = table.places(block.table)
+    keys = {sources[at] for at in table.key}
     return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
 
 
 def _column(
     block: ChangeBlock,
-    own: int | None,
+    source_index: int | None,
     target: TargetColumn,
     image: Image,
     faults: OperationErrors,
     *,
     is_key: bool,
 ) -> StateColumn:
-    """Return a column of a block's image in the type of the target's; one that the source lacks is missing."""
-    if own is None or image[own].values is None:
+    """Convert one column of a block's image to the target column's type.
+
+    It is missing if the source has no such column.
+    """
+    if source_index is None or image[source_index].values is None:
         return ABSENT
-    column, values = block.table.columns[own], image[own].values
+    column, values = block.table.columns[source_index], image[source_index].values
     assert values is not None
     convert = make_conversion(column, target, is_key=is_key)
 
-    def place(error: TrailgateError, row: int | None) -> TrailgateError:
+    def locate(error: TrailgateError, row: int | None) -> TrailgateError:
         error.with_place(table=block.table.name, field=column.name)
         where = error.where if row is None else replace(error.where, record=None)
-        source = None if row is None else _place(block, row)
+        source = None if row is None else _position_text(block, row)
         error.where = replace(where, source=where.source or source)
         return error
 
     try:
-        return StateColumn(convert(values), image[own].missing)
+        return StateColumn(convert(values), image[source_index].missing)
     except DecodeError as error:
         if faults.stop or error.where.record is None:
-            raise place(error, error.where.record) from None
+            raise locate(error, error.where.record) from None
     except TrailgateError as error:
-        raise place(error, None) from None
+        raise locate(error, None) from None
+    # Some value does not fit. Halve the rows until each bad one is alone, and convert the others.
     isolation = BadRowIsolation(len(block))
     for rows in isolation:
         with isolation:
             convert(values.slice(rows.start, len(rows)))
-    known = np.ones(len(block), bool)
+    fits = np.ones(len(block), bool)
     for row, one in isolation.errors.items():
-        faults.add(int(block.order[row]), place(one, row))
-        known[row] = False
-    good = pc.if_else(pa.array(known), values, pa.scalar(None, values.type))
-    return StateColumn(convert(good), image[own].missing)
+        faults.add(int(block.order[row]), locate(one, row))
+        fits[row] = False
+    good = pc.if_else(pa.array(fits), values, pa.scalar(None, values.type))
+    return StateColumn(convert(good), image[source_index].missing)
 
 
-def _place(block: ChangeBlock, row: int) -> str:
+def _position_text(block: ChangeBlock, row: int) -> str:
     return f"position {short_position(block.position[row].as_py())}"
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
-    """Return a column's values in the first image, where they are missing those in the second."""
+    """Return a column's values from the first image, or those missing there from the second."""
     return select_images(second, first, first.is_missing(rows))
 
 
@@ -273,42 +294,42 @@ def _check_key(
     block: ChangeBlock,
     at: int,
     key: StateColumn,
-    asked: Mask,
+    needed: Mask,
     faults: OperationErrors,
 ) -> None:
-    """Note the operations that have no value of a column of the key."""
-    missing = key.is_missing(len(block)) & asked
+    """Add an error for each operation whose key column is NULL or not logged."""
+    missing = key.is_missing(len(block)) & needed
     nulls = np.zeros(len(block), bool)
     if not table.keyless and key.values is not None and key.values.null_count:
-        nulls = np.asarray(key.values.is_null()) & asked & ~missing
+        nulls = np.asarray(key.values.is_null()) & needed & ~missing
     for row in np.flatnonzero(missing | nulls).tolist():
         problem = "the key is NULL"
         if missing[row]:
-            problem = "the operation does not log the key's column"
+            problem = "the operation does not log the key column"
         if table.keyless:
-            problem = "no key of the table is known, so that all its columns are the key, and the operation does not log this one"
+            problem = "the table has no known key, so all its columns are used as the key, and the operation does not log this one"
         where = Where(
-            source=_place(block, row), table=block.table.name, field=table.columns[at].name
+            source=_position_text(block, row), table=block.table.name, field=table.columns[at].name
         )
         hint = KEYLESS_HINT if table.keyless else KEYCOLS
         faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=hint))
 
 
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
-    found = np.zeros(len(new[0]), bool)
+    differs = np.zeros(len(new[0]), bool)
     for one, other in zip(new, old, strict=True):
         unequal = pc.fill_null(pc.not_equal(one, other), False)
         null = pc.not_equal(one.is_null(), other.is_null())
-        found |= np.asarray(unequal) | np.asarray(null)
-    return found
+        differs |= np.asarray(unequal) | np.asarray(null)
+    return differs
 
 
 def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
-    """Return the operations of parts, which are on one table, in their order."""
-    whole = parts[0] if len(parts) == 1 else _join(parts)
-    if (whole.order[1:] >= whole.order[:-1]).all():
-        return whole
-    return whole.take(np.argsort(whole.order, kind="stable"))
+    """Concatenate operations on one table, sorted by ``order``."""
+    joined = parts[0] if len(parts) == 1 else _join(parts)
+    if (joined.order[1:] >= joined.order[:-1]).all():
+        return joined
+    return joined.take(np.argsort(joined.order, kind="stable"))
 
 
 def _join(parts: Sequence[TargetOperations]) -> TargetOperations:
@@ -350,5 +371,5 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
 
 
 def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return arrays one after another as one."""
+    """Concatenate arrays."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -1,7 +1,12 @@
-"""Operations replayed row by row, on the keys whose net effect the columns do not give.
+"""Replay operations row by row, for keys whose net change cannot be computed in whole columns.
 
-During a transaction a key may hold several rows, since ``UPDATE t SET id = id + 1`` moves row 1 to key 2 while row 2 is still there; a key update takes the oldest of them.
-A key that holds two where it is inserted, updated or deleted, or where the transaction ends, is a collision.
+``nets`` decides which keys these are. ``OperationReplay`` starts with the target's rows of these keys,
+applies the operations in order, and returns the resulting rows as net changes.
+
+During a transaction several rows may have the same key: ``UPDATE t SET id = id + 1`` first moves
+row 1 to key 2, while the old row 2 is still there. The key then has two rows, oldest first, and the
+next key update moves the oldest one. It is a collision if a key still has two rows when an
+operation inserts, updates or deletes it, or when the transaction ends.
 """
 
 from __future__ import annotations
@@ -22,20 +27,28 @@ from trailgate.errors import ApplyError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
 
 Key = tuple[Any, ...]
-NOT_LOGGED: Final = object()  # the value of a column that nothing states
+NOT_LOGGED: Final = object()  # the value of a column that is not logged, and so not known
 
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the target: its values, the columns that key updates have logged since it came to its key, and what brought it there."""
+    """A row of the target.
+
+    ``logged`` contains the indexes of the columns that key updates logged since the row came to its
+    key. ``moved`` is the index of the key update of the open transaction that brought it there, or
+    -1.
+    """
 
     values: list[Any]
     logged: set[int] = field(default_factory=set)
-    moved: int = -1  # the key update that brought it, of the open transaction
+    moved: int = -1
 
 
-class _TwiceError(Exception):
-    """Where a transaction ends, a key update turns out not to fit: what followed it is to be replayed without it."""
+class _LateCollisionError(Exception):
+    """At the end of a transaction, one of its key updates turned out to be a collision.
+
+    The operations are then replayed without it.
+    """
 
     def __init__(self, row: int, error: ApplyError) -> None:
         super().__init__()
@@ -43,7 +56,7 @@ class _TwiceError(Exception):
 
 
 class OperationReplay:
-    """The rows of some keys of a target table, and what operations make of them."""
+    """Apply operations one by one to the rows of some keys of a target table."""
 
     def __init__(
         self,
@@ -53,40 +66,48 @@ class OperationReplay:
         faults: OperationErrors | None = None,
         marks: tuple[int, ...] = (),
     ) -> None:
-        """Begin with rows of the table. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
+        """Start with the rows of the table.
+
+        With ``marks``, deleted rows are kept, with the values that their deletes log in these
+        columns.
+        """
         self._table, self._collisions, self._faults = table, collisions, faults or OperationErrors()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
         self._marks = marks
         self._deleted: dict[Key, _Row | None] = {}  # None: the last row of the key moved away
         self.ignored = 0
-        self._begin = frozenset[Key]()
+        self._stored_keys = frozenset[Key]()
         if rows is not None:
             columns = [to_python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
-            self._begin = frozenset(self._rows)
+            self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
-        """Carry operations out in their order; raises ApplyError where one does not fit the rows.
+        """Apply the operations in order. Raises ApplyError if one does not fit the rows.
 
-        The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
+        ``unended`` is the transaction that continues after these operations, with a truncate. At
+        its end here, keys may still have two rows.
         """
-        own = key_tuples(operations.key), key_tuples(operations.old_key)
+        key_pairs = key_tuples(operations.key), key_tuples(operations.old_key)
         images = logged_images(operations)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         if len(operations):
+            # The last transaction does not end here if a truncate follows in it.
             ends[-1] = operations.transaction[-1] != unended
         touched: dict[Key, None] = {}
-        for row, (kind, key, old) in enumerate(zip(operations.op_type.tolist(), *own, strict=True)):
-            if kind == KEY_UPDATE:
+        for row, (op_type, key, old) in enumerate(
+            zip(operations.op_type.tolist(), *key_pairs, strict=True)
+        ):
+            if op_type == KEY_UPDATE:
                 self._move(operations, row, old, key, images[row])
             else:
                 self._settle(operations, key)
-                if kind == INSERT:
+                if op_type == INSERT:
                     self._insert(operations, row, key, images[row])
-                elif kind == DELETE:
+                elif op_type == DELETE:
                     self._delete(operations, row, key, images[row])
                 else:
                     self._update(operations, row, key, images[row])
@@ -97,57 +118,60 @@ class OperationReplay:
                 touched.clear()
 
     def row(self, key: Key) -> list[Any] | None:
-        """Return the row of a key between two transactions, None where there is none."""
-        held = self._rows.get(key)
-        return held[0].values if held else None
+        """Return the values of a key's row, or None if it has no row.
+
+        Call it only between two transactions.
+        """
+        rows = self._rows.get(key)
+        return rows[0].values if rows else None
 
     def nets(self, keys: Iterable[Key]) -> NetChanges:
-        """Return the effects on keys: each is the whole row, or a delete of one that was there."""
-        used = self._begin | self._deleted.keys()
+        """Return the net change of each key: a complete row, or a delete if the target had a row."""
+        used = self._stored_keys | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]
         effect = [RowEffect.DELETE if row is None else RowEffect.REPLACE for row in rows]
         columns = self._table.columns
         values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
         return NetChanges(
-            self._table,
-            np.array(effect, np.uint8),
-            np.array([key in self._begin for key in chosen], bool),
-            np.zeros(len(chosen), np.int64),
-            np.zeros(len(chosen), np.int64),
-            np.zeros(len(chosen), np.int64),
-            tuple(
+            table=self._table,
+            effect=np.array(effect, np.uint8),
+            expected=np.array([key in self._stored_keys for key in chosen], bool),
+            first=np.zeros(len(chosen), np.int64),
+            last=np.zeros(len(chosen), np.int64),
+            leading=np.zeros(len(chosen), np.int64),
+            key=tuple(
                 pa.array([key[number] for key in chosen], columns[at].type)
                 for number, at in enumerate(self._table.key)
             ),
-            values if chosen else (ABSENT,) * len(columns),
+            values=values if chosen else (ABSENT,) * len(columns),
         )
 
     def _last_row(self, key: Key) -> list[Any] | None:
-        """Return the row of a key, else the one that was deleted and is kept."""
-        held = self._rows.get(key)
-        row = held[0] if held else self._deleted.get(key)
+        """Return the values of a key's row, or of its deleted row if that is kept, or None."""
+        rows = self._rows.get(key)
+        row = rows[0] if rows else self._deleted.get(key)
         return None if row is None else row.values
 
     def _insert(
         self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
     ) -> None:
-        held = self._rows.get(key)
-        if not held:
-            self._rows[key] = [_Row(self._inserted(image))]
+        rows = self._rows.get(key)
+        if not rows:
+            self._rows[key] = [_Row(self._new_values(image))]
         elif self._collisions.overlays:
-            _write(held[0], image)
+            _write(rows[0], image)
         else:
             self._refuse(operations, row, expected=False)
 
     def _update(
         self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
     ) -> None:
-        held = self._rows.get(key)
-        if held:
-            _write(held[0], image)
+        rows = self._rows.get(key)
+        if rows:
+            _write(rows[0], image)
         elif self._collisions.inserts:
-            self._rows[key] = [_Row(self._with_key(self._inserted(image), key))]
+            self._rows[key] = [_Row(self._set_key(self._new_values(image), key))]
         elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
         else:
@@ -156,18 +180,21 @@ class OperationReplay:
     def _delete(
         self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
     ) -> None:
-        held = self._rows.get(key)
-        if held:
+        rows = self._rows.get(key)
+        if rows:
             if self._marks and not self._keep(operations, row, key, image):
                 return
-            held.pop(0)
+            rows.pop(0)
         elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
         else:
             self._refuse(operations, row, expected=True)
 
     def _keep(self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]) -> bool:
-        """Keep the row that is deleted next; refuse the delete if not all columns of the row are known."""
+        """Keep the row that a delete removes, with its marks.
+
+        Returns False, and refuses the delete, if a value of the row is not known.
+        """
         deleted = self._rows[key][0]
         for at in self._marks:
             deleted.values[at] = image[at]
@@ -179,64 +206,73 @@ class OperationReplay:
         return True
 
     def _refuse(self, operations: TargetOperations, row: int, **how: Any) -> None:
-        """Note that an operation does not fit; raises ApplyError where that stops the run."""
+        """Add the error of an operation that does not fit.
+
+        Raises it if such an error stops the run.
+        """
         self._faults.add(int(operations.order[row]), collision_error(operations, row, **how))
 
     def _move(
         self, operations: TargetOperations, row: int, old: Key, key: Key, image: Sequence[Any]
     ) -> None:
-        held = self._rows.get(old)
-        if held:
-            moved = held.pop(0)
+        rows = self._rows.get(old)
+        if rows:
+            moved = rows.pop(0)
             if self._marks:
                 self._deleted[old] = None
         elif self._collisions.overlays:
             moved = _Row([NOT_LOGGED] * len(image))
         elif self._collisions.inserts:
-            moved = _Row(self._inserted([NOT_LOGGED] * len(image)))
+            moved = _Row(self._new_values([NOT_LOGGED] * len(image)))
         else:
             self._refuse(operations, row, expected=True, old=True)
             return
         _write(moved, image)
         moved.moved = row
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
-        self._with_key(moved.values, key)
+        self._set_key(moved.values, key)
         moved.logged.update(self._table.key)
         self._rows.setdefault(key, []).append(moved)
 
     def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
-        """Leave a key with one row at most; raises where that is a collision."""
-        held = self._rows.get(key)
-        if not held:
+        """Leave at most one row for a key.
+
+        Raises an error if it has several and rows are not overlaid.
+        """
+        rows = self._rows.get(key)
+        if not rows:
             return
-        if len(held) > 1 and self._collisions.overlays:
-            for later in held[1:]:
+        if len(rows) > 1 and self._collisions.overlays:
+            for later in rows[1:]:
                 for at in later.logged:
-                    held[0].values[at] = later.values[at]
-            del held[1:]
-        if len(held) > 1:
-            self._refuse_late(operations, held[-1].moved, twice=True)
+                    rows[0].values[at] = later.values[at]
+            del rows[1:]
+        if len(rows) > 1:
+            self._refuse_late(operations, rows[-1].moved, twice=True)
         if at_end:
-            for at, value in enumerate(held[0].values):
+            for at, value in enumerate(rows[0].values):
                 if value is NOT_LOGGED and at not in self._extra:
-                    self._refuse_late(operations, held[0].moved, column=at)
-            held[0].logged.clear()
+                    self._refuse_late(operations, rows[0].moved, column=at)
+            rows[0].logged.clear()
 
     def _refuse_late(self, operations: TargetOperations, row: int, **how: Any) -> None:
-        """Raise the error of a key update that does not fit, though operations after it were carried out."""
+        """Raise the error of a key update that turned out not to fit only after later operations."""
         error = collision_error(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
-        raise _TwiceError(row, error)
+        raise _LateCollisionError(row, error)
 
-    def _inserted(self, image: Sequence[Any]) -> list[Any]:
-        """Return the values of a new row: those that are not logged are NULL, and the target fills the columns that the source lacks."""
+    def _new_values(self, image: Sequence[Any]) -> list[Any]:
+        """Return the values of a new row.
+
+        Columns that are not logged become NULL; the target sets the columns that the source lacks.
+        """
         return [
             None if value is NOT_LOGGED and at not in self._extra else value
             for at, value in enumerate(image)
         ]
 
-    def _with_key(self, values: list[Any], key: Key) -> list[Any]:
+    def _set_key(self, values: list[Any], key: Key) -> list[Any]:
         for at, value in zip(self._table.key, key, strict=True):
             values[at] = value
         return values
@@ -248,30 +284,34 @@ def replay_operations(
     faults: OperationErrors,
     unended: int | None = None,
 ) -> OperationReplay:
-    """Return a replay that has carried operations out; ``begin`` makes one before the first of them.
+    """Replay operations, and return the ``OperationReplay`` with the resulting rows.
 
-    A key update that turns out not to fit where its transaction ends is left out, and all others are replayed.
+    ``begin`` returns a new ``OperationReplay`` that has applied none of them.
+
+    If a key update turns out not to fit when its transaction ends, it is excluded, and the rest is
+    replayed from the beginning.
     """
     late: dict[int, ApplyError] = {}
     while True:
-        own = OperationErrors(stop=faults.stop, stops=faults.stops)
-        replay = begin(own)
+        attempt = OperationErrors(stop=faults.stop, stops=faults.stops)
+        replay = begin(attempt)
         try:
             replay.run(operations, unended)
-        except _TwiceError as found:
-            if faults.stops(found.error):
-                raise found.error from None
-            late[int(operations.order[found.row])] = found.error
+        except _LateCollisionError as late_error:
+            if faults.stops(late_error.error):
+                raise late_error.error from None
+            late[int(operations.order[late_error.row])] = late_error.error
+            # Its row would have stayed at the old key, so all later operations are replayed too.
             rows = np.arange(len(operations))
-            operations = operations.take(rows[rows != found.row])
+            operations = operations.take(rows[rows != late_error.row])
             continue
-        for number, error in (late | own.errors).items():
+        for number, error in (late | attempt.errors).items():
             faults.add(number, error)
         return replay
 
 
 def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
-    """Return the values that each operation logs, ``NOT_LOGGED`` for the other columns."""
+    """Return the values that each operation logs. Columns that it does not log are ``NOT_LOGGED``."""
     rows = len(operations)
     columns = []
     for one in operations.values:
@@ -283,21 +323,24 @@ def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
 
 
 def collect_keys(operations: TargetOperations) -> list[Key]:
-    """Return the keys that operations name, before and after, each once in order of occurrence."""
+    """Return all old and new keys of the operations, each once, in order of first appearance."""
     both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
-def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> StateColumn:
-    """Return a column of rows; NULL where there is no row, and missing where nothing states it."""
-    found = [None if row is None else row[at] for row in rows]
-    missing = np.array([value is NOT_LOGGED for value in found], bool)
-    values = pa.array([None if value is NOT_LOGGED else value for value in found], kind)
+def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) -> StateColumn:
+    """Build a column from rows.
+
+    A value is NULL if the row is None, and missing if it is ``NOT_LOGGED``.
+    """
+    cells = [None if row is None else row[at] for row in rows]
+    missing = np.array([value is NOT_LOGGED for value in cells], bool)
+    values = pa.array([None if value is NOT_LOGGED else value for value in cells], arrow_type)
     return StateColumn(values, missing if missing.any() else None)
 
 
 def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
-    """Return the rows of a key's columns."""
+    """Return each row's key as a tuple of Python values."""
     return list(zip(*map(to_python_values, columns), strict=True))
 
 
@@ -305,11 +348,14 @@ NAN: Final = float("nan")
 
 
 def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
-    found: list[Any] = column.to_pylist()
+    """Convert a column to Python values.
+
+    Every NaN becomes the same object, so that keys with NaN compare equal.
+    """
+    values: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):
-        return [NAN if one is not None and one != one else one for one in found]  # noqa: PLR0124
-    return found
+        return [NAN if one is not None and one != one else one for one in values]  # noqa: PLR0124
+    return values
 
 
 def _write(row: _Row, image: Sequence[Any]) -> None:

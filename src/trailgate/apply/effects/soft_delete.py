@@ -1,7 +1,10 @@
-"""Rows that are deleted stay, marked: ``_deleted``, and ``_deleted_at`` with the commit time of the delete.
+"""Mark deleted rows instead of deleting them (``--mode soft-delete``).
 
-A row that is marked is taken as one that is not there; an insert on its key makes it a new row of the same place. The last delete of a key in a batch becomes an update of the marks, so that it keeps what the updates
-before it logged, and every other one stays a delete. A row that changes its key is moved, and leaves nothing.
+A deleted row gets ``_deleted``, and ``_deleted_at`` with the commit time of the delete. Operations
+treat a marked row as missing. An insert on its key replaces it with a new row. If the last
+operation of a key in a batch is a delete, it becomes an update that sets the marks, so that earlier
+updates in the batch are kept; all other deletes stay deletes. A row that moves to another key
+leaves no marked row.
 """
 
 from __future__ import annotations
@@ -36,24 +39,28 @@ COLUMNS: Final = (TargetColumn(DELETED, pa.bool_()), TargetColumn(AT, TIME))
 
 
 def add_delete_marks(table: TargetTable) -> TargetTable:
-    """Return a table with the marks."""
+    """Return the table with the columns ``_deleted`` and ``_deleted_at`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def compute_soft_deletes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return what a batch writes: a step for the operations up to each truncate, one that marks all rows, and so on."""
+    """Return the changes that a batch makes, as a list of steps.
+
+    The operations before each truncate are one step, and the truncate itself is another one that
+    marks all rows.
+    """
     steps: list[TableChanges] = []
     written: list[NetChanges] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
-    live = _live(fetch)
+    live = _fetch_live(fetch)
     names = [column.name for column in operations.table.columns]
     between = ChangesBetweenTruncates(
         policy, faults, tuple(names.index(name) for name in (DELETED, AT))
     )
     for number, (part, _) in enumerate(operations.between_truncates()):
-        if number:
+        if number:  # a truncate precedes this part: mark all rows that are not marked yet
             time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
             values = {DELETED: pa.scalar(True), AT: time}
             at = truncates.position[number - 1].as_py()
@@ -72,30 +79,30 @@ def compute_soft_deletes(
     return steps
 
 
-def _live(fetch: FetchRows) -> FetchRows:
-    """Return what gives the rows that are not marked."""
+def _fetch_live(fetch: FetchRows) -> FetchRows:
+    """Return a function that fetches only rows that are not marked."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
-        found = fetch(keys, False)
-        there = found.filter(pc.invert(pc.fill_null(found[DELETED], False)))
-        return there.select(keys.column_names) if keys_alone else there
+        fetched = fetch(keys, False)
+        live = fetched.filter(pc.invert(pc.fill_null(fetched[DELETED], False)))
+        return live.select(keys.column_names) if keys_alone else live
 
     return rows
 
 
 def _with_marks(part: TargetOperations) -> TargetOperations:
-    """Return operations that log the marks of the row that they leave."""
+    """Return the operations with the marks that each one's row gets: set only by a delete."""
     deletes = part.op_type == DELETE
-    own = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
+    marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
-        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        StateColumn(marks[column.name].cast(column.type)) if column.name in marks else one
         for column, one in zip(part.table.columns, part.values, strict=True)
     )
     return replace(part, values=tuple(values))
 
 
 def _ended_by_update(part: TargetOperations) -> TargetOperations:
-    """Return operations in which a delete that is the last one of its key is an update of the marks."""
+    """Turn each delete that is the last operation of its key into an update of the marks."""
     last = _last_of_key(part) & (part.op_type == DELETE)
     values = (
         one
@@ -103,52 +110,56 @@ def _ended_by_update(part: TargetOperations) -> TargetOperations:
         else StateColumn(one.values, one.is_missing(len(part)) | last)
         for column, one in zip(part.table.columns, part.values, strict=True)
     )
-    kinds = np.where(last, UPDATE, part.op_type).astype(np.uint8)
-    return replace(part, op_type=kinds, values=tuple(values))
+    op_types = np.where(last, UPDATE, part.op_type).astype(np.uint8)
+    return replace(part, op_type=op_types, values=tuple(values))
 
 
 def _last_of_key(part: TargetOperations) -> Mask:
-    """Return which operations are the last that name their key, old or new."""
+    """Return a mask of the operations that are the last to name their key, as old or new key."""
     rows = len(part)
     codes, count = encode_keys(
         [join_arrays([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
     )
     last = np.zeros(count, np.int64)
+    # codes holds all keys, then all old keys; both name their operation 0 .. rows - 1.
     np.maximum.at(last, codes, np.tile(np.arange(rows), 2))
-    found: Mask = last[codes[:rows]] == np.arange(rows)
-    return found
+    result: Mask = last[codes[:rows]] == np.arange(rows)
+    return result
 
 
 def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> NetChanges:
-    """Return effects that know of marked rows: a new row takes the place of one, and a row that moved away leaves none."""
-    fresh = (nets.effect == RowEffect.INSERT) | (nets.effect == RowEffect.REPLACE)
-    gone = nets.effect == RowEffect.DELETE
-    there = _are_there(nets, fetch, written)
-    effect = np.where(fresh & there, RowEffect.REPLACE, nets.effect).astype(np.uint8)
-    expected = np.where(fresh, there, nets.expected)
-    return replace(nets, effect=effect, expected=expected).where(there | ~gone)
+    """Adapt changes to marked rows, which the target has although operations treat them as missing.
+
+    An insert replaces a marked row. A delete of a row that the table does not have is dropped.
+    """
+    inserts = (nets.effect == RowEffect.INSERT) | (nets.effect == RowEffect.REPLACE)
+    deleted = nets.effect == RowEffect.DELETE
+    exists = _existing_keys(nets, fetch, written)
+    effect = np.where(inserts & exists, RowEffect.REPLACE, nets.effect).astype(np.uint8)
+    expected = np.where(inserts, exists, nets.expected)
+    return replace(nets, effect=effect, expected=expected).where(exists | ~deleted)
 
 
-def _are_there(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> Mask:
-    """Return which keys the table has, marked or not, once the effects before are written."""
+def _existing_keys(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> Mask:
+    """Return a mask of the keys that have a row, marked or not, after the changes in ``written``."""
     rows = len(nets)
     if not rows:
         return np.zeros(0, bool)
-    found = fetch(nets.keys(), True)
+    stored = fetch(nets.keys(), True)
     parts = [
         [
-            found[name].combine_chunks().cast(own.type)
-            for name, own in zip(nets.table.key_names, nets.key, strict=True)
+            stored[name].combine_chunks().cast(key.type)
+            for name, key in zip(nets.table.key_names, nets.key, strict=True)
         ]
     ]
     parts += [list(one.key) for one in written]
     codes, count = encode_keys(
-        [join_arrays([own, *(part[at] for part in parts)]) for at, own in enumerate(nets.key)]
+        [join_arrays([key, *(part[at] for part in parts)]) for at, key in enumerate(nets.key)]
     )
     states = np.concatenate(
-        [np.ones(found.num_rows, bool), *(one.effect != RowEffect.DELETE for one in written)]
+        [np.ones(stored.num_rows, bool), *(one.effect != RowEffect.DELETE for one in written)]
     )
-    there = np.zeros(count, bool)
-    there[codes[rows:]] = states  # of several the last one, which was written last
-    result: Mask = there[codes[:rows]]
+    exists = np.zeros(count, bool)
+    exists[codes[rows:]] = states  # numpy keeps the last of several values, which was written last
+    result: Mask = exists[codes[:rows]]
     return result

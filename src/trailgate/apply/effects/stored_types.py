@@ -1,8 +1,10 @@
-"""What a column's type in a database keeps of a value, where its Arrow type alone does not state it.
+"""Check values against database types that keep less of a value than their Arrow type suggests.
 
-A PostgreSQL timestamp(0) is an Arrow timestamp that keeps no fraction, a numeric is text in which '00012' and '12' are one value, a char(5) has blanks at its end. The database would round, cut
-or pad such a value without an error, so values are checked before they are written. Each ``StorageRule`` is a row of ``RULES``: the check, the one spelling of
-values that are equal in the database, and whether such a column can be part of a key.
+Examples: timestamp(0) is an Arrow timestamp, but keeps no fraction; numeric is text here, in which
+'00012' and '12' are one value; char(5) pads values with blanks. The database would round, cut or
+pad such values without an error, so they are checked before they are written. Each ``StorageRule`` has a
+row in ``RULES``: its check, the canonical spelling of values that are equal in the database, and
+whether a column with this rule can be part of a key.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ BOUNDS: Final = MappingProxyType(
 
 
 class StorageRule(Enum):
-    """How a database's type treats values."""
+    """How a database type treats values."""
 
     FRACTION = "timestamp(p)"
     CHARACTERS = "varchar(n)"
@@ -53,9 +55,10 @@ class StorageRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseColumnType:
-    """A column's type in a database: its name there, its rule, and the numbers in parentheses, of which ``size`` is -1 if there is none.
+    """A column's type in a database: its name, its rule, and its numbers in parentheses.
 
-    ``canonical``: values get the spelling in which they are compared with others.
+    For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is -1 if the type has no numbers.
+    ``canonical``: values are written in the canonical spelling, in which they are compared.
     """
 
     name: str
@@ -66,22 +69,25 @@ class DatabaseColumnType:
 
     @property
     def only_checks(self) -> bool:
-        """Return whether values are only checked, as the database does too."""
+        """Whether values are only checked, in the same way as the database checks them."""
         return self.rule is StorageRule.CHARACTERS and self.size < 0
 
     @property
     def is_printed(self) -> bool:
-        """Return whether the database has to be asked if a value's text comes back as it was."""
+        """Whether the database has to be asked if it returns a value's text unchanged."""
         return self.rule in (StorageRule.PRINTED, StorageRule.PRINTED_KEY)
 
     @property
     def is_key(self) -> bool:
-        """Return whether values are equal in the database if, and only if, their canonical spellings are."""
+        """Whether two values are equal in the database if, and only if, their canonical spellings are equal."""
         return RULES[self.rule].is_key
 
 
 class StorageRuleRow(NamedTuple):
-    """The check of a rule, and its canonical spelling."""
+    """A rule's check and its canonical spelling.
+
+    ``is_key``: two values are equal in the database if, and only if, their spellings are equal.
+    """
 
     check: Callable[[pa.Array, DatabaseColumnType, bool], pa.Array]
     spell: Callable[[pa.Array], pa.Array]
@@ -91,17 +97,19 @@ class StorageRuleRow(NamedTuple):
 def check_stored_values(
     values: pa.Array, stored: DatabaseColumnType, *, fixed: bool, canonical: bool
 ) -> pa.Array:
-    """Return values as a column of a type is to get them; raises DecodeError for one that it would change.
+    """Check values, and return them as the column stores them.
 
-    ``fixed``: they are text padded with blanks in the source, so that blanks at their end have no meaning.
+    Raises DecodeError for a value that the column would change. ``fixed``: the source pads these
+    values with blanks, so blanks at the end have no meaning. ``canonical``: return them in the
+    canonical spelling.
     """
     row = RULES[stored.rule]
-    found = row.check(values, stored, fixed)
-    return row.spell(found) if canonical or stored.canonical else found
+    checked = row.check(values, stored, fixed)
+    return row.spell(checked) if canonical or stored.canonical else checked
 
 
 def spell_stored_values(values: pa.Array, stored: DatabaseColumnType | None) -> pa.Array:
-    """Return values that a database gave in the spelling in which they are compared."""
+    """Convert values that were read from the database to their canonical spelling."""
     return values if stored is None else RULES[stored.rule].spell(values)
 
 
@@ -111,6 +119,7 @@ def _same(values: pa.Array) -> pa.Array:
 
 def _check_fraction(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
+    # Arrow stores microseconds: with 3 digits of fraction they must be multiples of 1000.
     unit = 10 ** max(MICROSECOND_DIGITS - stored.size, 0)
     if stored.size >= 0 and unit > 1:
         micros = np.asarray(pc.fill_null(values.view(pa.int64()), 0))
@@ -121,18 +130,19 @@ def _check_fraction(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -
 def _check_length(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
     _check_nul(values, stored)
+    # No text has more characters than bytes, so most columns need no count of characters.
     if stored.size >= 0 and most_bytes(values) > stored.size:
         _refuse_long(values, values, stored)
     return values
 
 
 def _check_nul(values: pa.Array, stored: DatabaseColumnType) -> None:
-    """Raise DecodeError for text with U+0000, which text of PostgreSQL cannot have."""
+    """Raise DecodeError for text that contains U+0000, which PostgreSQL cannot store."""
     offsets, data = text_view(values)
     if (data[offsets[0] : offsets[-1]] == 0).any():
-        found = pc.match_substring(values, "\0")
+        has_nul = pc.match_substring(values, "\0")
         check_values_fit(
-            values, ~np.asarray(pc.fill_null(found, False)), f"{stored.name} (without U+0000)"
+            values, ~np.asarray(pc.fill_null(has_nul, False)), f"{stored.name} (without U+0000)"
         )
 
 
@@ -146,7 +156,10 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: DatabaseColumnType
 
 
 def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check text for a column that pads it: blanks at its end are not kept, unless they fill the column."""
+    """Check text for a column that pads it with blanks, and remove blanks at the end.
+
+    Blanks at the end that mean something are refused, unless the value fills the column.
+    """
     _check_nul(values, stored)
     trimmed = pc.utf8_rtrim(values, " ")
     if stored.size >= 0 and most_bytes(trimmed) > stored.size:
@@ -159,7 +172,7 @@ def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
 
 
 def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check numbers in text, whose digits stay as they are; ``size`` and ``scale`` are those of numeric(p, s)."""
+    """Check numbers in text against numeric(``size``, ``scale``). Their digits stay as they are."""
     del fixed
     plain = parse_numbers(values, stored.name)
     if stored.size < 0:
@@ -168,6 +181,7 @@ def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
         if text is None or text == "NaN":
             continue
         number = Decimal(text)
+        # adjusted() is the power of ten of the first digit: 2 for 123.4, which needs 3 digits.
         if not number.is_finite() or (number and number.adjusted() >= stored.size - stored.scale):
             raise lost_value_error(values, row, stored.name).numbered(TOO_LARGE)
         step = Decimal((0, (1,), -stored.scale))
@@ -177,7 +191,7 @@ def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
 
 
 def _lowest(number: Decimal) -> int:
-    """Return the power of ten of a number's last digit that is not 0."""
+    """Return the power of ten of a number's last nonzero digit, such as 2 for 1500 and -2 for 0.25."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
@@ -187,8 +201,8 @@ def _lowest(number: Decimal) -> int:
 def _check_integer(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
     plain = parse_numbers(values, stored.name)
-    whole = pc.match_substring_regex(plain, "^-?[0-9]+$")
-    check_values_fit(values, np.asarray(pc.fill_null(whole, True)), stored.name)
+    integral = pc.match_substring_regex(plain, "^-?[0-9]+$")
+    check_values_fit(values, np.asarray(pc.fill_null(integral, True)), stored.name)
     low, high = BOUNDS.get(stored.name, (-math.inf, math.inf))
     fits = [one is None or low <= int(one) <= high for one in plain.to_pylist()]
     check_values_fit(values, np.array(fits, bool), stored.name)
@@ -209,7 +223,10 @@ def _spell_uuid(values: pa.Array) -> pa.Array:
 
 
 def _check_json(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check JSON for a type that keeps values and not text: of two members with one name only the last one would stay."""
+    """Check JSON for a type that stores the parsed value.
+
+    Duplicate member names are refused, because only the last would be stored.
+    """
     del fixed
     for row, text in enumerate(values.to_pylist()):
         try:
@@ -228,20 +245,24 @@ def _json_text(text: str | None) -> str | None:
 
 
 def _json_value(text: str | None) -> Any:
-    """Return a JSON value whose numbers are lists with their plain spelling; raises ValueError."""
+    """Parse JSON.
+
+    Numbers become lists such as ``["number", "1.5"]``, in plain spelling. Raises ValueError.
+    """
 
     def number(digits: str) -> list[str]:
         return ["number", spell_numbers_plainly(pa.array([digits]))[0].as_py()]
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ValueError("a name is there twice")
-        return found
+        parsed = dict(pairs)
+        if len(parsed) < len(pairs):
+            raise ValueError("duplicate member name")
+        return parsed
 
     def constant(name: str) -> Any:
         raise ValueError(name)
 
+    # An escaped backslash before u0000 is not U+0000, so pairs of backslashes are removed.
     if text is not None and "\\u0000" in text.replace("\\\\", ""):
         raise ValueError("text with U+0000")
     return (
@@ -270,7 +291,7 @@ RULES: Final[Mapping[StorageRule, StorageRuleRow]] = MappingProxyType(
         StorageRule.JSON_VALUE: StorageRuleRow(_check_json, _spell_json, is_key=False),
         StorageRule.PRINTED_KEY: StorageRuleRow(
             _check_length, _same
-        ),  # the database is asked about the rest
+        ),  # is_printed: the database is asked too
         StorageRule.PRINTED: StorageRuleRow(_check_length, _same, is_key=False),
         StorageRule.UNCASED: StorageRuleRow(_check_length, _same, is_key=False),
     }

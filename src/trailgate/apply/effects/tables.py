@@ -1,7 +1,8 @@
-"""What a target table looks like: its name, the types of its columns, and how values of a trail become these types.
+"""Describe a target table: its name, its columns and their types, and conversions to these types.
 
-A created table has the types that ``created_type`` states, one for each family of a definition's columns (model/types.py). The types of a table that is there already win:
-a value is cast to them, and one that they cannot hold is an error of its operation.
+``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a created
+table gets. If the table exists already, its own types win: values are cast to them, and a value
+that does not fit is an error of its operation.
 """
 
 from __future__ import annotations
@@ -22,22 +23,26 @@ from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import typed_for
 
-CASE_HINT: Final = "Give one of them another name: COLMAP of a parameter file for the trail's columns, ALTER TABLE for the target's"
+CASE_HINT: Final = "Rename one of them: a column of the trail with COLMAP in a parameter file, one of the target with ALTER TABLE"
 Convert = Callable[[pa.Array], pa.Array]
-TYPES_HINT: Final = "The trail has it as {}: give the target's column a type that holds it, or leave the operation out, --on-error discard"
+TYPES_HINT: Final = "Its type in the trail is {}: give the target's column a type that can hold it, or discard the operation with --on-error discard"
 KEYLESS_HINT: Final = (
-    "Name the columns of its key: KEYCOLS in the MAP statement of a parameter file (--params), or definitions that state a key (--definitions). "
-    "--mode append keeps rows without one"
+    "Name its key columns with KEYCOLS in the MAP statement of a parameter file (--params), or give definitions with a key (--definitions). "
+    "--mode append needs no key"
 )
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a target table. ``number`` is text whose content is a number; ``length`` the most characters of text, None where nothing states it.
+    """A column of a target table.
 
-    ``stored`` is its type in the database, if that keeps less of a value than the Arrow type. ``extra``: the source has no such column, so that the target fills it. ``computed``: the target makes
-    its values itself; ``on_insert``: it takes values of inserted rows, and changes none.
+    - ``number``: a text column whose content is a number
+    - ``length``: the largest number of characters of text, or None if it is not known
+    - ``stored``: the type in the database, if it keeps less of a value than the Arrow type does
+    - ``extra``: the source has no such column, so the target sets its values
+    - ``computed``: the target computes its values (a generated column)
+    - ``on_insert``: the column takes values of inserted rows, but updates do not change it
     """
 
     name: str
@@ -50,7 +55,7 @@ class TargetColumn:
     on_insert: bool = False
 
     def makes_values_of(self, other: TargetColumn) -> bool:
-        """Return whether values that were made for this column are right for another one."""
+        """Return whether values that were converted for this column are also right for ``other``."""
         checks = other.stored is not None and other.stored.only_checks
         same = self.stored == other.stored or (self.stored is None and checks)
         return self.type == other.type and same
@@ -58,7 +63,10 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """A target table: the parts of its name, its columns, and the indexes of those of its key. ``keyless``: all columns are the key, since none is one."""
+    """A target table: the parts of its name, its columns, and the indexes of its key columns.
+
+    ``keyless``: the source defines no key, so all columns together are used as the key.
+    """
 
     name: tuple[str, ...]
     columns: tuple[TargetColumn, ...]
@@ -70,26 +78,31 @@ class TargetTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns as an Arrow schema."""
+        """The columns as an Arrow schema."""
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """Return the names of the key's columns."""
+        """The names of the key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
     def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
-        """Return the table as a target has it, of a schema: its columns, of which those of the same names are the key.
+        """Return the table as it exists in the target, with the columns of ``schema``.
 
-        Raises DefinitionError if a column of the key is missing, or if two columns have names that differ in case alone.
+        The key columns are matched by name.
+
+        Raises DefinitionError if a key column is missing, or if the names of two columns differ
+        only in case.
         """
-        place = Where(table=".".join(name))
-        _check_case(schema.names, "the target's table has", place)
-        known = {field.name.casefold(): at for at, field in enumerate(schema)}
-        own = {column.name.casefold(): column for column in self.columns}
+        where = Where(table=".".join(name))
+        _check_case(schema.names, "the target's table has", where)
+        index_of = {field.name.casefold(): at for at, field in enumerate(schema)}
+        by_name = {column.name.casefold(): column for column in self.columns}
         columns = tuple(
             replace(
-                own.get(field.name.casefold(), TargetColumn(field.name, field.type, extra=True)),
+                by_name.get(
+                    field.name.casefold(), TargetColumn(field.name, field.type, extra=True)
+                ),
                 name=field.name,
                 type=field.type,
             )
@@ -97,54 +110,62 @@ class TargetTable:
         )
         key = []
         for at in self.key:
-            index = known.get(self.columns[at].name.casefold())
+            index = index_of.get(self.columns[at].name.casefold())
             if index is None:
-                problem = (
-                    f"the target's table has no column {self.columns[at].name}, which is of the key"
-                )
-                raise DefinitionError(problem, where=place)
+                problem = f"the target's table has no column {self.columns[at].name}, which is part of the key"
+                raise DefinitionError(problem, where=where)
             key.append(index)
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without columns that the source lacks and the target computes: nothing is written to them."""
-        gone = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
-        if not gone:
+        """Return the table without generated columns that the source lacks; these cannot be written."""
+        skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
+        if not skipped:
             return self
-        kept_ones = [at for at in range(len(self.columns)) if at not in gone]
-        columns = tuple(self.columns[at] for at in kept_ones)
-        key = tuple(kept_ones.index(at) for at in self.key)
+        remaining = [at for at in range(len(self.columns)) if at not in skipped]
+        columns = tuple(self.columns[at] for at in remaining)
+        key = tuple(remaining.index(at) for at in self.key)
         return replace(self, columns=columns, key=key)
 
     def places(self, table: Table) -> list[int | None]:
-        """Return for each column the index of the one of a source table that has its name, compared without case."""
-        known = {column.name.casefold(): at for at, column in enumerate(table.columns)}
-        return [known.get(column.name.casefold()) for column in self.columns]
+        """For each column, return the index of the source column with the same name, or None.
+
+        Case is ignored.
+        """
+        index_of = {column.name.casefold(): at for at, column in enumerate(table.columns)}
+        return [index_of.get(column.name.casefold()) for column in self.columns]
 
 
 def fold_upper_case(name: str) -> str:
-    """Return a name as a created table has it: what is all upper case becomes lower case, since databases print unquoted names so."""
+    """Return the name for a created table: ``ORDERS`` becomes ``orders``, and ``Orders`` stays as it is.
+
+    Oracle stores unquoted names in upper case, PostgreSQL in lower case.
+    """
     return name.lower() if name.isupper() else name
 
 
 def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
-    """Raise DefinitionError for two names that differ in case alone: columns are found by their names without case."""
-    known: dict[str, str] = {}
+    """Raise DefinitionError if two names differ only in case. Columns are matched without case."""
+    spelling: dict[str, str] = {}
     for name in names:
-        other = known.setdefault(name.casefold(), name)
+        other = spelling.setdefault(name.casefold(), name)
         if other is not name:
-            problem = f"{owner} the columns {other} and {name}, whose names differ in case alone"
+            problem = f"{owner} the columns {other} and {name}, whose names differ only in case"
             raise DefinitionError(problem, where=where, hint=CASE_HINT)
 
 
 def make_target_table(table: Table, name: str | None = None) -> TargetTable:
-    """Return the target table that is created for a source table, by default of the same name; raises DefinitionError."""
+    """Return the table to create for a source table, by default with the same name.
+
+    Raises DefinitionError if the source's columns are not defined, or if two of their names differ
+    only in case.
+    """
     _check_case([column.name for column in table.columns], "the trail has", Where(table=table.name))
     if table.guessed:
         raise DefinitionError(
             f"nothing defines the columns of table {table.name}",
             where=Where(table=table.name),
-            hint="Give definitions that name it: --definitions FILE",
+            hint="Give its definition with --definitions FILE",
         )
     parts = tuple(fold_upper_case(unquote(part)) for part in NAME_PART.findall(name or table.name))
     columns = tuple(
@@ -156,14 +177,15 @@ def make_target_table(table: Table, name: str | None = None) -> TargetTable:
         )
         for column in table.columns
     )
-    keys = table.marked_keys
+    keys = table.marked_keys  # empty if the definition has no key
     return TargetTable(parts, columns, keys or tuple(range(len(columns))), keyless=not keys)
 
 
 def created_type(column: Column) -> pa.DataType:
-    """Return the Arrow type in which a created table holds a column's values.
+    """Return the Arrow type of a column in a created table.
 
-    A number in text stays text, since no type holds all numbers; so do times with more digits than microseconds, with a zone, and intervals.
+    Numbers in text stay text, because no number type holds them all. So do intervals, times with a
+    zone, and times with more than six digits of fraction.
     """
     if column.family is TypeFamily.BYTES:
         return pa.binary()
@@ -173,25 +195,34 @@ def created_type(column: Column) -> pa.DataType:
 
 
 def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
-    """Return what makes values of a block column those of a target's column; it raises DecodeError, with the row as its record.
+    """Return a function that converts a block's column to the type of a target column.
 
-    Values of a key get one spelling, so that those that are equal in the target are equal here.
+    The function raises DecodeError for a value that does not fit, with its row in ``where.record``.
+    In a key column, values that are equal in the target are converted to the same value.
     """
-    held = created_type(column)
-    convert = _held_values(column, held)
-    kind, stored = target.type, target.stored
-    if kind == held and stored is None and not (is_key and pa.types.is_floating(kind)):
+    created = created_type(column)
+    convert = _created_values(column, created)
+    target_type, stored = target.type, target.stored
+    if (
+        target_type == created
+        and stored is None
+        and not (is_key and pa.types.is_floating(target_type))
+    ):
         return convert
 
     def cast(values: pa.Array) -> pa.Array:
         try:
-            found = cast_exactly(convert(values), kind)
+            result = cast_exactly(convert(values), target_type)
             if stored is not None:
                 fixed = column.type_row.fixed
-                found = check_stored_values(found, stored, fixed=fixed, canonical=is_key)
-            # 0.0 and -0.0 are one key.
-            zero = pa.scalar(0.0, kind) if is_key and pa.types.is_floating(kind) else None
-            return found if zero is None else pc.add(found, zero)
+                result = check_stored_values(result, stored, fixed=fixed, canonical=is_key)
+            # 0.0 and -0.0 are the same key: adding 0.0 to -0.0 gives 0.0.
+            zero = (
+                pa.scalar(0.0, target_type)
+                if is_key and pa.types.is_floating(target_type)
+                else None
+            )
+            return result if zero is None else pc.add(result, zero)
         except DecodeError as error:
             error.hint = error.hint or TYPES_HINT.format(column.type_row.name)
             raise
@@ -199,10 +230,10 @@ def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = Fals
     return cast
 
 
-def _held_values(column: Column, held: pa.DataType) -> Convert:
+def _created_values(column: Column, created: pa.DataType) -> Convert:
     if column.family is TypeFamily.BYTES:
         return from_hex
-    if column.family is TypeFamily.DATETIME and pa.types.is_string(held):
+    if column.family is TypeFamily.DATETIME and pa.types.is_string(created):
         return _unchanged
     return typed_for(column)[1]
 
@@ -211,13 +242,18 @@ def _unchanged(values: pa.Array) -> pa.Array:
     return values
 
 
-def add_missing_columns(held: TargetTable, wanted: TargetTable) -> TargetTable:
-    """Return a target table with the columns added that it lacks; its own types and key stay."""
-    known = {column.name.casefold() for column in held.columns}
-    asked = {column.name.casefold() for column in wanted.columns if not column.extra}
-    added = [column for column in wanted.columns if column.name.casefold() not in known]
-    own = [
-        replace(column, extra=False) if column.extra and column.name.casefold() in asked else column
-        for column in held.columns
+def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTable:
+    """Add the columns of ``wanted`` that the existing table lacks. Existing types and the key stay.
+
+    A column that was ``extra`` is no longer so if ``wanted`` has it from the source.
+    """
+    existing_names = {column.name.casefold() for column in existing.columns}
+    wanted_names = {column.name.casefold() for column in wanted.columns if not column.extra}
+    added = [column for column in wanted.columns if column.name.casefold() not in existing_names]
+    columns = [
+        replace(column, extra=False)
+        if column.extra and column.name.casefold() in wanted_names
+        else column
+        for column in existing.columns
     ]
-    return replace(held, columns=(*own, *added))
+    return replace(existing, columns=(*columns, *added))

@@ -1,1 +1,1 @@
-"""Replicat parameter files, and how their MAP statements map tables and columns."""
+"""Parse Replicat parameter files, and apply their MAP statements to tables and columns."""

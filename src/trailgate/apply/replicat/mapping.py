@@ -1,4 +1,10 @@
-"""Operations of source tables as those of target tables: what the MAP statements of a parameter file state."""
+"""Apply MAP statements: convert operations on source tables to operations on target tables.
+
+Each statement is bound to each source table that its pattern matches. Every target column then is
+either a source column, by its index, or an expression (COLMAP). A block of operations is first
+filtered by the statement's conditions; then its columns are reordered and its expressions evaluated
+in whole columns.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +31,18 @@ from trailgate.model.operations_table import select_images
 from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_name, unquote
 from trailgate.model.tables import Column, Table
 
-VARCHAR = 64  # the type of a column that an expression gives
+VARCHAR = 64  # GoldenGate's type code of VARCHAR, for columns that an expression computes
 LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class _TableMap:
-    """One MAP statement for one source table: each target column is a source column, by its index, or an expression."""
+    """A MAP statement bound to one source table.
 
-    given: MapStatement
+    Each target column is the index of a source column, or an expression.
+    """
+
+    statement: MapStatement
     selection: TableSelection
     table: Table
     columns: tuple[int | Expression, ...]
@@ -42,7 +51,8 @@ class _TableMap:
 class ReplicatMapping:
     """The MAP statements of a parameter file.
 
-    All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
+    All statements that match a source table are applied. If several of them have the same target,
+    the first one that selects an operation takes it.
     """
 
     def __init__(
@@ -54,58 +64,65 @@ class ReplicatMapping:
 
     @property
     def sources(self) -> TablePatterns:
-        """Return the patterns of source tables."""
+        """The patterns of the source tables."""
         return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
 
     @property
     def responses(self) -> MappingOf[int, str]:
-        """Return what is done about errors of some numbers."""
+        """The responses to errors, by Oracle error number."""
         return self._parameters.responses
 
     @property
     def name(self) -> str:
-        """Return what sets positions by these statements apart from others."""
-        own = self._parameters.mode  # stated once, if all statements have it
+        """A text that identifies these statements, as part of the trail name in checkpoints."""
+        common_mode = (
+            self._parameters.mode
+        )  # if all statements have the same mode, it is not repeated for each
         mapped = {
-            f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
+            f"{one.rule.pattern}>{one.target}"
+            + (f":{one.mode}" if one.mode and not common_mode else "")
             for one in self._parameters.maps
         }
         excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
         return ",".join(sorted(mapped) + sorted(excluded))
 
     def collisions(self, target: str) -> CollisionPolicy | None:
-        """Return what the statements with a target of this name do at collisions, those that name it before those with wildcards; None where they do not state it.
+        """Return the collision policy of a target table, or None if its statements do not set one.
 
-        Raises OptionError where they differ.
+        Statements that name the table precede those with wildcards. Raises OptionError if they set
+        different policies.
         """
-        named = self._naming(target)
-        for one in named[1:]:
-            if one.collisions is not named[0].collisions:
-                problem = f"it has another response to collisions than line {named[0].rule.line}, and both write {target}"
-                error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
+        statements = self._naming(target)
+        for one in statements[1:]:
+            if one.collisions is not statements[0].collisions:
+                problem = f"it handles collisions differently from line {statements[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "Write the same collision option in both")
                 raise error.with_place(source=self._parameters.source or None)
-        return named[0].collisions if named else None
+        return statements[0].collisions if statements else None
 
     def mode(self, target: str) -> str | None:
-        """Return the mode of a target table, by its name; None if the statements with this target do not state one.
+        """Return the mode of a target table, or None if its statements do not set one.
 
         Raises OptionError if they differ.
         """
-        named = self._naming(target)
-        for one in named[1:]:
-            if one.mode != named[0].mode:
-                problem = f"INSERTALLRECORDS differs from line {named[0].rule.line}, and both write {target}"
+        statements = self._naming(target)
+        for one in statements[1:]:
+            if one.mode != statements[0].mode:
+                problem = f"INSERTALLRECORDS differs from line {statements[0].rule.line}, and both write {target}"
                 error = one.rule.error(problem, "MAP", "Give one of them another target")
                 raise error.with_place(source=self._parameters.source or None)
-        return named[0].mode if named else None
+        return statements[0].mode if statements else None
 
     @property
     def modes(self) -> frozenset[str]:
-        """Return the modes that statements state."""
+        """The modes that the statements set."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
     def _naming(self, target: str) -> list[MapStatement]:
-        """Return the statements whose target a table is, by its name; those with wildcards only if no other one names it."""
+        """Return the statements with a target table of this name.
+
+        Those with wildcards count only if no other names it.
+        """
         fitting = [
             one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
         ]
@@ -113,34 +130,40 @@ class ReplicatMapping:
 
     @property
     def patterns(self) -> Sequence[tuple[str, str]]:
-        """Return the pattern of each statement's source, with the statement's line."""
+        """Each statement's place and source pattern, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
         rules = (one.rule for one in self._parameters.maps)
         return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
     def tables(self, table: Table) -> Sequence[Table]:
-        """Return the target tables of a source table, a definition for each statement; raises OptionError."""
+        """Return the target tables of a source table, one for each statement that matches it.
+
+        Raises OptionError.
+        """
         return [one.table for one in self._of_table(table)]
 
     def blocks(
         self, block: ChangeBlock, faults: OperationErrors, now: str | None = None
     ) -> Sequence[ChangeBlock]:
-        """Return the operations of a source table as those of its target tables; ``now`` is what @DATENOW gives.
+        """Convert a block of operations on a source table to blocks on its target tables.
 
-        An ApplyError of each operation that a missing column decides is added to ``faults``. Raises OptionError for a statement that does not fit the table.
+        ``now`` is the value of @DATENOW.
+
+        If a condition depends on a column that an operation does not log, an ApplyError is added to
+        ``faults``. Raises OptionError if a statement does not fit the table.
         """
-        found = []
+        mapped = []
         environment = replace(self._environment, now=now)
         taken: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
         for one in self._of_table(block.table):
-            own = taken.setdefault(one.table.name, np.zeros(len(block), bool))
-            rows = self._rows(one, block, np.flatnonzero(~own), faults)
-            own[rows] = True
+            is_taken = taken.setdefault(one.table.name, np.zeros(len(block), bool))
+            rows = self._rows(one, block, np.flatnonzero(~is_taken), faults)
+            is_taken[rows] = True
             if len(rows):
-                found.append(_mapped(one, block.take(rows), environment))
-        return found
+                mapped.append(_map_block(one, block.take(rows), environment))
+        return mapped
 
     def timed(self, target: str) -> frozenset[str]:
-        """Return the columns of a target table that have the time at which a batch is applied, by their names in lower case."""
+        """Return the columns of a target table that contain the time of applying, in lower case."""
         return frozenset(
             column.name.casefold()
             for maps in self._known.values()
@@ -152,7 +175,7 @@ class ReplicatMapping:
 
     @property
     def has_times(self) -> bool:
-        """Return whether any column has the time at which a batch is applied."""
+        """Whether any column contains the time at which a batch is applied (@DATENOW)."""
         return any(
             uses_apply_time(value) for one in self._parameters.maps for _, value in one.columns
         )
@@ -160,18 +183,18 @@ class ReplicatMapping:
     def _rows(
         self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: OperationErrors
     ) -> Longs:
-        """Return which of some rows a statement takes."""
+        """Return those of ``rows`` that the statement selects."""
         chosen = [rows[:0]]
-        kinds = block.op_type[rows]
-        for kind in np.unique(kinds):
-            own = rows[kinds == kind]
-            part = block.take(own)
+        op_types = block.op_type[rows]
+        for op_type in np.unique(op_types):
+            typed = rows[op_types == op_type]
+            part = block.take(typed)
             selection = one.selection.select(part)
-            chosen.append(own[selection.selected])
+            chosen.append(typed[selection.selected])
             for row in np.flatnonzero(selection.undecided).tolist():
                 problem = one.selection.missing(part, row).replace("the message", "the operation")
-                place = f"position {short_position(part.position[row].as_py())}"
-                where = Where(source=place, table=block.table.name)
+                position = f"position {short_position(part.position[row].as_py())}"
+                where = Where(source=position, table=block.table.name)
                 error = ApplyError(problem, where=where, hint=MISSING_HINT)
                 faults.add(int(part.order[row]), error)
         return np.sort(np.concatenate(chosen))
@@ -185,26 +208,27 @@ class ReplicatMapping:
                 if not excluded and TablePatterns((one.rule.pattern,)).fits_end(table.name)
             ]
             try:
-                found = [_table_map(one, table, self._environment) for one in fitting]
+                maps = [_table_map(one, table, self._environment) for one in fitting]
             except OptionError as error:
                 raise error.with_place(source=self._parameters.source or None) from None
-            self._known[table] = found
+            self._known[table] = maps
         return self._known[table]
 
 
-def _table_map(given: MapStatement, table: Table, environment: GetenvValues) -> _TableMap:
-    """Return a statement bound to a source table; raises OptionError where it does not fit."""
-    rule = given.rule
+def _table_map(statement: MapStatement, table: Table, environment: GetenvValues) -> _TableMap:
+    """Bind a statement to a source table. Raises OptionError if it does not fit."""
+    rule = statement.rule
     selection = TableSelection(table, (rule,), environment)
     selection.check()
-    named: dict[str, int | Expression] = {}
-    if given.defaults:
-        named = {column.name: at for at, column in enumerate(table.columns)}
-    spelled = {name.casefold(): name for name in named}
-    for name, value in given.columns:
-        named[spelled.get(name.casefold(), name)] = _source_column(value, table, given)
-    for source in named.values():
+    values: dict[str, int | Expression] = {}
+    if statement.defaults:
+        values = {column.name: at for at, column in enumerate(table.columns)}
+    spelled = {name.casefold(): name for name in values}
+    for name, value in statement.columns:
+        values[spelled.get(name.casefold(), name)] = _source_column(value, table, statement)
+    for source in values.values():
         if not isinstance(source, int):
+            # Evaluate on no rows, so that a wrong expression is an error before anything is applied.
             try:
                 evaluate_with_missing(source, make_empty_block(table), replace(environment, now=""))
             except OptionError as error:
@@ -213,25 +237,25 @@ def _table_map(given: MapStatement, table: Table, environment: GetenvValues) -> 
         replace(table.columns[value], name=name)
         if isinstance(value, int)
         else Column(name, VARCHAR, LONGEST)
-        for name, value in named.items()
+        for name, value in values.items()
     )
-    target = Table(_target_name(given, table), columns)
-    keyed = _with_key(given, table, target, list(named.values()))
-    return _TableMap(given, selection, keyed, tuple(named.values()))
+    target = Table(_target_name(statement, table), columns)
+    keyed = _with_key(statement, table, target, list(values.values()))
+    return _TableMap(statement, selection, keyed, tuple(values.values()))
 
 
 def uses_apply_time(value: int | Expression) -> bool:
-    """Return whether a value depends on the time at which a batch is applied."""
+    """Return whether an expression depends on the time at which a batch is applied (@DATENOW)."""
     return isinstance(value, Expression) and any(
         call.function == "DATENOW" for call in value.calls()
     )
 
 
-def _source_column(value: Expression, table: Table, given: MapStatement) -> int | Expression:
+def _source_column(value: Expression, table: Table, statement: MapStatement) -> int | Expression:
     node = value.node
     if isinstance(node, ColumnName) and node.image is None:
         try:
-            return column_index(table, node.name, given.rule, "COLMAP")
+            return column_index(table, node.name, statement.rule, "COLMAP")
         except OptionError as error:
             error.hint = error.hint or double_quotes_hint(value.text, node.at)
             raise
@@ -239,79 +263,100 @@ def _source_column(value: Expression, table: Table, given: MapStatement) -> int 
 
 
 def _with_key(
-    given: MapStatement, source: Table, target: Table, values: Sequence[int | Expression]
+    statement: MapStatement, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
-    """Return the target's table with its key: that of KEYCOLS, else the columns that the source's key became."""
-    if given.rule.key:
-        key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
+    """Return the target table with its key: KEYCOLS, or else the columns mapped from the source's key."""
+    if statement.rule.key:
+        key = {column_index(target, name, statement.rule, "KEYCOLS") for name in statement.rule.key}
     else:
-        lost = set(source.marked_keys) - set(values)
-        if lost:
-            name = source.columns[min(lost)].name
-            problem = f"COLMAP leaves out the key column {name} of {source.name}"
-            raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
-        key = {_key_place(source, target, values, own) for own in source.marked_keys}
-    found = sorted(key) or range(len(target.columns))  # without a key all columns are it
-    timed = [target.columns[at].name for at in found if uses_apply_time(values[at])]
+        unmapped = set(source.marked_keys) - set(values)
+        if unmapped:
+            name = source.columns[min(unmapped)].name
+            problem = f"COLMAP does not map the key column {name} of {source.name}"
+            raise statement.rule.error(
+                problem, "COLMAP", "Map it too, or name another key with KEYCOLS"
+            )
+        key = {
+            _key_index(source, target, values, source_index) for source_index in source.marked_keys
+        }
+    key_columns = sorted(key) or range(
+        len(target.columns)
+    )  # a table without a key is matched by all its columns
+    timed = [target.columns[at].name for at in key_columns if uses_apply_time(values[at])]
     if timed:
-        problem = f"the key column {timed[0]} would be another one in each batch"
-        raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW by KEYCOLS")
+        problem = f"the key column {timed[0]} would have a different value in each batch"
+        raise statement.rule.error(problem, "COLMAP", "Name a key without @DATENOW with KEYCOLS")
     columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
     return replace(target, columns=columns)
 
 
-def _key_place(source: Table, target: Table, values: Sequence[int | Expression], own: int) -> int:
-    """Return which of the columns that a column of the source became is of the key: that of its name, else the first."""
-    name = source.columns[own].name.casefold()
-    places = [at for at, value in enumerate(values) if value == own]
-    named = (at for at in places if target.columns[at].name.casefold() == name)
-    return next(named, places[0])
+def _key_index(
+    source: Table, target: Table, values: Sequence[int | Expression], source_index: int
+) -> int:
+    """Return the index of the target column that takes the role of a source key column.
 
-
-def _target_name(given: MapStatement, source: Table) -> str:
-    """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed).
-
-    What the star stands for and what is beside it become lower case each by itself, if they are all upper case: ``stg_*`` and ``STG_*`` of ORDERS are both stg_orders.
+    It is the one with the same name, or else the first one mapped from it.
     """
-    if "*" not in given.target:
-        return given.target
-    wanted, own = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
-    own = own[len(own) - len(wanted) :] if len(wanted) <= len(own) else own
+    name = source.columns[source_index].name.casefold()
+    candidates = [at for at, value in enumerate(values) if value == source_index]
+    named = (at for at in candidates if target.columns[at].name.casefold() == name)
+    return next(named, candidates[0])
+
+
+def _target_name(statement: MapStatement, source: Table) -> str:
+    """Return the name of the target table for a source table.
+
+    ``*`` alone as a part of TARGET is replaced by the source's name. A ``*`` next to other
+    characters is replaced by the text that the star in the MAP pattern matches (assumed; the
+    documentation does not say). If such texts are all upper case they become lower case, each on
+    its own: for ORDERS, both ``stg_*`` and ``STG_*`` give ``stg_orders``.
+    """
+    if "*" not in statement.target:
+        return statement.target
+    pattern_parts, names = NAME_PART.findall(statement.rule.pattern), NAME_PART.findall(source.name)
+    names = names[len(names) - len(pattern_parts) :] if len(pattern_parts) <= len(names) else names
     parts = []
-    targets = NAME_PART.findall(given.target)
+    targets = NAME_PART.findall(statement.target)
     for at, part in enumerate(targets):
         if "*" not in part:
             parts.append(unquote(part))
             continue
+        # Names are aligned at their last part: TARGET T.* of MAP S.* takes part -1 of the source.
         back = at - len(targets)
-        if -back > len(own):
-            raise given.rule.error(
-                f"the target {given.target} has more parts than {source.name}", "TARGET"
+        if -back > len(names):
+            raise statement.rule.error(
+                f"the target {statement.target} has more parts than {source.name}", "TARGET"
             )
-        pattern = unquote(wanted[back]) if -back <= len(wanted) and part != "*" else "*"
-        name = unquote(own[back])
-        held = re.fullmatch(
+        pattern = (
+            unquote(pattern_parts[back]) if -back <= len(pattern_parts) and part != "*" else "*"
+        )
+        name = unquote(names[back])
+        match = re.fullmatch(
             "(.*)".join(map(re.escape, pattern.split("*", 1))), name, re.IGNORECASE | re.DOTALL
         )
-        star = held[1] if held and held.groups() else name
+        # MAP HR.ORD*, TARGET STG.X*: for HR.ORDERS the star is ERS, and this part becomes xers.
+        star = match[1] if match and match.groups() else name
         star = star.lower() if name.isupper() else star
         parts.append(fold_upper_case(unquote(part)).replace("*", star))
     return join_table_name(parts)
 
 
-def _mapped(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> ChangeBlock:
-    """Return the operations that a statement selects as those of its target.
+def _map_block(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> ChangeBlock:
+    """Convert the operations that a statement selects to operations on its target.
 
-    Expressions see the record as the trail has it, since an audit table states what happened at the source: with INSERTDELETES a delete becomes an insert,
-    and its @GETENV ('GGHEADER', 'OPTYPE') is still DELETE.
+    Expressions see the record as it is in the trail, because an audit table describes what happened
+    at the source. With INSERTDELETES, a delete becomes an insert, but @GETENV ('GGHEADER',
+    'OPTYPE') is still DELETE.
     """
     earlier = replace(block, after=block.before)
-    op_type = _op_types(block, one.given.types)
+    op_type = _op_types(block, one.statement.types)
     converted = (block.op_type == DELETE) & (op_type != DELETE)
 
-    def image(own: Image, of: ChangeBlock) -> Image:
+    def mapped_image(source: Image, of: ChangeBlock) -> Image:
         return tuple(
-            own[value] if isinstance(value, int) else evaluate_with_missing(value, of, environment)
+            source[value]
+            if isinstance(value, int)
+            else evaluate_with_missing(value, of, environment)
             for value in one.columns
         )
 
@@ -323,13 +368,13 @@ def _mapped(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> Ch
         block,
         table=one.table,
         op_type=op_type,
-        before=image(block.before, earlier),
-        after=image(after, block),
+        before=mapped_image(block.before, earlier),
+        after=mapped_image(after, block),
     )
 
 
 def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
-    """Return the operation types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give."""
+    """Return the operation types after INSERTUPDATES, INSERTDELETES and UPDATEDELETES."""
     op_type: Octets = block.op_type.copy()
     for old, new in types:
         chosen = block.op_type == ord(old)

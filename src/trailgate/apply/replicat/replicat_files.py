@@ -1,8 +1,17 @@
-"""Replicat parameter files: what is obeyed, what changes nothing, and what is refused.
+"""Parse Replicat parameter files.
 
-Each parameter and each option of a MAP statement is one row, which states what it sets, or why it is not obeyed (``replicat_parameters``). What would change the data and is not
-obeyed is an error, unless it is to be ignored; then it is listed. Parameters that toggle (IGNOREDELETES, HANDLECOLLISIONS, INSERTALLRECORDS) hold for the MAP statements after them,
-as they do in GoldenGate; an option of a MAP statement wins.
+The text is split into statements, and each one is looked up by its first word: in ``_HANDLERS`` if
+it is obeyed, or else in the tables of ``replicat_parameters``, which give the reason why it is not.
+Options of MAP are looked up in ``_CLAUSES`` in the same way. A parameter that would change the data
+and is not obeyed is an error; with ``ignore_unsupported`` it is only listed.
+
+Parameters such as IGNOREDELETES, HANDLECOLLISIONS and INSERTALLRECORDS are toggles. As in
+GoldenGate, they apply to the MAP statements after them, and an option of a MAP statement overrides
+them:
+
+    IGNOREDELETES
+    MAP HR.EMP, TARGET HR.EMP;               -- without deletes
+    MAP HR.DEPT, TARGET HR.DEPT, GETDELETES; -- with deletes
 """
 
 from __future__ import annotations
@@ -61,7 +70,7 @@ POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 NO_EXCEPTIONS: Final = "there is no exceptions table"
-NO_RETRIES: Final = "nothing is tried again: a run that stopped is started again"
+NO_RETRIES: Final = "operations are not retried: fix the cause and start the run again"
 UNANSWERED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "EXCEPTION": NO_EXCEPTIONS,
@@ -91,9 +100,11 @@ DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", 
 
 @dataclass(frozen=True, slots=True)
 class MapStatement:
-    """One MAP statement: the target's pattern, which operations it takes (``rule``), and what becomes of these.
+    """One MAP statement: a source pattern and its conditions (``rule``), a target, and changes to make.
 
-    ``columns`` are those of COLMAP by their names in the target, ``defaults`` whether columns of one name are mapped too. ``types`` are the letters that operations get.
+    - ``columns``: the columns of COLMAP, by target name
+    - ``defaults``: whether columns with equal names are mapped too (USEDEFAULTS)
+    - ``types``: pairs of operation letters; for example ``("U", "I")`` turns updates into inserts
     """
 
     rule: TableRule
@@ -102,15 +113,17 @@ class MapStatement:
     defaults: bool = True
     types: tuple[tuple[str, str], ...] = ()
     collisions: CollisionPolicy | None = None
-    mode: str | None = None  # of its target, if it is not that of the run
+    mode: str | None = None  # the mode of its target, or None for the mode of the run
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatParameters:
-    """The parameters of a file that have an effect here, and those that have none.
+    """The parsed parameters of a file.
 
-    ``unused`` are those that change nothing about the data; ``ignored`` would, and were let through by ``ignore_unsupported``.
-    ``mode`` is that of all MAP statements, if they have one. ``ddl`` is the parameter that asks for DDL to be carried out.
+    - ``unused``: parameters that change nothing about the data
+    - ``ignored``: parameters that would change the data, but that ``ignore_unsupported`` allows
+    - ``mode``: the mode of all MAP statements, if they agree
+    - ``ddl``: the parameter that asks for DDL to be executed
     """
 
     group: str | None = None
@@ -129,12 +142,12 @@ class ReplicatParameters:
 
     @property
     def environment(self) -> GetenvValues:
-        """Return what @GETENV gives, but for the items of a machine."""
+        """The values of @GETENV, except for those of the machine."""
         return GetenvValues(self.group or "", variables=self.variables, group_type="REPLICAT")
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Return the expressions of all MAP statements."""
+        """The expressions of all MAP statements."""
         return tuple(
             value
             for one in self.maps
@@ -144,7 +157,7 @@ class ReplicatParameters:
 
 @dataclass(slots=True)
 class _Draft(ParameterRemarks):
-    """What is known so far, and what toggles state for the MAP statements that follow."""
+    """The parameters parsed so far, and the toggles that apply to the MAP statements that follow."""
 
     parameters: ReplicatParameters = ReplicatParameters()
     not_taken: set[str] = field(default_factory=set)
@@ -157,6 +170,10 @@ class _Draft(ParameterRemarks):
     errors: dict[str, tuple[ParameterStatement, str]] = field(default_factory=dict)  # of REPERROR
 
     def set_once(self, statement: ParameterStatement, **members: Any) -> None:
+        """Set members of the parameters.
+
+        Raises OptionError if the file has already set one of them.
+        """
         for name in members:
             if getattr(self.parameters, name) is not None:
                 raise statement.error(f"{statement.keyword} is given twice")
@@ -170,9 +187,10 @@ def parse_replicat(
     read: ReadFile | None = None,
     ignore_unsupported: bool = False,
 ) -> ReplicatParameters:
-    """Return the parameters of a Replicat parameter file; raises OptionError with source and line.
+    """Parse a Replicat parameter file. Raises OptionError with the file and line.
 
-    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change the data and is not obeyed is an error, unless it is to be ignored.
+    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change
+    the data and is not obeyed is an error, unless ``ignore_unsupported`` is set.
     """
     draft = _Draft()
     try:
@@ -181,12 +199,12 @@ def parse_replicat(
         _check_duplicates(draft)
         if draft.refused and not ignore_unsupported:
             raise refusal_error(draft.refused, ALTERED, "apply")
-        found = _with_responses(draft)
+        parameters = _with_responses(draft)
     except OptionError as error:
         raise error.with_place(source=source or None) from None
-    modes = {one.mode for one in found.maps}
+    modes = {one.mode for one in parameters.maps}
     return replace(
-        found,
+        parameters,
         source=source,
         mode=modes.pop() if len(modes) == 1 else None,
         ignored=tuple(draft.refused),
@@ -194,25 +212,29 @@ def parse_replicat(
 
 
 def _check_before_rows(draft: _Draft) -> None:
-    """List GETUPDATEBEFORES: it gives the row before an update a record of its own, which only INSERTALLRECORDS writes."""
+    """Report GETUPDATEBEFORES.
+
+    It writes the row before an update as a separate record, which matters only with
+    INSERTALLRECORDS.
+    """
     statement = draft.before_rows
     if statement is None:
         return
     if any(one.mode == APPEND for one in draft.parameters.maps):
-        reason = "with INSERTALLRECORDS an update would be two rows: COLMAP gives both images in one, as in OLD_NAME = BEFORE.NAME"
+        reason = "with INSERTALLRECORDS an update would become two rows: COLMAP can put both images into one, as in OLD_NAME = BEFORE.NAME"
         draft.refuse(statement, statement.text, reason)
     else:
-        draft.note(statement, statement.text, "BEFORE.COLUMN is known wherever the trail has it")
+        draft.note(statement, statement.text, "BEFORE.COLUMN is known if the trail contains it")
 
 
 def _check_duplicates(draft: _Draft) -> None:
-    """List ALLOWDUPTARGETMAP: it changes something only if statements have the same source and target."""
+    """Report ALLOWDUPTARGETMAP. It matters only if two statements have the same source and target."""
     statement = draft.duplicates
     if statement is None:
         return
     pairs = [(one.rule.pattern.casefold(), one.target.casefold()) for one in draft.parameters.maps]
     if len(set(pairs)) < len(pairs):
-        reason = "the first MAP that takes an operation writes it to its target, and others of the same target do not"
+        reason = "only the first MAP that takes an operation writes it to its target"
         draft.refuse(statement, statement.text, reason)
     else:
         draft.note(
@@ -221,30 +243,30 @@ def _check_duplicates(draft: _Draft) -> None:
 
 
 def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> None:
-    """List what follows a parameter that takes no more, such as THREADS (1-3)."""
+    """Refuse whatever follows a complete parameter, such as THREADS (1-3)."""
     rest = rest.strip(" \t,;")
     if not rest:
         return
     reason = "unknown option"
     if re.match(r"THREADS?\b", rest, re.IGNORECASE):
-        reason = "it would hold for some threads alone"
+        reason = "it would apply to some threads only"
     elif rest.upper() == "OVERRIDE":
-        reason = "which definitions come first is not chosen"
+        reason = "which definitions take precedence cannot be chosen"
     draft.refuse(statement, f"{statement.keyword} {rest}", reason)
 
 
 def _map(draft: _Draft, statement: ParameterStatement) -> None:
-    """Take a MAP statement with its options."""
+    """Parse a MAP statement with its options."""
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
-    named = _TARGET.match(rest)
-    if named is None:
+    keyword = _TARGET.match(rest)
+    if keyword is None:
         raise statement.error("expected TARGET and a table name after the source's")
-    target, rest = statement.first("a table name after TARGET", rest[named.end() :])
+    target, rest = statement.first("a table name after TARGET", rest[keyword.end() :])
     if not split_table_name(target) or "?" in target:
         raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
-    found = MapStatement(
+    mapped = MapStatement(
         TableRule(pattern, ignored, line=statement.line, source=statement.source),
         target,
         types=tuple(draft.types.values()),
@@ -259,12 +281,12 @@ def _map(draft: _Draft, statement: ParameterStatement) -> None:
             _not_obeyed_in_map(draft, statement, clause)
             continue
         try:
-            found = read(found, clause, statement)
+            mapped = read(mapped, clause, statement)
         except OptionError as error:
             raise statement.place(error, clause.name) from None
-    if of_exceptions:  # it maps the operations that failed: without the option it would map all
+    if of_exceptions:  # a MAP for failed operations only; without the option it would map all
         return
-    draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, found))
+    draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, mapped))
 
 
 def _not_obeyed_in_map(
@@ -283,20 +305,20 @@ def _not_obeyed_in_map(
 def _of_rule(
     read: Callable[[TableRule, StatementClause, ParameterStatement], TableRule],
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
-    """Return what reads an option that Extract's TABLE has too."""
+    """Return a parser for an option that TABLE of Extract has too."""
 
     def apply(
-        found: MapStatement, clause: StatementClause, statement: ParameterStatement
+        mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
     ) -> MapStatement:
         if not clause.argument:
             raise statement.error(f"expected parentheses after {clause.name}")
-        return replace(found, rule=read(found.rule, clause, statement))
+        return replace(mapped, rule=read(mapped.rule, clause, statement))
 
     return apply
 
 
 def _colmap(
-    found: MapStatement, clause: StatementClause, statement: ParameterStatement
+    mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
 ) -> MapStatement:
     columns: dict[str, Expression] = {}
     defaults = False
@@ -309,17 +331,17 @@ def _colmap(
             raise statement.error(f"expected COLUMN = value in COLMAP, found {part!r}")
         name = unquote(assigned[1])
         if name.casefold() in {one.casefold() for one in columns}:
-            raise statement.error(f"COLMAP gives the column {name} twice")
+            raise statement.error(f"COLMAP sets the column {name} twice")
         columns[name] = parse_value(assigned[2], ansi_quotes=statement.ansi_quotes)
-    return replace(found, columns=tuple(columns.items()), defaults=defaults)
+    return replace(mapped, columns=tuple(columns.items()), defaults=defaults)
 
 
 def _mapped_type(
     name: str, *, taken: bool
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
-    def apply(found: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
-        kept = [one for one in found.types if one != TYPES[name]]
-        return replace(found, types=(*kept, TYPES[name]) if taken else tuple(kept))
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
+        kept = [one for one in mapped.types if one != TYPES[name]]
+        return replace(mapped, types=(*kept, TYPES[name]) if taken else tuple(kept))
 
     return apply
 
@@ -327,8 +349,8 @@ def _mapped_type(
 def _mapped_mode(
     mode: str | None,
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
-    def apply(found: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
-        return replace(found, mode=mode)
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
+        return replace(mapped, mode=mode)
 
     return apply
 
@@ -336,11 +358,11 @@ def _mapped_mode(
 def _mapped_collisions(
     policy: CollisionPolicy, *, taken: bool
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
-    def apply(found: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
         if taken:
-            return replace(found, collisions=policy)
-        stated = found.collisions in (policy, None)
-        return replace(found, collisions=CollisionPolicy.STOP if stated else found.collisions)
+            return replace(mapped, collisions=policy)
+        stated = mapped.collisions in (policy, None)
+        return replace(mapped, collisions=CollisionPolicy.STOP if stated else mapped.collisions)
 
     return apply
 
@@ -348,9 +370,9 @@ def _mapped_collisions(
 def _mapped_operations(
     letter: str, *, taken: bool
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
-    def apply(found: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
-        others = found.rule.ignored.replace(letter, "")
-        return replace(found, rule=replace(found.rule, ignored=others + letter * (not taken)))
+    def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
+        others = mapped.rule.ignored.replace(letter, "")
+        return replace(mapped, rule=replace(mapped.rule, ignored=others + letter * (not taken)))
 
     return apply
 
@@ -388,7 +410,7 @@ def _toggle_collisions(
 
 
 def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return what takes a parameter's one value."""
+    """Return a handler for a parameter with one value. ``what`` describes the value in errors."""
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         value, rest = statement.first(what)
@@ -414,26 +436,27 @@ def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
-    """Note a response to an error; what it comes to is known when all are."""
+    """Record a response to an error. ``_with_responses`` combines them once all are known."""
     if draft.parameters.maps:
-        hint = "Write it before the first MAP: it holds for all here"
-        raise statement.error("REPERROR follows a MAP, and would not hold for that", hint)
+        hint = "Write it before the first MAP: here it applies to all"
+        raise statement.error("REPERROR follows a MAP, and would not apply to it", hint)
     if statement.rest.strip("() ").upper() == "RESET":
         draft.errors.clear()
         return
-    found = _ERROR.fullmatch(statement.rest)
-    if found is None:
+    match = _ERROR.fullmatch(statement.rest)
+    if match is None:
         problem = "expected (DEFAULT, ABEND) or another response after REPERROR"
         raise statement.error(problem)
-    which, response, more = found[1].upper().lstrip("0"), found[2].upper(), found[3]
+    which, response, more = match[1].upper().lstrip("0"), match[2].upper(), match[3]
     if not (which in ("DEFAULT", "DEFAULT2") or which.lstrip("-").isdecimal()):
-        raise statement.error(f"expected DEFAULT or the number of an error, found {found[1]}")
-    later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may state what it is
+        raise statement.error(f"expected DEFAULT or the number of an error, found {match[1]}")
+    later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may replace it
     if (response not in POLICIES and not later) or more.strip(" ,"):
         reason = UNANSWERED.get(response, "")
         problem = f"the response {response} {more}".rstrip()
         raise statement.error(
-            f"{problem} is not obeyed{reason and ': '}{reason}", f"There are {', '.join(POLICIES)}"
+            f"{problem} is not obeyed{reason and ': '}{reason}",
+            f"Responses are {', '.join(POLICIES)}",
         )
     if which in draft.errors:
         raise statement.error(f"the response to {which} is given twice")
@@ -441,43 +464,48 @@ def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _with_responses(draft: _Draft) -> ReplicatParameters:
-    """Return the parameters with the responses of REPERROR; raises OptionError for a number that would be answered otherwise than in Replicat."""
+    """Return the parameters with all REPERROR responses.
+
+    Raises OptionError for an error number whose response would differ from Replicat's.
+    """
     if not draft.parameters.maps:
-        raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
-    given, unused = dict(draft.errors), list(draft.unused)
-    second = given.pop("DEFAULT2", None)
-    if "DEFAULT" in given and given["DEFAULT"][1] == "EXCEPTION":
-        # The reference: DEFAULT2 holds for tables without a MAP statement of exceptions, and such are refused here.
+        raise OptionError("no MAP statement", hint="For example, MAP HR.*, TARGET HR.*;")
+    by_error, unused = dict(draft.errors), list(draft.unused)
+    second = by_error.pop("DEFAULT2", None)
+    if "DEFAULT" in by_error and by_error["DEFAULT"][1] == "EXCEPTION":
+        # DEFAULT2 applies to tables without an exceptions MAP. These MAPs are refused here, so it
+        # applies to all tables.
         if second is None:
             problem = f"the response EXCEPTION is not obeyed: {NO_EXCEPTIONS}"
-            hint = "REPERROR (DEFAULT2, ...) states what holds without one"
-            raise given["DEFAULT"][0].error(problem, hint)
-        given["DEFAULT"], second = second, None
+            hint = "Add REPERROR (DEFAULT2, ...), which applies without one"
+            raise by_error["DEFAULT"][0].error(problem, hint)
+        by_error["DEFAULT"], second = second, None
     if second is not None:
-        reason = "it holds where the response of DEFAULT is EXCEPTION"
+        reason = "it applies only if the response to DEFAULT is EXCEPTION"
         unused.append(remark_of(second[0], second[0].text, reason))
-    default = given.pop("DEFAULT", (None, "ABEND"))[1]
+    default = by_error.pop("DEFAULT", (None, "ABEND"))[1]
     responses: dict[int, str] = {}
-    for text, (statement, response) in given.items():
+    for text, (statement, response) in by_error.items():
         number = int(text)
-        group = next((own for own in NUMBERS if number in own), None)
+        # The Oracle errors of a group cannot be distinguished here, so all must have one response.
+        group = next((numbers for numbers in NUMBERS if number in numbers), None)
         if group is None and response == default:
-            reason = "the response is that of all errors"
+            reason = "it is the response to all errors"
             unused.append(remark_of(statement, statement.text, reason))
             continue
         if group is None:
-            known = ", ".join(str(one) for own in NUMBERS for one in own)
+            known = ", ".join(str(one) for numbers in NUMBERS for one in numbers)
             problem = f"REPERROR ({number}, {response}) is not obeyed: the error is not distinguished from others"
-            raise statement.error(problem, f"Errors of Oracle that are: {known}")
+            raise statement.error(problem, f"Oracle errors that are: {known}")
         for other in group:
-            others = given.get(str(other), (None, default))[1]
+            others = by_error.get(str(other), (None, default))[1]
             if others != response:
                 problem = f"REPERROR ({number}, {response}) is not obeyed: {number} and {other} are one error here, and the response to {other} is {others}"
                 raise statement.error(problem, "Give both the same response")
         responses[number] = POLICIES[response]
-    found = draft.parameters
+    parameters = draft.parameters
     return replace(
-        found,
+        parameters,
         on_error=POLICIES[default] if draft.errors else None,
         responses=MappingProxyType(responses),
         unused=tuple(sorted(unused, key=lambda one: one.line)),
@@ -493,7 +521,7 @@ def _toggle_mode(mode: str | None) -> Callable[[_Draft, ParameterStatement], Non
 
 
 def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
-    """Take the catalog of the sources in two parts that follow."""
+    """Set the catalog for the sources that follow and have no catalog of their own."""
     draft.catalog, rest = statement.first("a catalog")
     _nothing_more(draft, statement, rest)
 
@@ -515,9 +543,9 @@ def _allowduptargetmap(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _ddl(draft: _Draft, statement: ParameterStatement) -> None:
-    """List DDL, and keep it: a trail with a DDL record needs it."""
-    wanted = statement.rest.upper().split()
-    if statement.keyword == "DDL" and wanted[:2] != ["EXCLUDE", "ALL"]:
+    """Report DDL, and keep it for the error message if the trail contains a DDL record."""
+    words = statement.rest.upper().split()
+    if statement.keyword == "DDL" and words[:2] != ["EXCLUDE", "ALL"]:
         ddl = remark_of(statement, statement.text, NO_DDL)
         draft.parameters = replace(draft.parameters, ddl=ddl)
     draft.note(statement, statement.text, NO_DDL)
@@ -527,7 +555,7 @@ def _end(draft: _Draft, statement: ParameterStatement) -> None:
     if statement.rest.upper() == "RUNTIME":
         draft.note(statement, statement.text, "a run ends with the trail")
     else:
-        reason = "a run ends with the trail: nothing stops it at a time"
+        reason = "a run ends with the trail, and cannot be stopped at a time"
         draft.refuse(statement, statement.text, reason)
 
 
@@ -539,11 +567,11 @@ def _charset(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
-    """Take a parameter that was obeyed while the file was cut into statements."""
+    """Do nothing: the parameter was obeyed when the file was split into statements."""
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """List a parameter as one that changes nothing, or as one that is refused."""
+    """Report a parameter that is not obeyed: as one without effect, or as refused."""
     name = statement.keyword
     if name in NOTED:
         draft.note(statement, statement.text, NOTED[name])

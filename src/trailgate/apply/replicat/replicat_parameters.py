@@ -1,4 +1,9 @@
-"""Why parameters of Replicat, and options of its MAP, change nothing here, or are refused: a row for each one of Oracle's reference that ``replicat_files`` does not obey."""
+"""Reasons why Replicat parameters and MAP options have no effect here, or are refused.
+
+Each of Oracle's documented parameters that ``replicat_files`` does not obey has a row: in ``NOTED``
+and ``MAP_NOTED`` if it changes nothing about the data, and in ``REFUSED`` and ``MAP_REFUSED`` if it
+would.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from typing import Final
 
 from trailgate.expressions.foreign_parameters import expand_reasons
 
-_NO_WAIT: Final = "--follow states whether the trail is followed"
+_NO_WAIT: Final = "--follow decides whether to wait for more"
 _NO_CONVERSION: Final = "values are applied as the trail has them"
 _NO_CHARSET: Final = "the trail's files and definitions state the character set"
 _NO_EXCEPTIONS: Final = "there is no exceptions table: --on-error discard keeps the operations"
@@ -15,15 +20,15 @@ _NO_EXITS: Final = "there are no user exits"
 _NO_EVENTS: Final = "there are no events"
 _NO_SQL: Final = "there is no database that would run it"
 _NO_MATCHING: Final = "columns are matched by name: write the pairs in COLMAP"
-_ADDED: Final = "a target column that is missing is added, unless --schema-changes strict"
+_ADDED: Final = "missing target columns are added, unless --schema-changes strict"
 _WRITTEN_ONCE: Final = "the reader makes batches, and each table is written in one go"
-_BY_KEY: Final = "the columns of the key are known, and others are not needed to find a row"
+_BY_KEY: Final = "rows are found by their key columns alone"
 
 NOTED: Final = expand_reasons(
     {
         "definitions state what the tables are": "ASSUMETARGETDEFS",
         "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS TRANSACTIONTIMEOUT",
-        "the target's address has what it needs": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
+        "the address in --to decides how to connect": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
         "the positions of all tables are kept in the target": "CHECKPOINTSECS CHECKPOINTTABLE NODBCHECKPOINT",
         "splits of the trail are read by threads, and each table is written at once": (
             "THREAD THREADOPTIONS MAP_PARALLELISM APPLY_PARALLELISM MIN_APPLY_PARALLELISM MAX_APPLY_PARALLELISM COMMIT_SERIALIZATION LOOK_AHEAD_TRANSACTIONS "
@@ -39,20 +44,20 @@ NOTED: Final = expand_reasons(
         "several key updates of one statement are always told apart": "HANDLETPKUPDATE NOHANDLETPKUPDATE",
         "an update that changes no column changes no row": "APPLYNOOPUPDATES NOAPPLYNOOPUPDATES ALLOWNOOPUPDATES NOALLOWNOOPUPDATES",
         "--to names the target": "TARGETDEFS",
-        "memory is bounded by itself": "CACHEMGR NUMFILES LOBMEMORY FUNCTIONSTACKSIZE MAXSQLSTATEMENTS",
+        "memory is limited automatically": "CACHEMGR NUMFILES LOBMEMORY FUNCTIONSTACKSIZE MAXSQLSTATEMENTS",
         "the command names the trail": "EXTTRAIL EXTFILE",
         "a run ends with the trail, and the target keeps the position": "SPECIALRUN",
         "rows are always written in bulk": "BULKLOAD INSERTAPPEND NOINSERTAPPEND",
-        "a run that is started again repeats no operation": "RESTARTCOLLISIONS NORESTARTCOLLISIONS",
+        "a restarted run repeats no operation": "RESTARTCOLLISIONS NORESTARTCOLLISIONS",
         "times are applied without a zone": "PRESERVETARGETTIMEZONE",
         "the files of the trail are kept": "PURGEOLDEXTRACTS",
         "no table of a tracing database is written": "TRACETABLE NOTRACETABLE",
-        "the key of a row states whether it is there already": "SQLDUPERR NOOVERRIDEDUPS",
-        "the values of text stay as they are, which is what it asks for": "NOSPACESTONULL NOTRIMSPACES NOTRIMVARSPACES NOVARWIDTHNCHAR NOBINARYCHARS",
+        "the key shows whether a row already exists": "SQLDUPERR NOOVERRIDEDUPS",
+        "text values stay as they are anyway": "NOSPACESTONULL NOTRIMSPACES NOTRIMVARSPACES NOVARWIDTHNCHAR NOBINARYCHARS",
         "names of tables are compared without case": "NAMEMATCHIGNORECASE NAMEMATCHNOWARNING",
         "invisible columns are columns of the definitions": "MAPINVISIBLECOLUMNS NOMAPINVISIBLECOLUMNS",
         _ADDED: "MAPALLCOLUMNS NOMAPALLCOLUMNS",
-        "it is the default of GoldenGate": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
+        "it is GoldenGate's default": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
         "nothing connects to a database in an Oracle character set": "HAVEUDTWITHNCHAR",
         "files are written with the process's own umask": "OUTPUTFILEUMASK",
         "a comment": "COMMENT",
@@ -65,7 +70,7 @@ REFUSED: Final = expand_reasons(
         _NO_EXCEPTIONS: "EXCEPTIONSONLY MAPEXCEPTION",
         _NO_CONFLICTS: "RESOLVECONFLICT COMPARECOLS",
         _NO_EVENTS: "EVENTACTIONS",
-        "--after-csn states where to begin": "BEGIN HANDLECOLLISIONSUNTIL",
+        "use --after-csn to choose where to begin": "BEGIN HANDLECOLLISIONSUNTIL",
         "the text of DDL is not changed, since no DDL is carried out": "DDLSUBST DDLRULEHINT",
         _NO_CONVERSION: (
             "REPLACEBADCHAR REPLACEBADNUM SPACESTONULL TRIMSPACES TRIMVARSPACES VARWIDTHNCHAR BINARYCHARS REPFETCHEDCOLOPTIONS SOURCETIMEZONE TCPSOURCETIMER"
@@ -75,15 +80,15 @@ REFUSED: Final = expand_reasons(
         "it belongs to Extract: write MAP": "TABLE",
         "write MAPEXCLUDE SCHEMA.*": "SCHEMAEXCLUDE TABLEEXCLUDE CATALOGEXCLUDE",
         "the whole trail is read": "PASSTHRU FILTERDUPS NOFILTERDUPS",
-        "a delay would have to outlive the run": "DEFERAPPLYINTERVAL",
+        "operations cannot be delayed": "DEFERAPPLYINTERVAL",
         _NO_MATCHING: "COLMATCH",
         "names of tables are compared without case": "NAMEMATCH NAMEMATCHEXACT",
         "an existing row is a collision: HANDLECOLLISIONS overlays it": "OVERRIDEDUPS",
         "no files for a loader are written: --to names the tables": "GENLOADFILES",
-        "--dry-run looks without applying": "CHECKPARAMS",
+        "use --dry-run instead": "CHECKPARAMS",
         "an update has no effect without the row after it": "IGNOREUPDATEAFTERS",
         "an insert has no row before it": "UPDATEINSERTS NOUPDATEINSERTS",
-        "it is given where the group is registered, and not in its file": "INTEGRATEDPARAMS",
+        "it belongs to the command that registers the group": "INTEGRATEDPARAMS",
         "it names a variable for @GETENV: write SETENV": "GETENV",
         "values of one row cannot be partitioned: write MAP for each table": "PARTITION PARTITIONEXCLUDE",
     }
@@ -99,9 +104,9 @@ MAP_NOTED: Final = expand_reasons(
         "an update that changes no column changes no row": "ALLOWNOOPUPDATES NOALLOWNOOPUPDATES APPLYNOOPUPDATES NOAPPLYNOOPUPDATES",
         "the first MAP that takes an operation writes it to its target": "NOALLOWDUPTARGETMAP",
         "several key updates of one statement are always told apart": "HANDLETPKUPDATE NOHANDLETPKUPDATE",
-        "the values of text stay as they are, which is what it asks for": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL",
-        "the key of a row states whether it is there already": "NOOVERRIDEDUPS",
-        "it is the default of GoldenGate": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
+        "text values stay as they are anyway": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL",
+        "the key shows whether a row already exists": "NOOVERRIDEDUPS",
+        "it is GoldenGate's default": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
     }
 )
 MAP_REFUSED: Final = expand_reasons(
@@ -114,7 +119,7 @@ MAP_REFUSED: Final = expand_reasons(
         _NO_CONVERSION: "REPLACEBADCHAR SPACESTONULL TRIMSPACES TRIMVARSPACES VARWIDTHNCHAR",
         _NO_CHARSET: "CHARSET COLCHARSET",
         _NO_MATCHING: "COLMATCH",
-        "write it before the first MAP, and it holds for all": "REPERROR",
+        "write it before the first MAP; it then applies to all": "REPERROR",
         "definitions are found by the table's own name": "DEF",
         "an existing row is a collision: HANDLECOLLISIONS overlays it": "OVERRIDEDUPS",
         "an update has no effect without the row after it": "IGNOREUPDATEAFTERS",
@@ -122,6 +127,6 @@ MAP_REFUSED: Final = expand_reasons(
         "write it before the MAP statements": "ALLOWDUPTARGETMAP",
         "columns are chosen by COLMAP": "COLS COLSEXCEPT",
         "it belongs to Extract": "FETCHCOLS FETCHCOLSEXCEPT FETCHMODCOLS FETCHMODCOLSEXCEPT FETCHBEFOREFILTER TOKENS PARTITIONOBJID",
-        "write it before the MAP: it holds for those that follow": "GETUPDATEBEFORES",
+        "write it before the MAP; it applies to those after it": "GETUPDATEBEFORES",
     }
 )
