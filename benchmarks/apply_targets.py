@@ -30,7 +30,7 @@ from trailgate.apply.effects.batch import compute_changes
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import target as targets
-from trailgate.apply.targets.target import Position, open_target
+from trailgate.apply.targets.target import AppliedPosition, open_target
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import ABSENT, DELETE, INSERT, UPDATE, ChangeBlock, Image, StateColumn
 from trailgate.model.tables import Column, Table
@@ -148,8 +148,8 @@ def _changes(rows: int) -> Changes:
     return Changes(convert_blocks(TARGET, [block], [np.arange(CHANGES)]), pa.table(plain))
 
 
-def _apply(target: targets.Target, operations: TargetOperations) -> None:
-    at = Position("bench", f"{1:020d}")
+def _apply(target: targets.ApplyTarget, operations: TargetOperations) -> None:
+    at = AppliedPosition("bench", f"{1:020d}")
     held = target.find_table(TARGET)
     assert held is not None
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.targets.target import Position, TablePosition, Target
+from trailgate.apply.targets.target import AppliedPosition, ApplyTarget, TablePosition
 
 Name = tuple[str, ...]
 Row = tuple[Any, ...]
@@ -24,7 +24,7 @@ class KilledError(Exception):
 class _State:
     tables: dict[Name, TargetTable] = field(default_factory=dict)
     rows: dict[Name, list[Row]] = field(default_factory=dict)
-    done: dict[tuple[str, Name], Position] = field(default_factory=dict)
+    done: dict[tuple[str, Name], AppliedPosition] = field(default_factory=dict)
 
 
 class MemoryTarget:
@@ -50,7 +50,7 @@ class MemoryTarget:
         names = self._stored.tables[name].schema.names
         return [dict(zip(names, row, strict=True)) for row in self._stored.rows[name]]
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return how far a table, or with None all tables, were applied."""
         return self._open.done.get((self.group, () if table is None else table.name))
 
@@ -107,7 +107,7 @@ class MemoryTarget:
         """Return a reader of all rows."""
         raise NotImplementedError
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write effects; each has to fit the rows that are there."""
         nets, table = effects.nets, effects.nets.table
         rows = [] if effects.emptied else list(self._open.rows[table.name])
@@ -157,7 +157,7 @@ class MemoryTarget:
         self._open.done[self.group, table.name] = at
         self._settle()
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Commit what was written."""
         self._open.done[self.group, ()] = at
         self._store()
@@ -197,18 +197,18 @@ def _key(table: TargetTable, row: Row) -> Row:
 class KilledTarget:
     """A target whose process is killed at the end of one of its steps: ``after`` is how many tables are written, or batches committed, before."""
 
-    def __init__(self, target: Target, after: int) -> None:
+    def __init__(self, target: ApplyTarget, after: int) -> None:
         self._target, self._left = target, after
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write effects, or be killed before."""
         self._step()
         self._target.write(effects, at)
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Commit what was written, or be killed before."""
         self._step()
         self._target.commit(at)

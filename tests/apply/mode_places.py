@@ -20,17 +20,17 @@ from psycopg.rows import dict_row
 
 from apply.memory_target import MemoryTarget
 from apply.value_table import parquet_rows
-from trailgate.apply.jobs.apply import Reading
-from trailgate.apply.targets.target import Target, open_target
+from trailgate.apply.jobs.apply import ThreadReading
+from trailgate.apply.targets.target import ApplyTarget, open_target
 
 Rows = Sequence[Mapping[str, Any]]
 # What histories are applied to when a test names no target: memory is quick.
 SHARES: Final = ("memory", "lake in memory") * 3 + ("duckdb", "delta")
 
 
-def one_thread(**how: Any) -> Reading:
+def one_thread(**how: Any) -> ThreadReading:
     """Return a reading by one thread."""
-    return Reading(1, **how)
+    return ThreadReading(1, **how)
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Place:
     """A target of a test: its address, how it is opened, how the rows of a table are read, and what reads the splits of a trail."""
 
     to: str
-    open: Callable[[str], Target]
+    open: Callable[[str], ApplyTarget]
     rows: Callable[[str], Rows]
-    reading: Callable[..., Reading] = one_thread
+    reading: Callable[..., ThreadReading] = one_thread
 
 
 def place(name: str, folder: Path, mode: str, needed: Any = None) -> Place:
@@ -137,11 +137,11 @@ def _iceberg(folder: Path, _: str, spark: Any) -> Place:
         found: Rows = spark.table(name).toArrow().to_pylist()
         return found
 
-    opened: Callable[[str], Target] = lambda group: module.open_tables(root, group, spark)  # noqa: E731
+    opened: Callable[[str], ApplyTarget] = lambda group: module.open_tables(root, group, spark)  # noqa: E731
     return Place(f"iceberg:{root}", opened, rows, _tasks(spark))
 
 
-def _tasks(spark: Any) -> Callable[..., Reading]:
+def _tasks(spark: Any) -> Callable[..., ThreadReading]:
     return partial(importlib.import_module("trailgate.apply.spark.trail").TaskReading, spark=spark)
 
 

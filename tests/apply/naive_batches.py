@@ -153,15 +153,15 @@ def block_of_images(
     rows = len(changes)
     text = pa.array([str(number) for number in range(rows)])
     return ChangeBlock(
-        table,
-        np.arange(rows),
-        np.array([kind for kind, _, _ in changes], np.uint8),
-        np.zeros(rows, np.int64),
-        np.full(rows, ord("W"), np.uint8),
-        text,
-        text,
-        None,
-        format_positions(0, np.arange(rows)),
-        image([before for _, before, _ in changes]),
-        image([after for _, _, after in changes]),
+        table=table,
+        order=np.arange(rows),
+        op_type=np.array([kind for kind, _, _ in changes], np.uint8),
+        op_ts=np.zeros(rows, np.int64),
+        tx_ind=np.full(rows, ord("W"), np.uint8),
+        tx_id=text,
+        csn=text,
+        seq_id=None,
+        position=format_positions(0, np.arange(rows)),
+        before=image([before for _, before, _ in changes]),
+        after=image([after for _, _, after in changes]),
     )

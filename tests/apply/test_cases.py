@@ -78,17 +78,17 @@ def block_of(text: str) -> tuple[ChangeBlock, Longs]:
         after.append(column(values, kind, [name in one for one in logged]))
     texts = pa.array(["1"] * count)
     block = ChangeBlock(
-        TABLE,
-        np.arange(count),
-        np.array([ord(kind) for kind in kinds], np.uint8),
-        np.array(transactions) * 1_000_000,
-        np.zeros(count, np.uint8),
-        texts,
-        texts,
-        None,
-        format_positions(0, np.arange(count)),
-        (before, ABSENT, ABSENT),
-        tuple(after),
+        table=TABLE,
+        order=np.arange(count),
+        op_type=np.array([ord(kind) for kind in kinds], np.uint8),
+        op_ts=np.array(transactions) * 1_000_000,
+        tx_ind=np.zeros(count, np.uint8),
+        tx_id=texts,
+        csn=texts,
+        seq_id=None,
+        position=format_positions(0, np.arange(count)),
+        before=(before, ABSENT, ABSENT),
+        after=tuple(after),
     )
     return block, np.array(transactions)
 

@@ -13,7 +13,7 @@ from oracles.apply_naive import Operation
 from trailgate import DecodeError, OptionError, apply_trail
 from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.apply.jobs.options import split_types
+from trailgate.apply.jobs.options import split_column_types
 
 LOG = [Operation("I", 1, 1, {"a": 7, "b": 2, "c": 3}, 1), Operation("U", 1, 1, {"a": 812}, 2)]
 
@@ -56,8 +56,8 @@ def test_what_is_no_type_is_refused(text: str, problem: str) -> None:
 
 
 def test_lists_of_types_have_commas_in_parentheses() -> None:
-    assert split_types("A.B=decimal(18,2), A.C=text") == ("A.B=decimal(18,2)", "A.C=text")
+    assert split_column_types("A.B=decimal(18,2), A.C=text") == ("A.B=decimal(18,2)", "A.C=text")
     table = TargetTable(("a",), (TargetColumn("b", pa.string(), number=True),), (0,))
-    assert ChosenColumnTypes.read(split_types("A.B=decimal(18, 2)")).of(table).columns == (
+    assert ChosenColumnTypes.read(split_column_types("A.B=decimal(18, 2)")).of(table).columns == (
         TargetColumn("b", pa.decimal128(18, 2)),
     )

@@ -26,7 +26,10 @@ from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
 from trailgate.apply.effects.tables import created_type, make_target_table
-from trailgate.apply.targets.delta_statistics import has_rounded_statistics, statistics_settings
+from trailgate.apply.targets.delta_statistics import (
+    has_rounded_statistics,
+    plan_statistics_properties,
+)
 from trailgate.apply.targets.target import table_rows
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -275,7 +278,7 @@ def test_statistics_stay_as_they_are_but_for_those_that_are_rounded(
             ("w", pa.decimal128(18, 0)),
         ]
     )
-    found = statistics_settings(schema, known)
+    found = plan_statistics_properties(schema, known)
     assert found == ({} if expected is None else {"delta.dataSkippingStatsColumns": expected})
 
 

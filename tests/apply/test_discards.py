@@ -24,8 +24,8 @@ from trailgate import (
 )
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.jobs.options import OnError
-from trailgate.apply.targets.duckdb import TableTarget
-from trailgate.apply.targets.target import Position
+from trailgate.apply.targets.duckdb import DuckDBTarget
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.main import run
 from trailgate.model.tables import Column
 
@@ -303,9 +303,11 @@ def test_a_value_before_an_update_need_not_fit(place: Path) -> None:
     log = [
         Operation("I", 1, 1, {**FULL, "a": 1}, 1),
         Operation("U", 1, 1, {"a": 300}, 2),
-        Operation("U", 1, 1, {"a": 2}, 3, "", {"a": 300}),
+        Operation(
+            kind="U", old=1, key=1, logged={"a": 2}, transaction=3, table="", earlier={"a": 300}
+        ),
         Operation("I", 2, 2, {**FULL, "a": 1}, 4),
-        Operation("D", 2, 2, {}, 5, "", {"a": 300}),
+        Operation(kind="D", old=2, key=2, logged={}, transaction=5, table="", earlier={"a": 300}),
     ]
     write_log(place / "narrow", log)
     report = apply_trail(
@@ -335,20 +337,20 @@ def test_all_values_of_a_batch_that_a_type_refuses_are_found_at_once(
     ]
     logs += [  # an update with a value that is refused, a delete that logs one
         Operation("U", 24, 24, {"a": 1}, 200),
-        Operation("D", 26, 26, {}, 201, "", {"a": 1}),
+        Operation(kind="D", old=26, key=26, logged={}, transaction=201, table="", earlier={"a": 1}),
     ]
     log = [one._replace(table="HR.T") for one in logs]
     write(tmp_path / "ot", History(log, {"HR.T": shape}))
     with duckdb.connect("x.duckdb") as connection:
         connection.execute("CREATE SCHEMA hr; CREATE TABLE hr.t (id BIGINT, a TIME)")
     written = []
-    write_rows = TableTarget.write
+    write_rows = DuckDBTarget.write
 
-    def noted(target: TableTarget, effects: TableChanges, at: Position) -> None:
+    def noted(target: DuckDBTarget, effects: TableChanges, at: AppliedPosition) -> None:
         written.append(at)
         write_rows(target, effects, at)
 
-    monkeypatch.setattr(TableTarget, "write", noted)
+    monkeypatch.setattr(DuckDBTarget, "write", noted)
 
     report = apply_trail("ot", "duckdb:x.duckdb", on_error=on_error)
 

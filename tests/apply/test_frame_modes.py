@@ -17,8 +17,8 @@ from apply.test_modes import CASES, Case, check
 from laws import LONG, chance, histories, sampled
 from trailgate import ApplyError, read_trail
 from trailgate.apply.jobs import tables as apply_tables
-from trailgate.apply.jobs.frames import FrameOperations
-from trailgate.apply.targets.target import Target
+from trailgate.apply.jobs.frames import FrameApplier
+from trailgate.apply.targets.target import ApplyTarget
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.writing.table_writing import to_changes
 
@@ -31,10 +31,10 @@ def delivered(own: random.Random, folder: Path, case: Case, where: Place) -> App
     ids = table["tx_id"].to_pylist()
     begins = [at for at in range(len(ids)) if at == 0 or ids[at] != ids[at - 1]]
     cuts = sorted({0, *own.sample(begins, min(len(begins), own.randint(0, 3)))})
-    work = FrameOperations(where.to, case.options(folder, 1), str(folder / "ot"))
+    work = FrameApplier(where.to, case.options(folder, 1), str(folder / "ot"))
     definitions = find_trail(folder / "ot").definitions
 
-    def opened(_: str, group: str, __: str = "") -> Target:
+    def opened(_: str, group: str, __: str = "") -> ApplyTarget:
         target = where.open(group)
         return KilledTarget(target, own.randrange(4)) if own.random() < 0.3 else target
 

@@ -148,7 +148,14 @@ def statement(own: random.Random, *, ignored: str, appends: bool) -> Statement:
     target = f"b.{'log' if appends else 't'}{own.randrange(2)}"
     own.shuffle(clauses)
     text = f"MAP hr.t, TARGET {target}, KEYCOLS (id), {', '.join(clauses)};"
-    return Statement(text, target, ignored, conditions, within, appends)
+    return Statement(
+        text=text,
+        target=target,
+        ignored=ignored,
+        conditions=conditions,
+        conversions=within,
+        appends=appends,
+    )
 
 
 def parameters(own: random.Random) -> tuple[str, list[Statement]]:

@@ -14,7 +14,7 @@ from apply.sources import write_log
 from laws import LONG, chance, examples, histories
 from oracles.apply_naive import COLUMNS, Operation, Source
 from oracles.modes_naive import CurrentRows, carry_out
-from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
 Row = Mapping[str, Any]
@@ -46,7 +46,17 @@ class FullImages(Source):
             logged = earlier | logged
         if kind != "D":
             self.coming[key] = dict(logged)
-        self.log.append(Operation(kind, old, key, logged, self._transaction, "", earlier))
+        self.log.append(
+            Operation(
+                kind=kind,
+                old=old,
+                key=key,
+                logged=logged,
+                transaction=self._transaction,
+                table="",
+                earlier=earlier,
+            )
+        )
 
     seen: dict[int, dict[str, Any]]
     coming: dict[int, dict[str, Any]]
@@ -115,7 +125,7 @@ def applied(own: random.Random, folder: Path, where: Place) -> None:
             target = KilledTarget(target, own.randrange(5))
         try:
             with ApplyRun(
-                folder / "ot", where.to, options, reading=Reading(1), target=target
+                folder / "ot", where.to, options, reading=ThreadReading(1), target=target
             ) as run:
                 run.to_end()
         except KilledError:

@@ -364,7 +364,14 @@ def operation(
 ) -> Operation:
     """Return an operation that logs all columns."""
     logged = {} if kind == "D" else dict.fromkeys("abc", transaction % 5)
-    return Operation(kind, key if old is None else old, key, logged, transaction, f"HR.T{table}")
+    return Operation(
+        kind=kind,
+        old=key if old is None else old,
+        key=key,
+        logged=logged,
+        transaction=transaction,
+        table=f"HR.T{table}",
+    )
 
 
 # Each has three transactions or more: without an earlier one, a later one does not fit or fits, and the last insert fits only then.

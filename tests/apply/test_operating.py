@@ -27,13 +27,18 @@ from trailgate import (
     find_trail,
 )
 from trailgate.apply.commands.follow import metric_labels
-from trailgate.apply.jobs.metrics import ApplyStatistics, as_text, bytes_after, place_after
-from trailgate.apply.jobs.retries import LOG, Retries, retried
+from trailgate.apply.jobs.metrics import (
+    ApplyStatistics,
+    count_bytes_after,
+    find_position_end,
+    format_apply_metrics,
+)
+from trailgate.apply.jobs.retries import LOG, TargetRetries, call_with_retries
 from trailgate.apply.jobs.tables import ApplyReport, TableReport
 from trailgate.apply.targets.delta_errors import SIGNS as OF_DELTA
 from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
-from trailgate.apply.targets.faults import SQLSTATES, fault_of, fault_of_state
-from trailgate.apply.targets.target import Position
+from trailgate.apply.targets.faults import SQLSTATES, find_fault, find_sqlstate_fault
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.applied_beside import CompanionApply
 from trailgate.cli.main import run
 from trailgate.live.commands.output import LiveOutput
@@ -138,13 +143,13 @@ def test_bytes_behind_a_position_are_those_of_the_transactions_after_it(folder: 
     for end in sizes:
         place = TrailPosition(*end)
         if place == trail.end:
-            assert bytes_after(trail, place) == 0
+            assert count_bytes_after(trail, place) == 0
         between = sum(file.size for file in trail.files if file.number > place.number)
         between += trail.file(place.number).size - place.offset
-        assert bytes_after(trail, place) == between
-    assert place_after(trail, None) == trail.begin
-    beyond = Position("ot", f"{trail.end.number + 3:010}{0:010}")
-    assert bytes_after(trail, place_after(trail, beyond)) == 0
+        assert count_bytes_after(trail, place) == between
+    assert find_position_end(trail, None) == trail.begin
+    beyond = AppliedPosition("ot", f"{trail.end.number + 3:010}{0:010}")
+    assert count_bytes_after(trail, find_position_end(trail, beyond)) == 0
 
 
 def discarding(folder: Path) -> list[str]:
@@ -225,9 +230,9 @@ def test_a_fault_is_tried_again_for_as_long_as_patience_lasts() -> None:
         raise TargetLockedError("locked")
 
     begun = time.monotonic()
-    retries = Retries(patience=0.5)
+    retries = TargetRetries(patience=0.5)
     with pytest.raises(TargetLockedError):
-        retried(act, retries)
+        call_with_retries(act, retries)
     assert 0.5 < time.monotonic() - begun < 30
     assert retries.faults == {"locked": tried}
     assert tried >= 5
@@ -246,8 +251,8 @@ def test_an_outage_is_a_line_and_another_one_when_it_is_over(
             raise left.pop()
         return 7
 
-    retries = Retries(patience=60)
-    assert retried(act, retries) == 7
+    retries = TargetRetries(patience=60)
+    assert call_with_retries(act, retries) == 7
     first, last = lines
     assert first == "held; trying again"
     assert last.startswith("the target works again after ")
@@ -260,7 +265,7 @@ def test_a_run_that_follows_gives_up_where_conflicts_do_not_end(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("trailgate.jobs.backoff.time.monotonic", lambda: now)
-    retries = Retries(30, lasting=True)
+    retries = TargetRetries(30, lasting=True)
     retries.answered()
     for _ in range(20):
         retries.failed(TargetLockedError("held"))
@@ -274,7 +279,7 @@ def test_a_run_that_follows_gives_up_where_conflicts_do_not_end(
 
 
 def test_a_wait_ends_when_the_run_is_stopped() -> None:
-    retries = Retries(600, stopped=lambda: True)
+    retries = TargetRetries(600, stopped=lambda: True)
     retries.failed(TargetLockedError("held"))
     assert not retries.wait()
 
@@ -283,7 +288,7 @@ def test_a_wait_ends_when_the_run_is_stopped() -> None:
 def test_every_sqlstate_of_the_table_is_one_of_postgresql(state: str) -> None:
     known = [code for code in STATES if code.startswith(state)]
     assert known
-    assert all(fault_of_state(code) is SQLSTATES[state] for code in known)
+    assert all(find_sqlstate_fault(code) is SQLSTATES[state] for code in known)
 
 
 STATES = [
@@ -295,7 +300,7 @@ STATES = [
 
 @pytest.mark.parametrize("state", ["42501", "23505", "42P01", "XX000", "28P01", "3D000", ""])
 def test_other_states_are_permanent(state: str) -> None:
-    assert fault_of_state(state) is None
+    assert find_sqlstate_fault(state) is None
 
 
 SHOWN = [
@@ -313,7 +318,7 @@ SHOWN = [
 def test_errors_of_libraries_are_known_by_their_signs(
     signs: Any, error: Exception, fault: type[Exception] | None
 ) -> None:
-    assert fault_of(error, signs) is fault
+    assert find_fault(error, signs) is fault
 
 
 def beside(folder: Path) -> CompanionApply:
@@ -353,10 +358,10 @@ def test_a_live_capture_goes_on_while_its_tables_are_locked(
 
 def test_metrics_have_their_labels_and_the_login_is_masked() -> None:
     parser = pytest.importorskip("prometheus_client.parser")
-    position = Position("ot", "0" * 20, op_ts=int((time.time() - 60) * 1e6))
+    position = AppliedPosition("ot", "0" * 20, op_ts=int((time.time() - 60) * 1e6))
     report = ApplyReport({'hr."t': TableReport(operations=5, inserted=4, discarded=1)}, 1, position)
     statistics = ApplyStatistics().with_batch(report).with_lag(100, position)
-    text = as_text(statistics, metric_labels("ot", "postgresql://me:secret@db/x", "g"))
+    text = format_apply_metrics(statistics, metric_labels("ot", "postgresql://me:secret@db/x", "g"))
     found = {
         (one.name, one.labels.get("table"), one.labels.get("change")): one
         for family in parser.text_string_to_metric_families(text)
@@ -372,10 +377,10 @@ def test_metrics_have_their_labels_and_the_login_is_masked() -> None:
 
 
 def test_a_lag_without_bytes_is_none() -> None:
-    old = Position("ot", "0" * 20, op_ts=0)
-    text = as_text(ApplyStatistics().with_lag(0, old), {})
+    old = AppliedPosition("ot", "0" * 20, op_ts=0)
+    text = format_apply_metrics(ApplyStatistics().with_lag(0, old), {})
     assert "trailgate_apply_lag_seconds{} 0.0" in text
-    assert "trailgate_apply_lag_seconds" not in as_text(ApplyStatistics(), {})
+    assert "trailgate_apply_lag_seconds" not in format_apply_metrics(ApplyStatistics(), {})
 
 
 def test_an_update_of_delta_that_finds_nothing_is_no_conflict(folder: Path) -> None:

@@ -32,8 +32,8 @@ from trailgate import (
 )
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.apply.targets.postgresql import TableTarget
-from trailgate.apply.targets.target import Position, open_target
+from trailgate.apply.targets.postgresql import PostgreSQLTarget
+from trailgate.apply.targets.target import AppliedPosition, open_target
 from trailgate.model.changes import INSERT, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -105,7 +105,7 @@ def test_text_has_its_length_where_that_is_known(database: str) -> None:
     )
     with closing(open_target(database, "sizes")) as target:
         target.create(TargetTable(("hr", "s"), columns, (0,)))
-        target.commit(Position("t", "0" * 20))
+        target.commit(AppliedPosition("t", "0" * 20))
     with psycopg.connect(database) as connection:
         found = connection.execute(
             "SELECT data_type, character_maximum_length FROM information_schema.columns "
@@ -225,7 +225,9 @@ def test_rows_that_the_database_refuses_are_found(
 
 def test_a_name_that_would_be_cut_off_is_refused() -> None:
     with pytest.raises(OptionError, match="has names of at most 63 bytes"):
-        TableTarget.create(object.__new__(TableTarget), TargetTable(("s", "t" * 64), (), ()))
+        PostgreSQLTarget.create(
+            object.__new__(PostgreSQLTarget), TargetTable(("s", "t" * 64), (), ())
+        )
 
 
 CASTS = {
@@ -273,13 +275,13 @@ def test_all_values_that_a_type_refuses_are_found_at_once(
         trail.append(ChangeBatch([block_of_images(table, changes)], len(changes)))
         trail.commit("1")
     written: list[int] = []
-    write = TableTarget.write
+    write = PostgreSQLTarget.write
 
-    def counted(self: TableTarget, effects: TableChanges, at: Position) -> None:
+    def counted(self: PostgreSQLTarget, effects: TableChanges, at: AppliedPosition) -> None:
         written.append(len(effects.nets))
         write(self, effects, at)
 
-    monkeypatch.setattr(TableTarget, "write", counted)
+    monkeypatch.setattr(PostgreSQLTarget, "write", counted)
     discards = tmp_path / "d.jsonl"
     apply_trail(tmp_path / "ot", database, on_error="discard", discards=str(discards))
 

@@ -24,7 +24,7 @@ from trailgate import (
 )
 from trailgate.apply.effects.redefinition import check_redefinition
 from trailgate.apply.effects.tables import make_target_table
-from trailgate.apply.jobs.frames import FrameOperations
+from trailgate.apply.jobs.frames import FrameApplier
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.model.tables import Column, Table
 from trailgate.storage.files.trail_files import find_trail
@@ -260,7 +260,7 @@ def frames(trail: Path, to: str, rows_each: int, **options: Any) -> None:
     for at in range(0, len(table), rows_each):
         tasks = table.slice(at, rows_each).combine_chunks().to_batches()
         batches = list(to_changes(TrailDefinitions(files), reversed(tasks)))
-        work = FrameOperations(to, ApplyOptions(**options), str(trail), files=files)
+        work = FrameApplier(to, ApplyOptions(**options), str(trail), files=files)
         work.apply(batches)
 
 

@@ -21,7 +21,7 @@ from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import LAST, carry_out
 from trailgate import ApplyError, DecodeError, OptionError, apply_repaired
 from trailgate.apply.jobs import tables as apply_tables
-from trailgate.apply.targets.target import Target
+from trailgate.apply.targets.target import ApplyTarget
 
 CASES: Final = (
     Case("current", "stop", "discard", 4),
@@ -79,7 +79,7 @@ def apply(own: random.Random, tried: Tried, folder: Path, case: Case, force: boo
     """Apply the file in runs of which some are killed; return whether it was taken."""
     options = case.options(folder, 1)
 
-    def opened(_: str, group: str, __: str = "") -> Target:
+    def opened(_: str, group: str, __: str = "") -> ApplyTarget:
         target = tried.where.open(group)
         return KilledTarget(target, own.randrange(4)) if own.random() < 0.4 else target
 

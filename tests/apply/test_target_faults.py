@@ -22,7 +22,7 @@ from apply.test_net_effects import FULL as FULL_ROW
 from laws import chance, examples
 from oracles.apply_naive import Operation, Source
 from trailgate import TargetLockedError, apply_trail
-from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.cli.main import run
 
@@ -162,7 +162,7 @@ def test_others_may_work_on_the_tables_between_batches(
     address, rows = TARGETS[name]
     own = chance(f"between {name} {released}")
     source = changes(own, tmp_path, 10)
-    reading = Reading(threads=1, batch_bytes=300)
+    reading = ThreadReading(threads=1, batch_bytes=300)
     with ApplyRun(
         tmp_path / "ot", address.format(tmp_path), ApplyOptions(), reading=reading
     ) as apply:
@@ -191,7 +191,7 @@ def test_runs_of_one_group_that_take_turns_apply_each_change_once(
                     folder / "ot",
                     address.format(folder),
                     ApplyOptions(),
-                    reading=Reading(threads=1, batch_bytes=size),
+                    reading=ThreadReading(threads=1, batch_bytes=size),
                 )
                 made.release()  # one process may not open a file of DuckDB twice
                 runs.append(opened.enter_context(made))

@@ -10,7 +10,7 @@ from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from trailgate import StorageError, apply_trail
-from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions
 
 
@@ -58,7 +58,9 @@ def test_operations_folded_while_they_are_read_give_the_sources_rows(tmp_path: P
         folder.mkdir()
         source = history(own, 6)
         write_log(folder / "ot", source.log)
-        reading = Reading(1, split_bytes=own.choice((300, 1 << 20)), fold_rows=own.choice((0, 3)))
+        reading = ThreadReading(
+            1, split_bytes=own.choice((300, 1 << 20)), fold_rows=own.choice((0, 3))
+        )
         with ApplyRun(
             folder / "ot", address.format(folder), ApplyOptions(), reading=reading
         ) as run:

@@ -29,8 +29,8 @@ from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, writ
 from trailgate import ApplyError, StorageError, apply_trail
 from trailgate.apply.spark import delta as session_delta
 from trailgate.apply.spark import merge as session_merge
-from trailgate.apply.spark.delta import SessionTarget
-from trailgate.apply.targets.target import Position
+from trailgate.apply.spark.delta import SessionDeltaTarget
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.spark.local_session import session
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -225,20 +225,20 @@ def test_a_merge_that_is_repeated_makes_no_second_commit(
     spark: SparkSession, apply: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
-    monkeypatch.setattr(SessionTarget, "_merge", _noting(SessionTarget._merge, given))
+    monkeypatch.setattr(SessionDeltaTarget, "_merge", _noting(SessionDeltaTarget._merge, given))
     write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
     apply()
     ((effects, at),) = given
     version = DeltaTable(tmp_path / "lake/hr/t").version()
 
-    again = SessionTarget(f"{tmp_path}/lake", "trailgate", spark)
+    again = SessionDeltaTarget(f"{tmp_path}/lake", "trailgate", spark)
     with pytest.raises(StorageError, match="somebody else applies the same trail"):
         again._merge(effects, at)
     assert DeltaTable(tmp_path / "lake/hr/t").version() == version
 
 
 def _noting(method: Callable[..., None], given: list[Any]) -> Callable[..., None]:
-    def noting(self: SessionTarget, *arguments: Any) -> None:
+    def noting(self: SessionDeltaTarget, *arguments: Any) -> None:
         given.append(arguments)
         method(self, *arguments)
 
@@ -267,7 +267,7 @@ def test_a_run_that_ends_anywhere_is_continued(
             raise KeyboardInterrupt
         return found
 
-    def no_commit(_: SessionTarget, __: Position) -> None:
+    def no_commit(_: SessionDeltaTarget, __: AppliedPosition) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -275,10 +275,10 @@ def test_a_run_that_ends_anywhere_is_continued(
             method: Callable[..., Any] = session_merge.merge
             patched.setattr(session_delta, "merge", ending)
         elif where == "between tables":
-            method = SessionTarget.write
-            patched.setattr(SessionTarget, "write", ending)
+            method = SessionDeltaTarget.write
+            patched.setattr(SessionDeltaTarget, "write", ending)
         else:
-            patched.setattr(SessionTarget, "commit", no_commit)
+            patched.setattr(SessionDeltaTarget, "commit", no_commit)
         with pytest.raises(KeyboardInterrupt):
             apply()
     write_orders(tmp_path / "ot", 3, 4)

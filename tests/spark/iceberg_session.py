@@ -27,8 +27,8 @@ from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orde
 from trailgate import ApplyError, OptionError, StorageError, apply_trail
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.spark import iceberg as session_iceberg
-from trailgate.apply.spark.iceberg import SessionTarget
-from trailgate.apply.targets.target import Position
+from trailgate.apply.spark.iceberg import IcebergTarget
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.spark.local_session import session
 
 CATALOG = "spark.sql.catalog.lake"
@@ -73,8 +73,8 @@ class Place:
         return [dict(row["summary"]) for row in found]
 
     @property
-    def target(self) -> SessionTarget:
-        return SessionTarget(self.name, "trailgate", self.spark)
+    def target(self) -> IcebergTarget:
+        return IcebergTarget(self.name, "trailgate", self.spark)
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def test_a_run_that_ends_anywhere_is_continued(
 ) -> None:
     write_orders(place.trail, 0, 3)
     owner, name = {
-        "between tables": (SessionTarget, "write"),
+        "between tables": (IcebergTarget, "write"),
         "after the merge": (session_iceberg, "merge"),
-        "before the position": (SessionTarget, "commit"),
+        "before the position": (IcebergTarget, "commit"),
     }[where]
     method, calls = getattr(owner, name), 0
 
@@ -206,14 +206,14 @@ def test_a_table_gets_columns_and_wider_integers(place: Place) -> None:
 
 def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
-    given: list[tuple[TableChanges, Position]] = []
-    write = SessionTarget.write
+    given: list[tuple[TableChanges, AppliedPosition]] = []
+    write = IcebergTarget.write
 
-    def noting(self: SessionTarget, effects: TableChanges, at: Position) -> None:
+    def noting(self: IcebergTarget, effects: TableChanges, at: AppliedPosition) -> None:
         given.append((effects, at))
         write(self, effects, at)
 
-    monkeypatch.setattr(SessionTarget, "write", noting)
+    monkeypatch.setattr(IcebergTarget, "write", noting)
     place.apply()
 
     with pytest.raises(StorageError, match="somebody else applies the same trail"):

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.apply.targets.ddl import DATABASES, DUCKDB, HELD, ORACLE, Database
-from trailgate.apply.targets.duckdb import TableTarget
-from trailgate.apply.targets.target import Position
+from trailgate.apply.targets.ddl import DATABASES, DUCKDB, HELD, ORACLE, DdlDialect
+from trailgate.apply.targets.duckdb import DuckDBTarget
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.errors import OptionError
 
 COLUMNS = (
@@ -27,7 +27,7 @@ TABLE = TargetTable(("my", "orders"), COLUMNS, (0,))
 
 
 @pytest.mark.parametrize("database", DATABASES.values(), ids=DATABASES)
-def test_a_database_has_a_type_for_all_that_is_held(database: Database) -> None:
+def test_a_database_has_a_type_for_all_that_is_held(database: DdlDialect) -> None:
     text = database.creation(TABLE, TABLE.name)
 
     assert len(database.types) == len(HELD)
@@ -36,9 +36,9 @@ def test_a_database_has_a_type_for_all_that_is_held(database: Database) -> None:
 
 def test_duckdb_creates_what_an_apply_creates_there(tmp_path: Path) -> None:
     path = str(tmp_path / "a.duckdb")
-    target = TableTarget(path, "g")
+    target = DuckDBTarget(path, "g")
     target.create(TABLE)
-    target.commit(Position("aa", "0" * 20))
+    target.commit(AppliedPosition("aa", "0" * 20))
     target.close()
     columns = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'orders'"
     keys = "SELECT constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from trailgate.apply.effects.tables import make_target_table
-from trailgate.apply.targets.ddl import DATABASES, Database
+from trailgate.apply.targets.ddl import DATABASES, DdlDialect
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationFilters, OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
@@ -63,7 +63,7 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     }
 
 
-def _creation(definition: Table, database: Database) -> tuple[str, str]:
+def _creation(definition: Table, database: DdlDialect) -> tuple[str, str]:
     """Return the CREATE TABLE statement for a database, or "" and the reason why there is none."""
     try:
         made = make_target_table(definition)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from trailgate.apply.commands.follow import PAUSE, lag_bytes, metric_labels
 from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
-from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
+from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.retries import LOG, Retries
+from trailgate.apply.jobs.retries import LOG, TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.errors import TargetUnavailableError
 from trailgate.live.commands.output import LiveOutput
@@ -29,7 +29,7 @@ class CompanionApply:
         self._trail, self._to, self._output = trail, to, output
         self._run: ApplyRun | None = None
         self._due, self._waits = time.monotonic(), False
-        self._retries = Retries(lasting=True)
+        self._retries = TargetRetries(lasting=True)
         self._labels = metric_labels(trail, to, ApplyOptions().group)
         self.statistics = ApplyStatistics()
 
@@ -70,7 +70,7 @@ class CompanionApply:
 
     def text(self) -> str:
         """Return the metrics of applying."""
-        return as_text(self.statistics, self._labels)
+        return format_apply_metrics(self.statistics, self._labels)
 
     def _apply(self) -> None:
         if self._run is None:
@@ -79,7 +79,9 @@ class CompanionApply:
                 return
             # Retries.none(): the capture must not wait for the target. A failure is retried by a
             # later call of ``published``.
-            self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
+            self._run = ApplyRun(
+                self._trail, self._to, ApplyOptions(), retries=TargetRetries.none()
+            )
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)
             if not self._output.is_viewed:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trailgate.apply.targets.target import is_target, table_rows
+from trailgate.apply.targets.target import is_target_address, table_rows
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
@@ -208,7 +208,7 @@ def _rows_named(name: str, definitions: Address | None) -> QueryRows | None:
 
     Raises StorageError if there is no such trail.
     """
-    if is_target(name):
+    if is_target_address(name):
         return QueryRows(partial(table_rows, name))
     prefix, colon, table = name.rpartition(":")
     # The colon separates a table only if no / or @ follows it, as in an address.

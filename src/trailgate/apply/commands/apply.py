@@ -23,7 +23,7 @@ from trailgate.terminal.output import progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import ApplyRun
-    from trailgate.apply.jobs.retries import Retries
+    from trailgate.apply.jobs.retries import TargetRetries
     from trailgate.apply.jobs.tables import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport
 
@@ -193,28 +193,28 @@ def apply(given: ApplyArguments, trail: str) -> None:
 def _follow(given: ApplyArguments, trail: str) -> None:
     """Follow a trail, and print the totals. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
-    from trailgate.apply.jobs.parameters import mapped_options
+    from trailgate.apply.jobs.parameters import resolve_apply_options
 
     following = FollowLoop(
         as_json=given.as_json, metrics=given.metrics, seconds=given.batch_seconds
     )
-    labels = metric_labels(trail, given.target, mapped_options(given.options).options.group)
+    labels = metric_labels(trail, given.target, resolve_apply_options(given.options).options.group)
     opened = partial(_opened, given, trail)
     statistics, lacks_operations = following.run(opened, labels, given.patience)
     print_followed(statistics, mask_logins(given.target), as_json=given.as_json)
     _exit(statistics.done, lacks_operations=lacks_operations)
 
 
-def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
+def _opened(given: ApplyArguments, trail: str, retries: TargetRetries) -> ApplyRun:
     """Open a run that applies a trail, and report parameters without effect."""
-    from trailgate.apply.jobs.apply import ApplyRun, Reading
+    from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 
     run = ApplyRun(
         trail,
         given.target,
         given.options,
         definitions=given.definitions,
-        reading=Reading(given.threads),
+        reading=ThreadReading(given.threads),
         retries=retries,
     )
     for one in run.mapped.unused:

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from trailgate.apply.commands.output import print_batch, print_total, report_to_json
 from trailgate.apply.jobs.apply import ApplyRun
-from trailgate.apply.jobs.metrics import ApplyStatistics, age_of, as_text
-from trailgate.apply.jobs.retries import LOG, LOOK, Retries
+from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, measure_age
+from trailgate.apply.jobs.retries import LOG, LOOK, TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
@@ -73,7 +73,7 @@ class ApplyView(LiveView):
             rows.append(("skipped", ", ".join(skipped)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
-            age = age_of(at)
+            age = measure_age(at)
             rows.append(("lag", "unknown" if age is None else f"last one {format_age(age)} old"))
             csn = "" if at.csn is None else f", CSN {at.csn}"
             rows.append(("trail", f"applied up to {short_position(at.position)}{csn}"))
@@ -182,7 +182,7 @@ class FollowLoop:
 
     def run(
         self,
-        opened: Callable[[Retries], ApplyRun],
+        opened: Callable[[TargetRetries], ApplyRun],
         labels: dict[str, str],
         patience: float | None,
     ) -> tuple[ApplyStatistics, bool]:
@@ -195,7 +195,7 @@ class FollowLoop:
             is_asked = stack.enter_context(catch_stop_signals())
             metrics = None
             if self._metrics_at is not None:
-                text = partial(as_text, labels=labels)
+                text = partial(format_apply_metrics, labels=labels)
                 metrics = stack.enter_context(
                     metrics_output(self._metrics_at, text, ApplyStatistics())
                 )
@@ -264,12 +264,12 @@ def retry_policy(
     *,
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
-) -> Retries:
+) -> TargetRetries:
     """Return the retry policy for a target.
 
     ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
     end.
     """
     if patience is None:
-        return Retries(lasting=lasting, stopped=stopped)
-    return Retries(patience, stopped=stopped)
+        return TargetRetries(lasting=lasting, stopped=stopped)
+    return TargetRetries(patience, stopped=stopped)

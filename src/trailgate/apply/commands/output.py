@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from trailgate.apply.jobs.metrics import age_of
+from trailgate.apply.jobs.metrics import measure_age
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.columnar.digits import short_position
@@ -52,7 +52,7 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
     """Print the result of a batch as one line, with the age of its last operation."""
     with quiet_pipe():
         if as_json:
-            line = {**report_to_json(report, faults), "lag_seconds": age_of(report.position)}
+            line = {**report_to_json(report, faults), "lag_seconds": measure_age(report.position)}
             print(json.dumps(line, ensure_ascii=False), flush=True)
         else:
             print_notices(report.notices)
@@ -63,7 +63,7 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
 def _sentence(report: ApplyReport) -> str:
     rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
     at = "" if report.position is None else short_position(report.position.position)
-    lag, discards = age_of(report.position), count_discarded(report)
+    lag, discards = measure_age(report.position), count_discarded(report)
     old = "" if lag is None else f", {format_age(lag)} old"
     more = f"; {discards:,} discarded" if discards else ""
     return f"{count_noun(report.operations, 'operation')} up to {at}{old}: {rows}{more}"

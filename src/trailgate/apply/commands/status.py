@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from trailgate.apply.commands.follow import retry_policy
 from trailgate.apply.commands.output import print_notices
-from trailgate.apply.jobs.apply import position_notices
-from trailgate.apply.jobs.metrics import Lag, bytes_after, place_after
+from trailgate.apply.jobs.apply import describe_unapplied
+from trailgate.apply.jobs.metrics import ApplyLag, count_bytes_after, find_position_end
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
-from trailgate.apply.jobs.parameters import mapped_options
-from trailgate.apply.jobs.retries import LOG, retried
+from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.retries import LOG, call_with_retries
 from trailgate.apply.targets.target import GroupPosition, group_positions
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
@@ -36,7 +36,7 @@ class GroupStatus:
     """
 
     at: GroupPosition
-    lag: Lag | None = None
+    lag: ApplyLag | None = None
     notices: tuple[str, ...] = ()
     problem: TrailgateError | None = None
 
@@ -68,8 +68,8 @@ def show_status(
     continued at its position, after everything is printed.
     """
     log_to_stderr(LOG)
-    group = mapped_options(options).options.group
-    positions = retried(partial(group_positions, target), retry_policy(patience))
+    group = resolve_apply_options(options).options.group
+    positions = call_with_retries(partial(group_positions, target), retry_policy(patience))
     if group != GROUP:
         positions = [one for one in positions if one.group == group]
     groups = [_status(one, trail, definitions) for one in positions]
@@ -104,8 +104,8 @@ def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> Gr
         if files.prefix != applied and absolute(trail) != applied:
             notice = f"these positions are for {applied}, not for {trail}"
             return GroupStatus(at, notices=(notice,))
-        notices = position_notices(trail, position, definitions)
-        lag = Lag.of(bytes_after(files, place_after(files, position)), position)
+        notices = describe_unapplied(trail, position, definitions)
+        lag = ApplyLag.of(count_bytes_after(files, find_position_end(files, position)), position)
     except TrailgateError as error:
         return GroupStatus(at, problem=error)
     return GroupStatus(at, lag, notices)
@@ -140,7 +140,7 @@ def _print(status: GroupStatus, *, several: bool) -> None:
     print_notices(status.notices)
 
 
-def _lag(lag: Lag | None) -> str:
+def _lag(lag: ApplyLag | None) -> str:
     if lag is None:
         return ""
     if not lag.bytes:

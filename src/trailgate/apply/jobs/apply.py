@@ -21,13 +21,13 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.groups import GroupSource
-from trailgate.apply.jobs.metrics import bytes_after
+from trailgate.apply.jobs.metrics import count_bytes_after
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import mapped_options
-from trailgate.apply.jobs.reading import FOLD_ROWS, SplitRead, SplitWork
-from trailgate.apply.jobs.retries import Retries, retried
+from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
+from trailgate.apply.jobs.retries import TargetRetries, call_with_retries
 from trailgate.apply.jobs.tables import ApplyReport, TargetTables
-from trailgate.apply.targets.target import Position, Target
+from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.columnar.digits import long_position, parse_position, short_position
 from trailgate.errors import (
     OptionError,
@@ -99,14 +99,14 @@ def apply_trail(
         to,
         given,
         definitions=definitions,
-        reading=Reading(threads),
-        retries=Retries(patience),
+        reading=ThreadReading(threads),
+        retries=TargetRetries(patience),
     ) as run:
         return run.to_end(progress)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ThreadReading:
     """How the splits of a batch are read: by threads of this process. A subclass may override ``run``."""
 
     threads: int | None = None
@@ -114,7 +114,7 @@ class Reading:
     fold_rows: int | None = FOLD_ROWS
     batch_bytes: int = BATCH_BYTES
 
-    def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
+    def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
         """Read the splits in parallel, and yield their results in order."""
         threads = min(thread_count(self.threads), len(splits))
         return run_in_order(lambda split: [work.read(split)], splits, threads)
@@ -134,17 +134,17 @@ class ApplyRun:
         options: ApplyOptions,
         *,
         definitions: Address | Definitions | None = None,
-        reading: Reading | None = None,
-        target: Target | None = None,
-        retries: Retries | None = None,
+        reading: ThreadReading | None = None,
+        target: ApplyTarget | None = None,
+        retries: TargetRetries | None = None,
     ) -> None:
-        self.mapped = mapped = mapped_options(options)
-        self._options, self._reading = mapped.options, reading or Reading()
+        self.mapped = mapped = resolve_apply_options(options)
+        self._options, self._reading = mapped.options, reading or ThreadReading()
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = NoticeLog()
-        self.retries = retries or Retries()
+        self.retries = retries or TargetRetries()
         self._open = partial(
             TargetTables,
             to,
@@ -156,12 +156,12 @@ class ApplyRun:
         )
         # A target that was passed in cannot be reopened here, so its faults are not retried.
         self._can_open = target is None
-        self._position: Position | None = None
+        self._position: AppliedPosition | None = None
         self._opened: TargetTables | None = None
         # Set only if the trail is applied from its beginning.
         self.first_file_notices: tuple[str, ...] = ()
         if target is None:
-            retried(self._begin, self.retries)
+            call_with_retries(self._begin, self.retries)
         else:
             self._begin()
 
@@ -184,7 +184,7 @@ class ApplyRun:
                 self.first_file_notices = first_file_notices(self._find())
                 self._place = self._stream.initial(EARLIEST)
             else:
-                self._place = self._stream.continued(stored_position(known))
+                self._place = self._stream.continued(to_stored_position(known))
         except BaseException:
             self.close()
             raise
@@ -204,13 +204,13 @@ class ApplyRun:
             opened.close()
 
     @property
-    def position(self) -> Position | None:
+    def position(self) -> AppliedPosition | None:
         """The position up to which all tables are applied, as far as this run knows."""
         return self._position if self._opened is None else self._opened.done
 
     def lag_bytes(self) -> int:
         """Return the size in bytes of the complete transactions that are not yet applied."""
-        return bytes_after(self._find(), self._place.place)
+        return count_bytes_after(self._find(), self._place.place)
 
     def release(self) -> None:
         """Let other processes use the target until the next batch."""
@@ -337,12 +337,12 @@ class ApplyRun:
         done = self._tables.done
         if done is None or self._options.dry_run:
             return
-        before = stored_position(done).needed
+        before = to_stored_position(done).needed
         # Only whole files can be purged, so store it once per file and not after each batch.
         if reached.number > before.number:
             self._tables.store(replace(done, reached=long_position(*reached)))
 
-    def check_source(self, known: Position) -> None:
+    def check_source(self, known: AppliedPosition) -> None:
         """Raise StorageError if a position belongs to another trail, to other tables of this trail, or to an earlier trail with the same prefix."""
         current, stored = GroupSource.read(self._source), GroupSource.read(known.trail)
         # [] means that no table joined. None means that the two cannot belong to one group.
@@ -351,7 +351,7 @@ class ApplyRun:
                 f"{known.trail} was applied, and this is {self._source}",
                 hint="Use the same options as for apply",
             )
-        self._stream.continued(stored_position(known))
+        self._stream.continued(to_stored_position(known))
 
     def reads(self) -> Iterator[Mapping[str, TargetOperations]]:
         """Read each batch without applying it, and yield its operations by target table."""
@@ -361,11 +361,11 @@ class ApplyRun:
                 yield self._read(*planned).operations
             self._place = end
 
-    def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitRead:
+    def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitOperations:
         """Read splits, and again if a target table differs from what their readers assumed."""
         tables, prepare = self._tables, self.mapped.prepare()
 
-        def read() -> Iterable[SplitRead]:
+        def read() -> Iterable[SplitOperations]:
             work = SplitWork(
                 trail,
                 tables.source,
@@ -431,17 +431,17 @@ class ApplyRun:
             raise OptionError(problem, where=where, hint=hint)
 
 
-def stored_position(known: Position) -> StoredPosition:
+def to_stored_position(known: AppliedPosition) -> StoredPosition:
     """Convert a target's position to the form that trail readers use."""
     return StoredPosition(known.position, known.csn, known.digest, known.reached)
 
 
-def position_notices(
-    trail: Address, known: Position, definitions: Address | Definitions | None = None
+def describe_unapplied(
+    trail: Address, known: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
     """Return one sentence for each part at the trail's end that cannot be applied yet. Raises StorageError if the position belongs to another trail, and DecodeError if the trail is damaged."""
     stream = TrailStream(partial(find_trail, trail, definitions))
-    start = stream.continued(stored_position(known))
+    start = stream.continued(to_stored_position(known))
     stream.check_numbers(start)
     rest = stream.rest(start)
     return () if rest is None else rest.notices

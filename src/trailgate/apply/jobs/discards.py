@@ -35,12 +35,12 @@ OF_ROW: Final = re.compile(r"(?:insert|update|key update|delete) of .*: ")
 IMAGES: Final = ("before", "after", "tokens")
 
 
-def discard_path(options: ApplyOptions) -> str:
+def get_discard_path(options: ApplyOptions) -> str:
     """Return the path of the discard file, by default ``GROUP.discards.jsonl``."""
     return options.discards or f"{options.group}.discards.jsonl"
 
 
-def content_digest(content: bytes) -> str:
+def hash_discard_file(content: bytes) -> str:
     """Return a digest of a discard file. The target stores it to detect that a file was already applied."""
     return hashlib.sha256(content).hexdigest()
 
@@ -151,7 +151,7 @@ def _is_torn(line: bytes) -> bool:
     return False
 
 
-def reason_of(error: TrailgateError) -> str:
+def extract_reason(error: TrailgateError) -> str:
     """Return the reason of an error without the row's key and values, so that equal reasons can be counted."""
     key = OF_ROW.match(error.problem)
     return error.problem[key.end() :] if key else error.problem.partition(": ")[0]

@@ -21,9 +21,9 @@ from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.parameters import MappedOptions, mapped_options
+from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.jobs.reading import Prepare, SplitWork
-from trailgate.apply.jobs.retries import Retries, retried
+from trailgate.apply.jobs.retries import TargetRetries, call_with_retries
 from trailgate.apply.jobs.tables import ApplyReport, TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
@@ -48,7 +48,7 @@ EARLIER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class FrameOperations:
+class FrameApplier:
     """Options for applying frames. ``trail`` names the trail that the positions belong to, as in ``trailgate apply``.
 
     ``files`` is that trail, if its files are available. If a table's definition in this frame
@@ -65,7 +65,7 @@ class FrameOperations:
     def check(self, tables: TrailFiles) -> list[str]:
         """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table."""
         check_address(self.to)
-        mapped = mapped_options(self.options)
+        mapped = resolve_apply_options(self.options)
         ChosenColumnTypes.read(mapped.options.column or ())
         known = {table.name for table in tables.definitions}
         if tables.files:
@@ -86,11 +86,11 @@ class FrameOperations:
         if not batch.rows:
             return ApplyReport()
         _check_whole(batch)
-        return retried(partial(self._apply, batch), Retries())
+        return call_with_retries(partial(self._apply, batch), TargetRetries())
 
     def _apply(self, batch: ChangeBatch) -> ApplyReport:
         """Apply one sorted batch to the target, unless it was applied before."""
-        mapped = mapped_options(self.options)
+        mapped = resolve_apply_options(self.options)
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:
             if self.files is not None:
@@ -125,7 +125,7 @@ def _earlier_error(first: str, done: str) -> OptionError:
     return OptionError(problem, hint=EARLIER)
 
 
-def _prepare_for(mapped: MappedOptions) -> Prepare:
+def _prepare_for(mapped: ResolvedApplyOptions) -> Prepare:
     """Return a function that maps blocks of source tables to target tables, and drops tables that the option ``tables`` excludes."""
     patterns, mapped_blocks = mapped.options.tables, mapped.prepare()
     chosen = None if patterns is None else TablePatterns.read(",".join(patterns))

@@ -32,7 +32,7 @@ _SOURCE: Final = re.compile(
 EXCLUDED: Final = "!"  # before an excluded pattern, such as !hr.tmp_*
 
 
-def target_of(statement: str) -> str:
+def parse_map_target(statement: str) -> str:
     """Return the target table of a MAP statement such as ``hr.t>copy.t``, or "" if it has none."""
     return statement.partition(">")[2].partition(":")[0]
 
@@ -91,23 +91,23 @@ class GroupSource:
         return sorted(self.taken - before.taken - before.dropped)
 
 
-def continued_source(text: str, before: str) -> str:
+def add_dropped_statements(text: str, before: str) -> str:
     """Add to a source the MAP statements that earlier runs of the group had and this one dropped. Statements whose target another statement writes are forgotten."""
     current, earlier = GroupSource.read(text), GroupSource.read(before)
     if current.kind != "map":
         return text
     # Keep a dropped statement as long as no current one writes its target. With a wildcard target it
     # is not known which tables it wrote, so it is forgotten.
-    written = TablePatterns(tuple(map(target_of, current.taken)))
+    written = TablePatterns(tuple(map(parse_map_target, current.taken)))
     dropped = sorted(
         one
         for one in (earlier.taken | earlier.dropped) - current.taken
-        if target_of(one) and "*" not in one and not written.fits_end(target_of(one))
+        if parse_map_target(one) and "*" not in one and not written.fits_end(parse_map_target(one))
     )
     return f"{text}&dropped={','.join(dropped)}" if dropped else text
 
 
-def shown(statement: str) -> str:
+def format_map_statement(statement: str) -> str:
     """Format a table or a MAP statement for messages: ``hr.t>copy.t`` becomes ``hr.t to copy.t``."""
     return statement.replace(">", " to ")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
-from trailgate.apply.jobs.retries import Retries
+from trailgate.apply.jobs.retries import TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
-from trailgate.apply.targets.target import Position
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
@@ -31,7 +31,7 @@ GAUGES: Final = (
 LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
 
 
-def place_after(trail: TrailFiles, position: Position | None) -> TrailPosition:
+def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
     """Return the end of the transaction at a position, or the beginning of the trail if there is no position."""
     if position is None:
         return trail.begin
@@ -43,7 +43,7 @@ def place_after(trail: TrailFiles, position: Position | None) -> TrailPosition:
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
+def count_bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
     """Return the number of bytes between a trail position and the end of the last complete transaction."""
     if place >= trail.end:
         return 0
@@ -62,21 +62,21 @@ def bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
     )
 
 
-class Lag(NamedTuple):
+class ApplyLag(NamedTuple):
     """The lag of the tables: the bytes of complete transactions that are not applied, and the age in seconds of the last applied operation (0 if nothing is left)."""
 
     bytes: int
     seconds: float | None
 
     @classmethod
-    def of(cls, lag_bytes: int, position: Position | None) -> Self:
+    def of(cls, lag_bytes: int, position: AppliedPosition | None) -> Self:
         """Return the current lag for a number of unapplied bytes."""
         if not lag_bytes:
             return cls(0, 0.0)
-        return cls(lag_bytes, age_of(position))
+        return cls(lag_bytes, measure_age(position))
 
 
-def age_of(position: Position | None) -> float | None:
+def measure_age(position: AppliedPosition | None) -> float | None:
     """Return the seconds since the operation at a position was committed at its source, or None if unknown."""
     if position is None or position.op_ts is None:
         return None
@@ -95,7 +95,7 @@ class ApplyStatistics:
     done: ApplyReport = field(default_factory=ApplyReport)
     committed: float | None = None
     lag_bytes: int | None = None
-    position: Position | None = None
+    position: AppliedPosition | None = None
     up: bool = True
     outages: int = 0
     faults: Mapping[str, int] = field(default_factory=dict)
@@ -104,11 +104,11 @@ class ApplyStatistics:
         """Add a batch that was committed just now."""
         return replace(self, done=self.done + report, committed=round(time.time(), 3))
 
-    def with_lag(self, lag_bytes: int | None, position: Position | None) -> Self:
+    def with_lag(self, lag_bytes: int | None, position: AppliedPosition | None) -> Self:
         """Set the lag after a position."""
         return replace(self, lag_bytes=lag_bytes, position=position)
 
-    def with_target(self, retries: Retries) -> Self:
+    def with_target(self, retries: TargetRetries) -> Self:
         """Set the state of the target and the counts of its faults."""
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
@@ -123,7 +123,7 @@ class ApplyStatistics:
         return sum(self.faults.values())
 
 
-def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
+def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
     """Format all known metrics in Prometheus's text format, each with these labels."""
     tables = sorted(statistics.done.tables.items())
     lines: list[str] = []
@@ -145,7 +145,7 @@ def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
         if value is not None:
             lines += row.lines(GAUGE, [(labels, value)])
     if statistics.lag_bytes is not None:
-        seconds = Lag.of(statistics.lag_bytes, statistics.position).seconds
+        seconds = ApplyLag.of(statistics.lag_bytes, statistics.position).seconds
         if seconds is not None:
             lines += LAG.lines(GAUGE, [(labels, seconds)])
     return "".join(f"{line}\n" for line in lines)

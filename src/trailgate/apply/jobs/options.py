@@ -18,14 +18,14 @@ GROUP: Final = "trailgate"
 
 
 def _types(text: str) -> tuple[str, ...]:
-    """Split a list like ``split_types``. Raises ValueError if it is empty."""
-    types = split_types(text)
+    """Split a list like ``split_column_types``. Raises ValueError if it is empty."""
+    types = split_column_types(text)
     if not types:
         raise ValueError
     return types
 
 
-def split_types(text: str) -> tuple[str, ...]:
+def split_column_types(text: str) -> tuple[str, ...]:
     """Split a list at commas outside of parentheses: ``"a=decimal(18,2), b=int"`` → ``("a=decimal(18,2)", "b=int")``."""
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 

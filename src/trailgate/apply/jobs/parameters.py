@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import Prepare, as_it_is
+from trailgate.apply.jobs.reading import Prepare, map_to_same_table
 from trailgate.apply.replicat.mapping import ReplicatMapping
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
@@ -30,7 +30,7 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True)
-class MappedOptions:
+class ResolvedApplyOptions:
     """The options after reading the parameter file, and what else the file contains.
 
     ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot be
@@ -63,7 +63,7 @@ class MappedOptions:
     def prepare(self) -> Prepare:
         """Return the function that maps operations of source tables to target tables. ``@DATENOW`` in them is the local time of this call."""
         if self.mapping is None:
-            return as_it_is
+            return map_to_same_table
         return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
 
     def unmatched(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
@@ -105,7 +105,7 @@ def local_time() -> datetime:
     return datetime.now(UTC).astimezone()
 
 
-def mapped_options(options: ApplyOptions) -> MappedOptions:
+def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:
     """Read the parameter file, if any, and merge its settings into the options.
 
     Raises OptionError if an option and the file disagree or the file is invalid, and StorageError
@@ -115,7 +115,7 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
         if options.ignore_unsupported:
             problem = "ignore_unsupported needs a Replicat parameter file, and none is given"
             raise OptionError(problem, hint="Remove it, or name the file with params")
-        return MappedOptions(options)
+        return ResolvedApplyOptions(options)
     path = str(options.params)
     try:
         text = read_file(path, "parameter file").decode()
@@ -156,4 +156,11 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     definitions = (
         None if parameters.sourcedefs is None else find_parameter_file(path, parameters.sourcedefs)
     )
-    return MappedOptions(given, mapping, definitions, parameters.unused, parameters.ignored, ddl)
+    return ResolvedApplyOptions(
+        options=given,
+        mapping=mapping,
+        definitions=definitions,
+        unused=parameters.unused,
+        ignored=parameters.ignored,
+        ddl=ddl,
+    )

@@ -5,7 +5,7 @@ any other table it assumes the types with which the table would be created. Whoe
 compares this with the target. If a table exists with other types, the splits are read again
 (``TargetTables.read``).
 
-Each split numbers its operations and transactions from 0. ``join_reads`` shifts these numbers, for
+Each split numbers its operations and transactions from 0. ``join_split_operations`` shifts these numbers, for
 example by 1,000 for the second split if the first one has 1,000 operations.
 """
 
@@ -23,7 +23,7 @@ from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.folding import fold_operations
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
-from trailgate.apply.targets.target import Position
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -40,7 +40,7 @@ Prepare = Callable[[ChangeBlock, OperationErrors], Sequence[ChangeBlock]]
 Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each of its rows
 
 
-def as_it_is(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
+def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
     """Map a block of a source table to the target table of the same name. This is the mapping of runs without MAP statements."""
     del faults
     return (block,)
@@ -60,7 +60,7 @@ class KnownTable:
 
 
 @dataclass(slots=True)
-class SplitRead:
+class SplitOperations:
     """The operations of a split by the names of target tables. ``order`` and ``transaction`` in them count from the beginning of the split.
 
     ``blocks`` are the same operations as in the trail, if they are kept for a discard file.
@@ -77,10 +77,10 @@ class SplitRead:
     defined: dict[str, dict[Table, str]] = field(default_factory=dict)
     rows: int = 0
     transactions: int = 0
-    last: Position | None = None
+    last: AppliedPosition | None = None
     failed: TrailgateError | None = None
 
-    def shifted(self, rows: int, transactions: int) -> SplitRead:
+    def shifted(self, rows: int, transactions: int) -> SplitOperations:
         """Renumber the split as the continuation of earlier splits with so many operations and transactions."""
         if not rows:
             return self
@@ -121,7 +121,7 @@ class SplitWork:
     wanted: ReadSelection
     tables: Mapping[str, KnownTable]
     done: str = ""
-    prepare: Prepare = as_it_is
+    prepare: Prepare = map_to_same_table
     extend: Callable[[TargetTable], TargetTable] = field(default=lambda table: table)
     after_csn: str | None = None
     keep: bool = False
@@ -130,15 +130,15 @@ class SplitWork:
     settled: str = ""
     until: str = ""
 
-    def read(self, split: TrailSplit) -> SplitRead:
+    def read(self, split: TrailSplit) -> SplitOperations:
         """Read a split. Raises TrailgateError."""
         return self.read_batches(
             SplitReader(self.trail, split, self.wanted, notices=self.notices).batches()
         )
 
-    def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitRead:
+    def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitOperations:
         """Convert batches of complete transactions as if they were one split."""
-        split = SplitRead()
+        split = SplitOperations()
         faults = OperationErrors(stop=not self.keep)
         parts: dict[str, list[TargetOperations]] = {}
         last: ChangeBatch | None = None
@@ -158,7 +158,7 @@ class SplitWork:
         # The last row in the order of the trail, in whichever table it is.
         if last is not None:
             block, row = last.find(last.rows - 1)
-            split.last = position_at(self.source, block, row)
+            split.last = build_position(self.source, block, row)
         for name, joined in parts.items():
             whole = join_operations([one.on(split.tables[name].table) for one in joined])
             split.operations[name] = fold_operations(whole) if self.fold_rows == 0 else whole
@@ -167,7 +167,7 @@ class SplitWork:
 
     def _add_block(
         self,
-        split: SplitRead,
+        split: SplitOperations,
         parts: dict[str, list[TargetOperations]],
         part: Part,
         faults: OperationErrors,
@@ -197,7 +197,7 @@ class SplitWork:
 
     def _add(
         self,
-        split: SplitRead,
+        split: SplitOperations,
         parts: dict[str, list[TargetOperations]],
         part: Part,
         faults: OperationErrors,
@@ -245,17 +245,17 @@ def _add_definition(defined: dict[str, dict[Table, str]], table: Table, first: s
     positions[table] = min(first, positions.get(table, first))
 
 
-def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
+def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
     """Join the results of consecutive splits, which use the same tables."""
     # Each part begins where the numbers of the part before it end.
-    parts: list[SplitRead] = []
+    parts: list[SplitOperations] = []
     for one in reads:
-        before = parts[-1] if parts else SplitRead()
+        before = parts[-1] if parts else SplitOperations()
         parts.append(one.shifted(before.rows, before.transactions))
-    tables = joined_tables(reads)
+    tables = merge_known_tables(reads)
     names = dict.fromkeys(name for part in parts for name in part.operations)
-    return SplitRead(
-        {
+    return SplitOperations(
+        operations={
             name: join_operations(
                 [
                     part.operations[name].on(tables[name].table)
@@ -265,17 +265,17 @@ def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
             )
             for name in names
         },
-        tables,
-        [block for part in parts for block in part.blocks],
-        reduce(lambda one, other: one | other, (part.errors for part in parts), {}),
-        join_defined(reads),
-        parts[-1].rows if parts else 0,
-        parts[-1].transactions if parts else 0,
-        next((part.last for part in reversed(parts) if part.last), None),
+        tables=tables,
+        blocks=[block for part in parts for block in part.blocks],
+        errors=reduce(lambda one, other: one | other, (part.errors for part in parts), {}),
+        defined=merge_source_definitions(reads),
+        rows=parts[-1].rows if parts else 0,
+        transactions=parts[-1].transactions if parts else 0,
+        last=next((part.last for part in reversed(parts) if part.last), None),
     )
 
 
-def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
+def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable]:
     """Merge the tables of all splits by name. A table gets the columns of all its versions."""
     tables: dict[str, KnownTable] = {}
     for one in reads:
@@ -285,7 +285,7 @@ def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
     return tables
 
 
-def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
+def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict[Table, str]]:
     """Merge the definitions of source tables, each with the position of its first operation."""
     defined: dict[str, dict[Table, str]] = {}
     for one in reads:
@@ -295,9 +295,9 @@ def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
     return defined
 
 
-def position_at(source: str, block: ChangeBlock | TargetOperations, row: int) -> Position:
+def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
     """Return the position of the operation at a row."""
-    return Position(
+    return AppliedPosition(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )
 

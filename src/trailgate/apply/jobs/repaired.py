@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.faults import IGNORE, STOP
-from trailgate.apply.jobs.discards import IMAGES, REASON, content_digest, discard_path
+from trailgate.apply.jobs.discards import IMAGES, REASON, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import mapped_options
-from trailgate.apply.jobs.reading import SplitRead, SplitWork
+from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.tables import ApplyReport, TargetTables
 from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
@@ -73,21 +73,21 @@ def apply_repaired(
         raise OptionError(problem)
     if not (force or given.meta):
         raise OptionError("repaired operations could overwrite later changes", hint=ASKED)
-    mapped = mapped_options(replace(given, after_csn=None, overlay_until=None))
+    mapped = resolve_apply_options(replace(given, after_csn=None, overlay_until=None))
     content = read_file(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
     batch = _batch(content, str(file), files)
     group = replace(mapped.options, group=f"{mapped.options.group}.discards")
     if (
         group.on_error not in (STOP, IGNORE)
-        and Path(discard_path(group)).absolute() == Path(str(file)).absolute()
+        and Path(get_discard_path(group)).absolute() == Path(str(file)).absolute()
     ):
         problem = "operations that still cannot be applied would be discarded to the file that they come from"
         raise OptionError(
             problem, where=Where(source=str(file)), hint="Name another file with --discards"
         )
     source = f"discards of {mapped.source(trail)}"
-    digest = content_digest(content)
+    digest = hash_discard_file(content)
     with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
         # Positions of this group store the digest of the last file in place of the CSN.
         done = tables.done
@@ -126,7 +126,7 @@ class _RepairedTables(TargetTables):
     by_position = False
 
 
-def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRead:
+def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> SplitOperations:
     """Remove operations on tables that already contain this file, because a run was killed before it had committed all tables.
 
     Raises OptionError if that run applied a different file.

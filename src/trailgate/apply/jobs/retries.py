@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 LOG: Final = logging.getLogger("trailgate.apply")
 
 
-class Retries:
+class TargetRetries:
     """Waits between retries and counts faults.
 
     At the start a target has to answer within ``patience`` seconds. After it has answered, each
@@ -106,7 +106,7 @@ class Retries:
         return False
 
 
-def retried(act: Callable[[], Result], retries: Retries) -> Result:
+def call_with_retries(act: Callable[[], Result], retries: TargetRetries) -> Result:
     """Call ``act`` until it succeeds, and return its result. Raises the last fault if it must not be retried."""
     while True:
         try:

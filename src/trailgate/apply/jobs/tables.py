@@ -43,22 +43,27 @@ from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.redefinition import check_redefinition, find_widened_columns
 from trailgate.apply.effects.replay import collect_keys
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
-from trailgate.apply.jobs.discards import OTHERS, DiscardFile, discard_path, reason_of
-from trailgate.apply.jobs.groups import GroupSource, continued_source, shown, target_of
+from trailgate.apply.jobs.discards import OTHERS, DiscardFile, extract_reason, get_discard_path
+from trailgate.apply.jobs.groups import (
+    GroupSource,
+    add_dropped_statements,
+    format_map_statement,
+    parse_map_target,
+)
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import (
     KnownTable,
-    SplitRead,
-    join_defined,
-    join_reads,
-    joined_tables,
-    position_at,
+    SplitOperations,
+    build_position,
+    join_split_operations,
+    merge_known_tables,
+    merge_source_definitions,
 )
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
-    Position,
+    AppliedPosition,
+    ApplyTarget,
     RowRefusedError,
-    Target,
     ValuesRefusedError,
     check_mode,
     open_target,
@@ -120,7 +125,7 @@ class ApplyReport:
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
-    position: Position | None = None
+    position: AppliedPosition | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notices: tuple[str, ...] = ()
 
@@ -178,7 +183,7 @@ TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name
 
 
 @runtime_checkable
-class BoundedTarget(Target, Protocol):
+class BoundedTarget(ApplyTarget, Protocol):
     """A target that applies a trail only up to known positions. ``verify`` uses it to build the expected tables.
 
     Every table takes all operations up to ``settled`` and none after ``until``; between them
@@ -218,7 +223,7 @@ class TargetTables:
         options: ApplyOptions,
         source: str,
         mapping: MapStatements | None = None,
-        target: Target | None = None,
+        target: ApplyTarget | None = None,
         *,
         is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
@@ -242,7 +247,7 @@ class TargetTables:
         self._types = ChosenColumnTypes.read(options.column or ())
         for mode in () if mapping is None else mapping.modes:
             check_mode(to, mode)
-        self._target: Target = target or open_target(to, options.group, options.mode)
+        self._target: ApplyTarget = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self.settled, self.until = ("", "") if bounded is None else (bounded.settled, bounded.until)
         self._table_positions: dict[str, str] = {}  # tables' positions, unless ``by_position``
@@ -263,13 +268,13 @@ class TargetTables:
             raise
 
     def _change_source(
-        self, done: Position, source: str, to: str, is_absent: Callable[[str], bool]
+        self, done: AppliedPosition, source: str, to: str, is_absent: Callable[[str], bool]
     ) -> None:
         """Continue a group whose tables or MAP statements have changed. Raises StorageError if the options do not allow that."""
         options = self._options
         current, before = GroupSource.read(source), GroupSource.read(done.trail)
         joined = current.joining(before, is_absent)
-        joining = None if joined is None else [shown(one) for one in joined]
+        joining = None if joined is None else [format_map_statement(one) for one in joined]
         known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
         where = Where(source=to)
         if joining is None:
@@ -283,7 +288,7 @@ class TargetTables:
         self.done = replace(done, trail=source)
         if not self.by_position:
             return
-        self.source = continued_source(source, done.trail)
+        self.source = add_dropped_statements(source, done.trail)
         self.done = replace(done, trail=self.source)
         if joining and options.changed_maps == "catch-up":
             self._check_further(current.further(before), to)
@@ -297,13 +302,11 @@ class TargetTables:
     def _check_further(self, further: Sequence[str], to: str) -> None:
         """Raise StorageError if a new MAP statement writes an existing table. The table's position would hide the statement's earlier operations."""
         for one in further:
-            target = target_of(one)
+            target = parse_map_target(one)
             for known in self._target.positions() if target else ():
                 if "*" not in target and TablePatterns((target,)).fits_end(known.table):
                     at = short_position(known.position)
-                    problem = (
-                        f"{known.table} is applied up to position {at}, and {shown(one)} joins it"
-                    )
+                    problem = f"{known.table} is applied up to position {at}, and {format_map_statement(one)} joins it"
                     hint = "Map the new source to another target table"
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 
@@ -355,7 +358,7 @@ class TargetTables:
         may_overlay = overlays or given.params is not None
         return self._modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
 
-    def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
+    def read(self, read: Callable[[], Iterable[SplitOperations]]) -> SplitOperations:
         """Call ``read`` and join its splits. Calls it again if a target table differs from what the splits assumed.
 
         Raises DefinitionError if a table of the target does not match.
@@ -363,9 +366,9 @@ class TargetTables:
         # Usually this runs once. The second time the splits know the tables that were new to them.
         while True:
             reads = list(read())
-            for name, one in joined_tables(reads).items():
+            for name, one in merge_known_tables(reads).items():
                 self._register_table(name, one.table)
-            defined = self._follow_definitions(join_defined(reads))
+            defined = self._follow_definitions(merge_source_definitions(reads))
             if all(
                 self._is_known(name, one) for read in reads for name, one in read.tables.items()
             ):
@@ -373,7 +376,7 @@ class TargetTables:
                 if failed is not None:
                     raise failed
                 self._defined = defined
-                joined = join_reads(reads)
+                joined = join_split_operations(reads)
                 return replace(
                     joined,
                     operations={
@@ -427,7 +430,7 @@ class TargetTables:
             self._changes[name] = replace(change, added=change.added + added)
         self._known[name] = replace(known, table=whole)
 
-    def check_unchanged(self, batch: SplitRead) -> None:
+    def check_unchanged(self, batch: SplitOperations) -> None:
         """Raise ApplyError if the current row of an operation was written by a later operation, or has no position."""
         for name, operations in batch.operations.items():
             if self._changes.get(name, _Change()).is_new:
@@ -545,7 +548,7 @@ class TargetTables:
                 self._target.add_columns(table, change.added)
         self._changes.clear()
 
-    def apply(self, batch: SplitRead) -> ApplyReport:
+    def apply(self, batch: SplitOperations) -> ApplyReport:
         """Apply a batch of complete transactions. At the CSN ``overlay_until`` it is divided, because collisions are handled differently after it."""
         policy = self._policy
         if self._options.overlay_until is None:
@@ -557,12 +560,12 @@ class TargetTables:
                 done += self._apply_parts(part, collisions)
         return replace(done, batches=1)
 
-    def store(self, position: Position) -> None:
+    def store(self, position: AppliedPosition) -> None:
         """Store a position for all tables without writing any of them."""
         self._target.commit(position)
         self.done = position
 
-    def _apply_parts(self, batch: SplitRead, policy: CollisionPolicy) -> ApplyReport:
+    def _apply_parts(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
         """Apply a batch, and find the operations whose rows the target refuses.
 
         If the error names the refused values, these operations are excluded directly. Otherwise the
@@ -590,7 +593,7 @@ class TargetTables:
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
 
     def _locate_refusal(
-        self, batch: SplitRead, policy: CollisionPolicy, refusal: RowRefusedError
+        self, batch: SplitOperations, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> TrailgateError:
         """Add the position, table and key of the refused operation to an error. Finds it by trying parts of the batch."""
         if batch.rows > MOST_SOUGHT:
@@ -615,7 +618,7 @@ class TargetTables:
         return error
 
     def _find_refused(
-        self, batch: SplitRead, policy: CollisionPolicy, refusal: RowRefusedError
+        self, batch: SplitOperations, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> dict[int, TrailgateError]:
         """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
         batch_numbers = {
@@ -637,7 +640,7 @@ class TargetTables:
         chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
         return dict.fromkeys(chosen, refusal)
 
-    def _try_write(self, batch: SplitRead, policy: CollisionPolicy) -> RowRefusedError | None:
+    def _try_write(self, batch: SplitOperations, policy: CollisionPolicy) -> RowRefusedError | None:
         """Write operations, roll them back, and return the error if the target refused them."""
         known, changes = dict(self._known), dict(self._changes)
         try:
@@ -649,7 +652,7 @@ class TargetTables:
         self._known, self._changes = known, changes
         return None
 
-    def _apply(self, batch: SplitRead, policy: CollisionPolicy) -> ApplyReport:
+    def _apply(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
         """Write a batch and commit it."""
         end = batch.last
         assert end is not None
@@ -662,7 +665,7 @@ class TargetTables:
         self.done = end
         return report
 
-    def _without_discarded(self, batch: SplitRead) -> SplitRead:
+    def _without_discarded(self, batch: SplitOperations) -> SplitOperations:
         """Remove operations that were already discarded: by a killed run, or before a comparison.
 
         If a killed run had committed some tables of its batch, their operations are skipped now. An
@@ -710,7 +713,7 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: CollisionPolicy, *, discards: bool = False
+        self, batch: SplitOperations, policy: CollisionPolicy, *, discards: bool = False
     ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
         """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
 
@@ -733,7 +736,7 @@ class TargetTables:
                     # killed then, the table continues after that step.
                     at = batch.last
                     if one is not steps[-1]:
-                        at = Position(at.trail, one.at, op_ts=at.op_ts)
+                        at = AppliedPosition(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
             for operations in batch.operations.values():
                 discarded = _unapplied(operations.order, operations.transaction, faults, excluded)
@@ -747,7 +750,7 @@ class TargetTables:
         return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
 
     def _effects(
-        self, batch: SplitRead, policy: CollisionPolicy
+        self, batch: SplitOperations, policy: CollisionPolicy
     ) -> tuple[list[TableEffects], OperationErrors, frozenset[int]]:
         """Compute the changes to each table, the operations that cannot be applied, and the transactions that they exclude.
 
@@ -781,7 +784,7 @@ class TargetTables:
             excluded = self._excluded_transactions(batch, reasons)
 
     def _excluded_transactions(
-        self, batch: SplitRead, errors: Mapping[int, TrailgateError]
+        self, batch: SplitOperations, errors: Mapping[int, TrailgateError]
     ) -> frozenset[int]:
         """Return the transactions that are excluded because one of their operations cannot be applied."""
         wanted = self._with_response(errors, DISCARD_TRANSACTION)
@@ -810,7 +813,9 @@ class TargetTables:
         failed = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, _report(operations, steps, failed)
 
-    def _discard(self, batch: SplitRead, faults: OperationErrors, excluded: frozenset[int]) -> None:
+    def _discard(
+        self, batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
+    ) -> None:
         """Write the operations that are not applied to the discard file, except ignored ones."""
         ignored = self._with_response(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
@@ -827,7 +832,7 @@ class TargetTables:
 
     def _discard_file(self) -> DiscardFile:
         if self._discards is None:
-            self._discards = DiscardFile(discard_path(self._options))
+            self._discards = DiscardFile(get_discard_path(self._options))
         return self._discards
 
 
@@ -843,10 +848,10 @@ def _is_after(written: str | None, position: str) -> bool:
 
 
 def _count_reasons(
-    batch: SplitRead, faults: OperationErrors, excluded: frozenset[int]
+    batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mapping[str, int]:
     """Count the operations that are not applied, by reason."""
-    counts = Counter(map(reason_of, faults.errors.values()))
+    counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
         int(_unapplied(block.order, transactions, faults, excluded).sum())
         for block, transactions in batch.blocks
@@ -864,7 +869,7 @@ def _unapplied(
 
 
 def _find_refused_values(
-    batch: SplitRead, refusal: ValuesRefusedError
+    batch: SplitOperations, refusal: ValuesRefusedError
 ) -> dict[int, TrailgateError]:
     """Return the operations that write a refused value, each with its error."""
     errors: dict[int, TrailgateError] = {}
@@ -899,7 +904,7 @@ def _find_refused_values(
     return {number: one for number, one in errors.items() if number not in batch.errors}
 
 
-def _find_middle(batch: SplitRead) -> int | None:
+def _find_middle(batch: SplitOperations) -> int | None:
     """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
     pairs = [(one.order, one.transaction) for one in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
@@ -910,7 +915,9 @@ def _find_middle(batch: SplitRead) -> int | None:
     return int(begins[len(begins) // 2]) if len(begins) else None
 
 
-def _split_at_csn(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | None]:
+def _split_at_csn(
+    batch: SplitOperations, csn: str
+) -> tuple[SplitOperations | None, SplitOperations | None]:
     """Split a batch before the first transaction with a CSN after ``csn``."""
     later = [
         operations.order[
@@ -924,7 +931,7 @@ def _split_at_csn(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRe
     return _slice_batch(batch, 0, first), _slice_batch(batch, first, batch.rows)
 
 
-def _slice_batch(batch: SplitRead, start: int, end: int) -> SplitRead | None:
+def _slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
     """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
 
     def rows(order: Longs) -> Longs:
@@ -939,7 +946,7 @@ def _slice_batch(batch: SplitRead, start: int, end: int) -> SplitRead | None:
     end_at = batch.last
     if end < batch.rows:
         last = max(operations.values(), key=lambda part: int(part.order.max()))
-        end_at = position_at(batch.last.trail, last, int(last.order.argmax()))
+        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
     return replace(
         batch,
         operations=operations,
@@ -968,7 +975,7 @@ def _apply_types(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> T
     return replace(typed, columns=tuple(replace(one, length=None) for one in typed.columns))
 
 
-def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
+def _fetch(target: ApplyTarget, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
     return target.rows(table, keys, keys_alone=keys_alone)
 
 

@@ -40,16 +40,16 @@ from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.apply import ApplyRun, Progress, Reading
-from trailgate.apply.jobs.discards import DiscardFile, content_digest, discard_path
+from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
+from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import mapped_options
-from trailgate.apply.targets.duckdb import TableTarget as Scratch
+from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.targets.duckdb import DuckDBTarget as Scratch
 from trailgate.apply.targets.target import (
+    AppliedPosition,
+    ApplyTarget,
     CheckingTarget,
-    Position,
     TablePosition,
-    Target,
     open_target,
 )
 from trailgate.columnar.digits import short_position
@@ -75,7 +75,7 @@ LOADED: Final = "The trail does not contain the versions from before it"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RowDifference:
     """A row that differs from what the trail makes of it. ``kind`` is "missing", "surplus" or "different".
 
     ``columns`` are the differing columns, each with its expected and its actual value.
@@ -102,7 +102,7 @@ class TableComparison:
     missing: int = 0
     surplus: int = 0
     different: int = 0
-    rows: tuple[Difference, ...] = ()
+    rows: tuple[RowDifference, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
@@ -116,7 +116,7 @@ class VerifyReport:
     """The comparison of each target table, and the position up to which the tables are applied. ``notices`` are sentences about parts of the trail that were not compared."""
 
     tables: Mapping[str, TableComparison]
-    position: Position
+    position: AppliedPosition
     notices: tuple[str, ...] = ()
 
     @property
@@ -126,12 +126,12 @@ class VerifyReport:
 
 
 @dataclass(slots=True)
-class _Expected(Target):
+class _Expected(ApplyTarget):
     """The scratch file as a target of apply: it has the expected tables, with the types of the real ones, each up to the position of the real one."""
 
     scratch: Scratch
-    real: Target
-    whole: Position
+    real: ApplyTarget
+    whole: AppliedPosition
     loaded: bool
     discards: DiscardFile | None = None
     left_out: set[str] = field(default_factory=set)  # the positions of discarded operations
@@ -152,7 +152,7 @@ class _Expected(Target):
         self.settled = self.whole.position
         self.until = max(self.settled, *(one.position for one in self.real.positions()), "")
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         return self.scratch.position(table)
 
     def bound(self, table: TargetTable) -> str:
@@ -223,7 +223,7 @@ class _Expected(Target):
             whole = replace(bare, columns=columns, key=tuple(range(len(bare.key))))
         return self.scratch.rows(whole, keys, keys_alone=False)
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         # A value that only the real database can check is cast there, and rolled back. So a value
         # that it refuses is an error here as it was for apply.
         """Write changes to the scratch table, after the real target has checked their values."""
@@ -243,7 +243,7 @@ class _Expected(Target):
         if effects.emptied:
             self._emptied_now.add(str(effects.nets.table))
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         self.scratch.commit(at)
         self._emptied |= self._emptied_now
         self._emptied_now.clear()
@@ -291,7 +291,7 @@ def verify_tables(
     Raises OptionError if loaded tables have a mode other than "current", and everything that
     ``apply_trail`` raises.
     """
-    mapped = mapped_options(ApplyOptions(**OPTIONS.read(options)))
+    mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
     loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
     others = sorted(mapped.modes - {"current"})
@@ -300,7 +300,7 @@ def verify_tables(
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
     # Without the first files, rows of unknown origin are in the target, as in a loaded table.
     is_partial = begin > 0 and not loaded and not others
-    reading = Reading(threads)
+    reading = ThreadReading(threads)
     discards = _discards(to, given)
     with (
         tempfile.TemporaryDirectory(prefix="trailgate-verify-") as folder,
@@ -342,10 +342,10 @@ def verify_tables(
             }
             differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
-                note = DISCARDED.format(discard_path(given), len(expected.left_out))
+                note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
                 notices = (*notices, note)
             elif differs and first.keeps and discards is None:
-                notices = (*notices, NO_DISCARDS.format(discard_path(given)))
+                notices = (*notices, NO_DISCARDS.format(get_discard_path(given)))
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             again, _ = run("positions.duckdb")
@@ -356,12 +356,12 @@ def verify_tables(
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
     """Open the group's discard file. Return None if it does not exist, or if the target already contains all its lines unchanged."""
-    path = Path(discard_path(options))
+    path = Path(get_discard_path(options))
     if not path.exists():
         return None
     with closing(open_target(to, f"{options.group}.discards")) as repaired:
         done = repaired.position(None)
-    if done is not None and done.csn == content_digest(path.read_bytes()):
+    if done is not None and done.csn == hash_discard_file(path.read_bytes()):
         return None
     return DiscardFile(str(path), read_only=True)
 
@@ -439,7 +439,7 @@ def _as_compared(table: TargetTable, theirs: TargetTable) -> TargetTable:
     return replace(table, columns=columns)
 
 
-def _read_canonical(table: TargetTable, real: Target) -> pa.RecordBatchReader:
+def _read_canonical(table: TargetTable, real: ApplyTarget) -> pa.RecordBatchReader:
     """Read the rows of a table, with values in the spelling used for comparison."""
     rows = real.scan(table)
     if all(one.stored is None for one in table.columns):
@@ -457,7 +457,7 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Difference:
+def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDifference:
     # After the kind, each column has two values: the expected and the actual one.
     """Convert a row of the comparison. A missing or surplus row lists all columns, a different row those that differ."""
     kind, values = row[0], row[1:]
@@ -466,7 +466,7 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Diffe
     differing = {
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
     }
-    return Difference(kind, key_values, differing)
+    return RowDifference(kind, key_values, differing)
 
 
 def _with_positions(
@@ -486,7 +486,7 @@ def _with_positions(
 
 
 def _positions(
-    reads: Iterable[Mapping[str, TargetOperations]], wanted: Mapping[str, tuple[Difference, ...]]
+    reads: Iterable[Mapping[str, TargetOperations]], wanted: Mapping[str, tuple[RowDifference, ...]]
 ) -> dict[str, list[list[str]]]:
     """Return, for each row, the positions of the operations on its key."""
     positions: dict[str, list[list[str]]] = {
@@ -501,7 +501,7 @@ def _positions(
     return positions
 
 
-def _positions_on_key(operations: TargetOperations, row: Difference) -> Iterator[str]:
+def _positions_on_key(operations: TargetOperations, row: RowDifference) -> Iterator[str]:
     # An operation is on the row's key if its new or its old key equals it in all columns.
     """Yield the positions of the operations on a row's key."""
     chosen = np.zeros(len(operations), bool)

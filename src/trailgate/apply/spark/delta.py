@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.spark.merge import ERRORS, cause_line, merge, quote_name, temporary_settings
-from trailgate.apply.targets.delta import TableTarget
-from trailgate.apply.targets.delta_errors import known_refusal
+from trailgate.apply.targets.delta import DeltaTarget
+from trailgate.apply.targets.delta_errors import match_known_refusal
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
-from trailgate.apply.targets.target import Position
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
 from trailgate.storage.files.addresses import absolute
 
@@ -33,14 +33,14 @@ NO_DELTA: Final = (
 )
 
 
-class SessionTarget(TableTarget):
+class SessionDeltaTarget(DeltaTarget):
     """Delta tables below a folder whose address is valid for both the process and the session."""
 
     def __init__(self, root: str, group: str, spark: SparkSession) -> None:
         super().__init__(root, group)
         self._spark = spark
 
-    def _merge(self, effects: TableChanges, at: Position) -> None:
+    def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Merge changes by key with one statement of the session, which also commits the position."""
         path, (application, version) = self._path(effects.nets.table), self._transaction(at)
         settings = {
@@ -61,9 +61,9 @@ class SessionTarget(TableTarget):
             )
 
 
-def open_tables(address: str, group: str, spark: SparkSession) -> SessionTarget:
+def open_tables(address: str, group: str, spark: SparkSession) -> SessionDeltaTarget:
     """Open the tables at an address for a group."""
-    return SessionTarget(address, group, spark)
+    return SessionDeltaTarget(address, group, spark)
 
 
 def _has_exact_statistics(kind: pa.DataType) -> bool:
@@ -80,7 +80,7 @@ def _refusal(error: Exception, path: str) -> TrailgateError:
             where=Where(source=path),
             hint="Nothing is lost: apply again",
         )
-    known = known_refusal(text, path)
+    known = match_known_refusal(text, path)
     if known is not None:
         return known
     problem = f"the session cannot merge into the Delta table: {cause_line(error)}"

@@ -32,7 +32,7 @@ from trailgate.apply.spark.merge import (
     temporary_settings,
 )
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.target import Position, TablePosition
+from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.spark.errors import arrow_schema
 from trailgate.spark.sources import spark_schema
@@ -58,7 +58,7 @@ NO_ICEBERG: Final = (
 )
 
 
-class SessionTarget:
+class IcebergTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
@@ -79,14 +79,14 @@ class SessionTarget:
         self._checkpoint = self._checkpoint_row()
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             row = self._checkpoint
             if row is None:
                 return None
             known = (row["trail"], row["position"], row["csn"], row["op_ts"])
-            return Position(*known, row.get("digest"), row.get("reached"))
+            return AppliedPosition(*known, row.get("digest"), row.get("reached"))
         name = self._name(table.name)
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
@@ -96,7 +96,7 @@ class SessionTarget:
             return None
         # The checkpoint lacks this table if a run was killed after it had created the table.
         self._names.add("/".join(table.name))
-        return Position("", last)
+        return AppliedPosition("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
         """Return the last position in the snapshots of the table's history, and the current snapshot."""
@@ -176,7 +176,7 @@ class SessionTarget:
         wanted = ", ".join(f"t.{quote_name(one)}" for one in names)
         key_values = [keys[one].combine_chunks() for one in table.key_names]
         name = self._name(table.name)
-        with _refusing(name), stage_rows(self._spark, sql.key_columns(table, keys)) as view:
+        with _refusing(name), stage_rows(self._spark, sql.rename_key_columns(table, keys)) as view:
             result = self._spark.sql(
                 f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {join_condition(table, key_values)}"
             ).toArrow()
@@ -188,7 +188,7 @@ class SessionTarget:
         with _refusing(name):
             return self._spark.table(name).toArrow().to_reader()
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one table, and commit them together with the position."""
         table = effects.nets.table
         # The position is read from the table's snapshots, so it includes commits of other processes.
@@ -224,7 +224,7 @@ class SessionTarget:
         elif len(nets):
             merge(self._spark, name, effects)
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Record that all tables are applied up to the position."""
         row = {**asdict(at), "tables": sorted(self._names)}
         named = pa.Table.from_pylist([row], CHECKPOINT)
@@ -246,9 +246,9 @@ class SessionTarget:
         return quote_name(*self._root, *parts)
 
 
-def open_tables(address: str, group: str, spark: SparkSession) -> SessionTarget:
+def open_tables(address: str, group: str, spark: SparkSession) -> IcebergTarget:
     """Open the tables at an address for a group."""
-    return SessionTarget(address, group, spark)
+    return IcebergTarget(address, group, spark)
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -58,7 +58,7 @@ def merge(
     Files are skipped by the range of keys of the types for which ``is_ranged`` holds, because their
     statistics are exact.
     """
-    with stage_rows(spark, sql.staging_rows(effects)) as rows:
+    with stage_rows(spark, sql.build_staging_rows(effects)) as rows:
         counts: list[Row] = spark.sql(merge_statement(effects, target, rows, is_ranged)).collect()
     return counts
 

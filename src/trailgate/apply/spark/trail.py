@@ -16,12 +16,12 @@ from typing import Any, Final, Literal, Unpack, get_args
 
 from pyspark.sql import SparkSession
 
-from trailgate.apply.jobs.apply import ApplyRun, Progress, Reading
+from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import mapped_options
-from trailgate.apply.jobs.reading import SplitRead, SplitWork
+from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.tables import ApplyReport
-from trailgate.apply.targets.target import TARGETS, Target, check_mode
+from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
@@ -81,7 +81,9 @@ def apply(
         return run.to_end(progress)
 
 
-def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -> Target | None:
+def _target(
+    spark: SparkSession, to: str, options: ApplyOptions, merge: Merge
+) -> ApplyTarget | None:
     """Return the target that the session writes, or None if the target's own library writes it."""
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
@@ -92,19 +94,19 @@ def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -
         raise OptionError(
             f"merge='session' supports only Delta tables such as delta:lake/, not {to}"
         )
-    given = mapped_options(options).options
+    given = resolve_apply_options(options).options
     check_mode(to, given.mode)
     try:
         module: Any = importlib.import_module(SESSION_TARGETS[scheme])
     except ModuleNotFoundError as error:
         problem = f"{scheme}: needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, TARGETS[scheme].extra) from None
-    target: Target = module.open_tables(rest, given.group, spark)
+    target: ApplyTarget = module.open_tables(rest, given.group, spark)
     return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskReading(Reading):
+class TaskReading(ThreadReading):
     """Read splits in tasks, one each, which also fold the operations."""
 
     spark: SparkSession
@@ -112,7 +114,7 @@ class TaskReading(Reading):
     fold_rows: int | None = 0
     batch_bytes: int = BATCH_BYTES
 
-    def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
+    def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
         """Yield the result of each split. Raises the error of the earliest split that failed."""
         parts = [
             (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
@@ -132,7 +134,9 @@ class _Task:
 
     work: SplitWork
 
-    def __call__(self, _: int, part: tuple[TrailFiles, TrailSplit]) -> SplitRead | TrailgateError:
+    def __call__(
+        self, _: int, part: tuple[TrailFiles, TrailSplit]
+    ) -> SplitOperations | TrailgateError:
         # Errors are returned, because Spark would retry a task that raises.
         files, split = part
         trail = replace(files, definitions=self.work.trail.definitions)
@@ -142,7 +146,7 @@ class _Task:
             return error
 
 
-def _raise_errors(reports: Iterable[SplitRead | TrailgateError]) -> Iterator[SplitRead]:
+def _raise_errors(reports: Iterable[SplitOperations | TrailgateError]) -> Iterator[SplitOperations]:
     for report in reports:
         if isinstance(report, TrailgateError):
             raise report

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trailgate.apply.jobs.frames import FrameOperations
+from trailgate.apply.jobs.frames import FrameApplier
 from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
 from trailgate.apply.targets.target import TARGETS
 from trailgate.errors import OptionError, mask_logins
@@ -71,7 +71,7 @@ class ConvertedOperations(WriterCommitMessage):  # type: ignore[misc]  # pyspark
 class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Apply the operations of a DataFrame."""
 
-    def __init__(self, work: FrameOperations, tables: TrailFiles) -> None:
+    def __init__(self, work: FrameApplier, tables: TrailFiles) -> None:
         self._work, self._tables = work, tables
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ConvertedOperations:
@@ -126,13 +126,13 @@ class ApplySink(SparkFormat):
             raise OptionError(problem, hint='Write with .outputMode("append")')
         return ApplyStreamWriter(*self._planned(schema, streams=True))
 
-    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameOperations, TrailFiles]:
-        return plan(self.options, schema, self.folder, streams=streams)
+    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameApplier, TrailFiles]:
+        return plan_frame_apply(self.options, schema, self.folder, streams=streams)
 
 
-def plan(
+def plan_frame_apply(
     given: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
-) -> tuple[FrameOperations, TrailFiles]:
+) -> tuple[FrameApplier, TrailFiles]:
     """Read the options, and return the apply job and the trail that defines the tables.
 
     Raises OptionError.
@@ -168,7 +168,7 @@ def plan(
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(source, given_file)
     files = tables if tables.files else None
-    work = FrameOperations(_absolute(to, base), options, source, not streams or skip, files)
+    work = FrameApplier(_absolute(to, base), options, source, not streams or skip, files)
     for notice in work.check(tables):
         LOG.warning("%s", mask_logins(f"{source}: {notice}"))
     return work, tables

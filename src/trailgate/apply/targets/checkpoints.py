@@ -15,13 +15,15 @@ from itertools import groupby
 from typing import Any, Final
 
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
-from trailgate.apply.targets.target import GroupPosition, Position, TablePosition
+from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
 
 # A checkpoint table of an earlier version has fewer columns, so they are not named.
 STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 
 
-def group_positions_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[GroupPosition]:
+def parse_group_positions(
+    names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> list[GroupPosition]:
     """Convert the rows of ``STATUS``, whose columns have these names, to a position per group."""
     groups: list[GroupPosition] = []
     named = [dict(zip(names, row, strict=True)) for row in rows]
@@ -32,6 +34,6 @@ def group_positions_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> l
                 one = TablePosition(row["target"], row["position"], None, row["csn"], row["op_ts"])
                 tables.append(one)
             else:
-                whole = Position(*(row.get(name) for name in POSITION_COLUMNS))  # type: ignore[arg-type]  # strings, except op_ts
+                whole = AppliedPosition(*(row.get(name) for name in POSITION_COLUMNS))  # type: ignore[arg-type]  # strings, except op_ts
         groups.append(GroupPosition(group, whole, tables))
     return groups

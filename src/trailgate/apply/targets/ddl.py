@@ -33,7 +33,7 @@ HELD: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Database:
+class DdlDialect:
     """How a database spells CREATE TABLE.
 
     ``types`` are its names for the Arrow types in ``HELD``, in the same order. ``number`` is the
@@ -101,7 +101,7 @@ class Database:
 
 
 # PostgreSQL, Data Types and Lexical Structure: longer names are truncated silently.
-POSTGRESQL: Final = Database(
+POSTGRESQL: Final = DdlDialect(
     title="PostgreSQL",
     types=(
         "smallint",
@@ -124,7 +124,7 @@ POSTGRESQL: Final = Database(
 )
 # DuckDB, Data Types: the length of a VARCHAR has no effect. Numbers that are text may have more than
 # the 38 digits of its decimals.
-DUCKDB: Final = Database(
+DUCKDB: Final = DdlDialect(
     title="DuckDB",
     types=(
         "TINYINT",
@@ -143,7 +143,7 @@ DUCKDB: Final = Database(
     text="VARCHAR",
 )
 # Spark SQL Reference, Data Types. Delta Lake has no primary keys.
-DELTA: Final = Database(
+DELTA: Final = DdlDialect(
     title="Delta (Spark SQL)",
     types=(
         "TINYINT",
@@ -166,7 +166,7 @@ DELTA: Final = Database(
 )
 # Oracle Database SQL Language Reference 19c, Data Types, Database Object Names and Qualifiers, and
 # constraint: LOB columns cannot be part of a primary key.
-ORACLE: Final = Database(
+ORACLE: Final = DdlDialect(
     title="Oracle",
     types=(
         "NUMBER(3)",
@@ -189,6 +189,6 @@ ORACLE: Final = Database(
     upper=True,
     unkeyed=frozenset({"BLOB", "CLOB"}),
 )
-DATABASES: Final[Mapping[str, Database]] = MappingProxyType(
+DATABASES: Final[Mapping[str, DdlDialect]] = MappingProxyType(
     {"postgresql": POSTGRESQL, "duckdb": DUCKDB, "delta": DELTA, "oracle": ORACLE}
 )

@@ -32,18 +32,23 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.delta_errors import opening, refusing
+from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_rows import (
-    bounds_of,
+    build_complete_rows,
+    build_delta_key_match,
+    build_range_condition,
     check_partitions,
-    computed_columns,
-    match,
-    named_rows,
-    new_rows,
-    reader,
+    find_computed_columns,
+    name_staged_columns,
+    read_delta_rows,
 )
-from trailgate.apply.targets.delta_statistics import statistics_settings
-from trailgate.apply.targets.target import GroupPosition, Position, TablePosition, moved_on
+from trailgate.apply.targets.delta_statistics import plan_statistics_properties
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    GroupPosition,
+    TablePosition,
+    build_concurrent_run_error,
+)
 from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, StorageError, Where
 
@@ -67,7 +72,7 @@ REFUSED: Final = frozenset("[]^|\\")
 COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searched
 
 
-class TableTarget:
+class DeltaTarget:
     """The Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
 
     widens = False
@@ -81,7 +86,7 @@ class TableTarget:
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
         self._names = {name for row in self._rows() for name in row["tables"]}
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             return self._checkpoint()
@@ -93,13 +98,13 @@ class TableTarget:
         # The checkpoint lacks this table if a run was killed after it had created the table.
         self._names.add("/".join(table.name))
         number, offset = divmod(version, 1 << OFFSET_BITS)
-        return Position("", long_position(number, offset))
+        return AppliedPosition("", long_position(number, offset))
 
-    def _checkpoint(self) -> Position | None:
+    def _checkpoint(self) -> AppliedPosition | None:
         for row in self._rows():
             micros = pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type).value
             known = (row["trail"], row["position"], row["csn"], micros)
-            return Position(*known, row.get("digest"), row.get("reached"))
+            return AppliedPosition(*known, row.get("digest"), row.get("reached"))
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -108,7 +113,7 @@ class TableTarget:
         if delta is None:
             return []
         delta.update_incremental()
-        rows: list[dict[str, Any]] = reader(delta).read_all().to_pylist()
+        rows: list[dict[str, Any]] = read_delta_rows(delta).read_all().to_pylist()
         return rows
 
     def positions(self) -> list[TablePosition]:
@@ -135,7 +140,7 @@ class TableTarget:
             return None
         existing, computed = (
             table.as_held(table.name, pa.schema(delta.schema())),
-            computed_columns(delta),
+            find_computed_columns(delta),
         )
         columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)
         return replace(existing, columns=columns).without_computed()
@@ -147,14 +152,14 @@ class TableTarget:
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         path = self._path(table)
-        settings = statistics_settings(table.schema, {})
-        created = refusing(
+        settings = plan_statistics_properties(table.schema, {})
+        created = call_delta(
             path,
             lambda: DeltaTable.create(
                 path,
                 table.schema,
                 configuration=settings,
-                storage_options=storage_options(path),
+                storage_options=get_storage_options(path),
             ),
         )
         self._tables[path] = created
@@ -164,7 +169,7 @@ class TableTarget:
         path = self._path(table)
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields
-        refusing(path, lambda: self._tables[path].alter.add_columns(fields))
+        call_delta(path, lambda: self._tables[path].alter.add_columns(fields))
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Do nothing, because delta-rs cannot change the type of a column."""
@@ -182,21 +187,24 @@ class TableTarget:
         schema = pa.schema([table.schema.field(name) for name in names])
         key_values = {name: keys[name].combine_chunks() for name in table.key_names}
         chosen = [pc.field(name).isin(values.unique()) for name, values in key_values.items()]
-        bounds = " AND ".join(filter(None, map(bounds_of, key_values, key_values.values()))) or None
+        bounds = (
+            " AND ".join(filter(None, map(build_range_condition, key_values, key_values.values())))
+            or None
+        )
 
         def read() -> pa.Table:
-            rows = reader(delta, schema, bounds)
+            rows = read_delta_rows(delta, schema, bounds)
             return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
 
-        return refusing(path, read)
+        return call_delta(path, read)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
         delta = self._open(table)
         assert delta is not None
-        return refusing(self._path(table), lambda: reader(delta))
+        return call_delta(self._path(table), lambda: read_delta_rows(delta))
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one table, and commit them together with the position."""
         nets, table = effects.nets, effects.nets.table
         path, delta = self._path(table), self._open(table)
@@ -207,9 +215,9 @@ class TableTarget:
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != RowEffect.DELETE)
-            rows = new_rows(inserted)
+            rows = build_complete_rows(inserted)
             check_partitions(path, delta, rows)
-            refusing(
+            call_delta(
                 path,
                 lambda: write_deltalake(
                     delta, rows, mode="overwrite", commit_properties=properties
@@ -217,22 +225,24 @@ class TableTarget:
             )
         elif effects.closing is not None:
             closing = effects.closing
-            updates = {name: sql.literal(one) for name, one in closing.values.items()}
-            refusing(
+            updates = {name: sql.format_sql_literal(one) for name, one in closing.values.items()}
+            call_delta(
                 path,
                 lambda: delta.update(
-                    updates, predicate=sql.is_open(closing), commit_properties=properties
+                    updates,
+                    predicate=sql.build_open_condition(closing),
+                    commit_properties=properties,
                 ),
             )
         elif effects.appended:
-            rows = new_rows(nets)
+            rows = build_complete_rows(nets)
             check_partitions(path, delta, rows)
-            refusing(
+            call_delta(
                 path,
                 lambda: write_deltalake(delta, rows, mode="append", commit_properties=properties),
             )
         elif len(nets):
-            refusing(path, lambda: self._merge(effects, at))
+            call_delta(path, lambda: self._merge(effects, at))
         else:
             return
         delta.update_incremental()
@@ -242,35 +252,35 @@ class TableTarget:
         expected = (self._versions.get(path), version)
         self._versions[path] = delta.transaction_version(self._app)
         if self._versions[path] not in expected:
-            raise moved_on(self._group, path)
+            raise build_concurrent_run_error(self._group, path)
         self._names.add("/".join(table.name))
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
         """Raise TargetConflictError if another run of this group has written the table meanwhile."""
         path = self._path(table)
         if delta.transaction_version(self._app) != self._versions.get(path):
-            raise moved_on(self._group, path)
+            raise build_concurrent_run_error(self._group, path)
 
-    def _merge(self, effects: TableChanges, at: Position) -> None:
+    def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Merge changes by key, and commit them together with the position."""
         table = effects.nets.table
         delta = self._open(table)
         assert delta is not None
-        staging = sql.staging_rows(effects)
-        check_partitions(self._path(table), delta, named_rows(table, staging))
+        staging = sql.build_staging_rows(effects)
+        check_partitions(self._path(table), delta, name_staged_columns(table, staging))
         # Delta recomputes a computed column that is set to NULL.
-        updated = {sql.quoted(name): "NULL" for name in computed_columns(delta)}
+        updated = {sql.quote_sql_name(name): "NULL" for name in find_computed_columns(delta)}
         inserted = {}
         for number, column in enumerate(table.columns):
             if column.computed:
                 continue
-            name = sql.quoted(column.name)
+            name = sql.quote_sql_name(column.name)
             inserted[name] = f"s.c{number}"
             if number not in table.key:
                 updated[name] = f"CASE WHEN s.m{number} THEN t.{name} ELSE s.c{number} END"
         merger = delta.merge(
             staging,
-            match(table),
+            build_delta_key_match(table),
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
@@ -282,7 +292,7 @@ class TableTarget:
             merger = merger.when_matched_update(updated, f"s.e = {RowEffect.PATCH:d}")
         merger.when_not_matched_insert(inserted, f"s.e = {RowEffect.INSERT:d}").execute()
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Record that all tables are applied up to the position."""
         row = pa.table(
             {
@@ -297,14 +307,14 @@ class TableTarget:
             schema=CHECKPOINT,
         )
         # A checkpoint of an earlier version has fewer columns, so its schema is overwritten too.
-        refusing(
+        call_delta(
             self._state,
             lambda: write_deltalake(
                 self._state,
                 row,
                 mode="overwrite",
                 schema_mode="overwrite",
-                storage_options=storage_options(self._state),
+                storage_options=get_storage_options(self._state),
             ),
         )
 
@@ -319,13 +329,13 @@ class TableTarget:
         """Close all open tables."""
         self._tables.clear()
 
-    def _properties(self, at: Position) -> CommitProperties:
+    def _properties(self, at: AppliedPosition) -> CommitProperties:
         return CommitProperties(
             custom_metadata=self._metadata(at),
             app_transactions=[Transaction(*self._transaction(at))],
         )
 
-    def _metadata(self, at: Position) -> dict[str, str]:
+    def _metadata(self, at: AppliedPosition) -> dict[str, str]:
         """Return the position as readable properties of the commit, for people who read the table's history."""
         names = {
             "trail": at.trail,
@@ -335,7 +345,7 @@ class TableTarget:
         }
         return {f"trailgate.{name}": value for name, value in names.items()}
 
-    def _transaction(self, at: Position) -> tuple[str, int]:
+    def _transaction(self, at: AppliedPosition) -> tuple[str, int]:
         """Return the application transaction of a commit: the application's name, and the position as its version."""
         return self._app, _version(at.position)
 
@@ -354,27 +364,27 @@ class TableTarget:
         """Return the open table in a folder, or None if there is none. Opened tables are cached until ``release``."""
         if path not in self._tables:
             try:
-                self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
+                self._tables[path] = DeltaTable(path, storage_options=get_storage_options(path))
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
-                raise opening(error, path) from None
+                raise convert_open_error(error, path) from None
         return self._tables[path]
 
 
-def open_tables(address: str, group: str) -> TableTarget:
+def open_tables(address: str, group: str) -> DeltaTarget:
     """Open the tables at an address for a group."""
-    return TableTarget(address, group)
+    return DeltaTarget(address, group)
 
 
 def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:
     """Set the properties that disable rounded statistics, on a table that somebody else created."""
-    settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)
+    settings = plan_statistics_properties(pa.schema(table.schema()), table.metadata().configuration)
     if settings:
-        refusing(path, lambda: table.alter.set_table_properties(settings))
+        call_delta(path, lambda: table.alter.set_table_properties(settings))
 
 
-def storage_options(path: str) -> dict[str, str] | None:
+def get_storage_options(path: str) -> dict[str, str] | None:
     """Return options that allow an S3 endpoint without TLS, or None if the endpoint needs none.
 
     delta-rs reads all other settings from the environment, but refuses ``http://`` endpoints unless
@@ -397,9 +407,9 @@ def _check_name(path: str) -> None:
 def table_rows(path: str) -> pa.RecordBatchReader:
     """Return a reader of the table in a folder."""
     try:
-        return reader(DeltaTable(path, storage_options=storage_options(path)))
+        return read_delta_rows(DeltaTable(path, storage_options=get_storage_options(path)))
     except (DeltaError, OSError) as error:
-        raise opening(error, path) from None
+        raise convert_open_error(error, path) from None
 
 
 def group_positions(root: str) -> list[GroupPosition]:
@@ -408,12 +418,12 @@ def group_positions(root: str) -> list[GroupPosition]:
     if "://" not in root and not Path(root).is_dir():
         raise StorageError("there is no such folder", where=Where(source=root))
     try:
-        folder = folder_of(root)
+        folder = open_delta_folder(root)
         folders = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
     except (DeltaError, OSError) as error:
-        raise opening(error, root) from None
+        raise convert_open_error(error, root) from None
     targets = [
-        (one.base_name, TableTarget(root, one.base_name)) for one in folders if not one.is_file
+        (one.base_name, DeltaTarget(root, one.base_name)) for one in folders if not one.is_file
     ]
     return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
 
@@ -425,7 +435,7 @@ def _find_commit(path: str, version: int, position: str) -> tuple[str | None, in
     from the newest back. Usually the newest one is the right one. ``DeltaTable.history`` is not
     used, because it lists and reads the complete log.
     """
-    log = folder_of(path)
+    log = open_delta_folder(path)
     for number in range(version, max(version - COMMITS_SEARCHED, -1), -1):
         try:
             with log.open_input_stream(f"_delta_log/{number:020d}.json") as file:
@@ -441,9 +451,9 @@ def _find_commit(path: str, version: int, position: str) -> tuple[str | None, in
     return None, None
 
 
-def folder_of(path: str) -> PyFileSystem:
+def open_delta_folder(path: str) -> PyFileSystem:
     """Open a folder with delta-rs's own storage code, so that the same credentials apply."""
-    return PyFileSystem(DeltaStorageHandler(path, storage_options(path)))
+    return PyFileSystem(DeltaStorageHandler(path, get_storage_options(path)))
 
 
 def _version(position: str) -> int:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from trailgate.apply.targets.faults import DISK, Sign, fault_of
+from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
 from trailgate.errors import (
     ApplyError,
     StorageError,
@@ -56,12 +56,12 @@ REFUSALS: Final = (
 DRAWN: Final = re.compile(r"\x1b\[[\d;]*m|\u21b3")
 SIGNS: Final = (
     *DISK,
-    Sign(CommitFailedError, "", TargetConflictError),
+    FaultSign(CommitFailedError, "", TargetConflictError),
     # VACUUM has removed a file of the snapshot meanwhile.
-    Sign(Exception, "object at location", TargetConflictError),
-    Sign(Exception, "permission denied", WriteError),
+    FaultSign(Exception, "object at location", TargetConflictError),
+    FaultSign(Exception, "permission denied", WriteError),
     *(
-        Sign(Exception, text, TargetUnavailableError)
+        FaultSign(Exception, text, TargetUnavailableError)
         for text in (
             "error sending request",
             "connection refused",
@@ -78,33 +78,33 @@ SIGNS: Final = (
 Result = TypeVar("Result")
 
 
-def refusing(path: str, act: Callable[[], Result]) -> Result:
+def call_delta(path: str, act: Callable[[], Result]) -> Result:
     """Call ``act`` and convert errors of delta-rs."""
     try:
         return act()
     except TrailgateError:
         raise
     except DELTA_ERRORS as error:
-        raise refusal(error, path) from None
+        raise convert_delta_error(error, path) from None
     except Exception as error:
         # delta-rs raises some schema errors as plain ``Exception``.
         if type(error) is not Exception:
             raise
-        raise refusal(error, path) from None
+        raise convert_delta_error(error, path) from None
 
 
-def refusal(error: Exception, path: str) -> TrailgateError:
+def convert_delta_error(error: Exception, path: str) -> TrailgateError:
     """Convert an error of delta-rs."""
     text, where = str(error), Where(source=path)
-    known = known_refusal(text, path)
+    known = match_known_refusal(text, path)
     if known is not None:
         return known
-    fault = fault_of(error, SIGNS)
+    fault = find_fault(error, SIGNS)
     if fault is TargetConflictError:
-        problem = f"another writer changed the table meanwhile: {line_of(text)}"
+        problem = f"another writer changed the table meanwhile: {join_error_lines(text)}"
         return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
     if fault is not None:
-        return fault(f"delta-rs refuses: {line_of(text)}", where=where)
+        return fault(f"delta-rs refuses: {join_error_lines(text)}", where=where)
     # A violated constraint is printed as a table, with the columns' names and the refused row:
     #   +----+-----+
     #   | id | qty |
@@ -117,26 +117,28 @@ def refusal(error: Exception, path: str) -> TrailgateError:
         row = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=False))
         problem = f"the table's constraints refuse a row: {row[:MOST_SIGNS]}"
         return ApplyError(problem, where=where, hint=CONSTRAINTS)
-    return ApplyError(f"delta-rs refuses: {line_of(text)}", where=where)
+    return ApplyError(f"delta-rs refuses: {join_error_lines(text)}", where=where)
 
 
-def opening(error: Exception, path: str) -> TrailgateError:
+def convert_open_error(error: Exception, path: str) -> TrailgateError:
     """Convert an error from opening a table or folder."""
-    kind = fault_of(error, SIGNS) or StorageError
-    return kind(line_of(str(error)), where=Where(source=path))
+    kind = find_fault(error, SIGNS) or StorageError
+    return kind(join_error_lines(str(error)), where=Where(source=path))
 
 
-def known_refusal(text: str, path: str) -> ApplyError | None:
+def match_known_refusal(text: str, path: str) -> ApplyError | None:
     """Return the error for a text that matches a row of ``REFUSALS``, or None."""
     for sign, problem, hint in REFUSALS:
         match = re.search(sign, text)
         if match is not None:
             said = text[match.start() :].partition("\n\tat")[0]  # without Java's stack trace
-            return ApplyError(problem.format(line_of(said)), where=Where(source=path), hint=hint)
+            return ApplyError(
+                problem.format(join_error_lines(said)), where=Where(source=path), hint=hint
+            )
     return None
 
 
-def line_of(text: str) -> str:
+def join_error_lines(text: str) -> str:
     """Join the lines of a text and shorten it to 300 characters."""
     whole = " ".join(DRAWN.sub("", text).split())
     return whole if len(whole) <= MOST_SIGNS else f"{whole[:MOST_SIGNS]} ..."

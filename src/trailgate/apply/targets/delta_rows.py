@@ -27,7 +27,7 @@ RANGED: Final = (
 )
 
 
-def computed_columns(table: DeltaTable) -> frozenset[str]:
+def find_computed_columns(table: DeltaTable) -> frozenset[str]:
     """Return the names of generated and identity columns, whose values Delta computes."""
     return frozenset(
         field.name
@@ -36,13 +36,13 @@ def computed_columns(table: DeltaTable) -> frozenset[str]:
     )
 
 
-def new_rows(nets: NetChanges) -> pa.Table:
+def build_complete_rows(nets: NetChanges) -> pa.Table:
     """Return changes that are complete rows as a table, without computed columns."""
     rows = pa.table([one.values for one in fill_missing_with_null(nets)], schema=nets.table.schema)
     return rows.select([one.name for one in nets.table.columns if not one.computed])
 
 
-def named_rows(table: TargetTable, staging: pa.Table) -> pa.Table:
+def name_staged_columns(table: TargetTable, staging: pa.Table) -> pa.Table:
     """Return the values of a staging table under the real names of their columns."""
     columns = [staging[f"c{at}"] for at in range(len(table.columns))]
     return pa.table(columns, schema=table.schema)
@@ -68,7 +68,7 @@ def _has_fraction(kind: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(kind) and kind.scale)
 
 
-def reader(
+def read_delta_rows(
     table: DeltaTable, schema: pa.Schema | None = None, predicate: str | None = None
 ) -> pa.RecordBatchReader:
     """Read the columns of ``schema``, by default all of them, from rows that satisfy ``predicate``.
@@ -82,7 +82,7 @@ def reader(
     return rows.cast(schema)
 
 
-def bounds_of(name: str, values: pa.Array) -> str | None:
+def build_range_condition(name: str, values: pa.Array) -> str | None:
     """Return the condition that a column is within the range of ``values``.
 
     Returns None for types whose statistics are rounded: skipping files by them would lose rows.
@@ -92,7 +92,7 @@ def bounds_of(name: str, values: pa.Array) -> str | None:
         return None
     bounds = pc.min_max(values)
     low, high = (_literal(bounds[one]) for one in ("min", "max"))
-    return f"{sql.quoted(name)} BETWEEN {low} AND {high}"
+    return f"{sql.quote_sql_name(name)} BETWEEN {low} AND {high}"
 
 
 def _literal(value: pa.Scalar) -> str:
@@ -105,7 +105,7 @@ def _literal(value: pa.Scalar) -> str:
     return f"CAST('{text}' AS DATE)" if pa.types.is_date(value.type) else f"'{text}'"
 
 
-def match(table: TargetTable) -> str:
+def build_delta_key_match(table: TargetTable) -> str:
     """Return the join condition that a row ``t`` of the table and a row ``s`` of staging have the same key.
 
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
@@ -114,7 +114,7 @@ def match(table: TargetTable) -> str:
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     pairs = []
     for at in table.key:
-        left, right = f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}"
+        left, right = f"t.{sql.quote_sql_name(table.columns[at].name)}", f"s.c{at}"
         kind = table.columns[at].type
         if pa.types.is_floating(kind):
             left, right = f"CAST({left} AS VARCHAR)", f"CAST({right} AS VARCHAR)"

@@ -36,7 +36,9 @@ def has_rounded_statistics(kind: pa.DataType) -> bool:
     return bool(kind.precision > (FLOAT_DIGITS if kind.scale else LONG_DIGITS))
 
 
-def statistics_settings(schema: pa.Schema, known: Mapping[str, str | None]) -> dict[str, str]:
+def plan_statistics_properties(
+    schema: pa.Schema, known: Mapping[str, str | None]
+) -> dict[str, str]:
     """Return the table properties that exclude columns with rounded statistics, or {} if no change is needed.
 
     ``known`` are the table's current properties. All columns are considered and not only the key,

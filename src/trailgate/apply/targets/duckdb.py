@@ -24,14 +24,14 @@ from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.checkpoints import STATUS, group_positions_of
-from trailgate.apply.targets.faults import DISK, Sign, fault_of
+from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
+from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
 from trailgate.apply.targets.target import (
+    AppliedPosition,
     GroupPosition,
-    Position,
     RowRefusedError,
     TablePosition,
-    moved_on,
+    build_concurrent_run_error,
 )
 from trailgate.errors import (
     ApplyError,
@@ -49,10 +49,10 @@ WHOLE: Final = "trailgate_whole_rows"
 DATABASE: Final = "trailgate_target"
 EVERY: Final = ""  # the target of the row with the position of all tables
 SIGNS: Final = (
-    Sign(duckdb.IOException, "could not set lock", TargetLockedError),
-    Sign(duckdb.TransactionException, "conflict", TargetConflictError),
+    FaultSign(duckdb.IOException, "could not set lock", TargetLockedError),
+    FaultSign(duckdb.TransactionException, "conflict", TargetConflictError),
     *DISK,
-    Sign(duckdb.IOException, "permission denied", WriteError),
+    FaultSign(duckdb.IOException, "permission denied", WriteError),
 )
 HOLDER: Final = re.compile(r"held in (.*) \(PID (\d+)\)")
 LOCKED: Final = (
@@ -69,7 +69,7 @@ CONVERTED: Final = "Could not convert"
 _AS_TEXT: Final = frozenset(
     {StorageRule.INTEGER, StorageRule.PRINTED, StorageRule.PRINTED_KEY, StorageRule.UUID}
 )
-DUCKDB: Final = sql.Dialect(
+DUCKDB: Final = sql.StagingDialect(
     staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)", cast="TRY_CAST"
 )
 # DuckDB types that Arrow has too. All other types are read as text.
@@ -85,7 +85,7 @@ RULES_OF_TYPES: Final = MappingProxyType(
 )
 
 
-class TableTarget:
+class DuckDBTarget:
     """The tables of a DuckDB file."""
 
     widens = True
@@ -109,15 +109,15 @@ class TableTarget:
         if self._attached is None:
             self._attached = _attach(self._path)
             if self._known and self.position(None) != self._at:
-                raise moved_on(self._group, self._path)
+                raise build_concurrent_run_error(self._group, self._path)
         return self._attached
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         rows = self._execute(text, [self._group, _name(table)])
-        return Position(*rows[0]) if rows else None
+        return AppliedPosition(*rows[0]) if rows else None
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the file defines it, or None if it does not exist."""
@@ -131,7 +131,7 @@ class TableTarget:
             self._check_no_view(schema, name)
             return None
         found_name, text = (rows[0][0], rows[0][1]), rows[0][2]
-        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found_name)} LIMIT 0").schema
+        empty = self._arrow(f"SELECT * FROM {sql.quote_sql_name(*found_name)} LIMIT 0").schema
         types = dict(
             self._execute(
                 "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = current_database() "
@@ -161,7 +161,7 @@ class TableTarget:
             [schema, name],
         )
         if rows:
-            raise sql.not_a_table("a view", f"{schema}.{rows[0][0]}")
+            raise sql.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
 
     def _computed(self, name: tuple[str, str]) -> frozenset[str]:
         """Return the names of a table's generated columns."""
@@ -180,10 +180,10 @@ class TableTarget:
         """Create a table and its schema."""
         self._begin()
         schema, name = _parts(table)
-        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}")
         empty = table.schema.empty_table()
         self._connection.register(STAGING, empty)
-        self._execute(f"CREATE TABLE {sql.quoted(schema, name)} AS SELECT * FROM {STAGING}")
+        self._execute(f"CREATE TABLE {sql.quote_sql_name(schema, name)} AS SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -193,14 +193,14 @@ class TableTarget:
             if column.name in names:
                 kind = self._type(column)
                 self._execute(
-                    f"ALTER TABLE {sql.quoted(*_parts(table))} ADD COLUMN {sql.quoted(column.name)} {kind}"
+                    f"ALTER TABLE {sql.quote_sql_name(*_parts(table))} ADD COLUMN {sql.quote_sql_name(column.name)} {kind}"
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Widen integer columns to eight bytes."""
         self._begin()
         for name in names:
-            alter = f"ALTER TABLE {sql.quoted(*_parts(table))} ALTER {sql.quoted(name)} TYPE BIGINT"
+            alter = f"ALTER TABLE {sql.quote_sql_name(*_parts(table))} ALTER {sql.quote_sql_name(name)} TYPE BIGINT"
             self._execute(alter, table=table)
 
     def _type(self, column: TargetColumn) -> str:
@@ -212,34 +212,34 @@ class TableTarget:
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows with any of the keys: all columns, or only those of the key."""
-        self._connection.register(STAGING, sql.key_columns(table, keys))
+        self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         self._check_printed(table, table.key)
         result = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
-        return sql.spelled_keys(table, result)
+        return sql.normalize_keys(table, result)
 
     def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
-            self._connection.register(STAGING, sql.staging_rows(effects))
+            self._connection.register(STAGING, sql.build_staging_rows(effects))
             self._check_printed(table, range(len(table.columns)))
             self._connection.unregister(STAGING)
 
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
         """Raise ValuesRefusedError if DuckDB prints a staged value differently from the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
-            with sql.refusing_values(column):
+            with sql.convert_value_errors(column):
                 rows = self._execute(text, table=table)
             if rows:
-                raise sql.refused_values(table, column, rows)
+                raise sql.build_refused_values_error(table, column, rows)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
         rows: pa.RecordBatchReader = (
             self._connection.cursor()
             .sql(
-                f"SELECT {DUCKDB.select_list(table.columns)} FROM {DATABASE}.{sql.quoted(*_parts(table))} AS t"
+                f"SELECT {DUCKDB.select_list(table.columns)} FROM {DATABASE}.{sql.quote_sql_name(*_parts(table))} AS t"
             )
             .to_arrow_reader()
         )
@@ -253,9 +253,12 @@ class TableTarget:
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
         """Mark some keys as unknown in a table that ``apply/effects/determined.py`` describes."""
-        self._connection.register(STAGING, sql.key_columns(table, keys))
-        name, names = sql.quoted(*table.name), ", ".join(map(sql.quoted, table.key_names))
-        same = sql.match(table, "t", "s")
+        self._connection.register(STAGING, sql.rename_key_columns(table, keys))
+        name, names = (
+            sql.quote_sql_name(*table.name),
+            ", ".join(map(sql.quote_sql_name, table.key_names)),
+        )
+        same = sql.build_key_match(table, "t", "s")
         self._execute(f"DELETE FROM {name} AS t USING {STAGING} AS s WHERE {same}")
         self._execute(f"INSERT INTO {name} ({names}) SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)
@@ -279,30 +282,32 @@ class TableTarget:
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)
         key = table.key_names or ("_position",)
-        known = sql.Known(key, determined, is_whole)
-        counts, differing = sql.comparison(sql.quoted(*table.name), WHOLE, names, known, most)
+        known = sql.ComparisonScope(key, determined, is_whole)
+        counts, differing = sql.build_comparison(
+            sql.quote_sql_name(*table.name), WHOLE, names, known, most
+        )
         return dict(self._execute(counts)), self._execute(differing)
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one table."""
         self._begin()
-        table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
-        if closing := sql.closing_statement(effects):
+        table, rows = effects.nets.table, sql.build_staging_rows(effects, defaults=True)
+        if closing := sql.build_closing_statement(effects):
             self._execute(closing, table=table)
         self._connection.register(STAGING, rows)
         self._check_printed(table, range(len(table.columns)))
-        for text, expected in sql.replacing_statements(effects, rows, STAGING, WHOLE, DUCKDB):
+        for text, expected in sql.build_replacing_statements(effects, rows, STAGING, WHOLE, DUCKDB):
             # DuckDB returns the number of changed rows as the only row of such a statement.
             ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
-                raise sql.changed_meanwhile(table, expected, changed)
+                raise sql.build_row_count_error(table, expected, changed)
         for column, text in DUCKDB.computed_values(table, STAGING):
             for sent, stored in self._execute(text, table=table):
-                raise sql.changed_value(table, column, sent, stored)
+                raise sql.build_changed_value_error(table, column, sent, stored)
         self._connection.unregister(STAGING)
         self._store_position(table, at)
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Commit everything written since the last commit, together with the position."""
         self._begin()
         self._store_position(None, at)
@@ -339,13 +344,13 @@ class TableTarget:
             self._attached.close()
         self._attached = None
 
-    def _store_position(self, table: TargetTable | None, at: Position) -> None:
+    def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
         """Store the position of a table, or with None that of all tables, in the checkpoint table."""
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
             f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *position, sql.known_columns(table)],
+            [self._group, _name(table), *position, sql.encode_known_columns(table)],
         )
 
     def _begin(self) -> None:
@@ -376,9 +381,9 @@ class TableTarget:
         return rows
 
 
-def open_tables(address: str, group: str) -> TableTarget:
+def open_tables(address: str, group: str) -> DuckDBTarget:
     """Open the tables at an address for a group."""
-    return TableTarget(address, group)
+    return DuckDBTarget(address, group)
 
 
 def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
@@ -404,7 +409,7 @@ def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
 def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
     """Convert an error of DuckDB."""
     where = Where(source=path, table=None if table is None else str(table))
-    fault = fault_of(error, SIGNS)
+    fault = find_fault(error, SIGNS)
     if fault is TargetLockedError:
         holder = HOLDER.search(str(error))
         by = f": {holder[1]}, process {holder[2]}" if holder else ""
@@ -430,7 +435,7 @@ def group_positions(path: str) -> list[GroupPosition]:
         raise _refusal(error, path) from None
     finally:
         connection.close()
-    return group_positions_of(names, rows)
+    return parse_group_positions(names, rows)
 
 
 def _stored_type(name: str, kind: str, text: str) -> DatabaseColumnType | None:
@@ -457,7 +462,7 @@ def _arrow_type(kind: pa.DataType, stored: DatabaseColumnType | None) -> pa.Data
 def table_rows(address: str) -> pa.RecordBatchReader:
     """Return a reader of a table such as ``shop.duckdb/hr/jobs``. A table of the schema ``main`` is given without a schema."""
     path, mark, names = address.partition(".duckdb/")
-    name = sql.quoted(*names.split("/"))
+    name = sql.quote_sql_name(*names.split("/"))
     connection = _attach(f"{path}{mark.rstrip('/')}", read_only=True)
     try:
         rows: pa.RecordBatchReader = connection.sql(f"SELECT * FROM {name}").to_arrow_reader()

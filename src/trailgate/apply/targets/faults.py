@@ -43,7 +43,7 @@ SQLSTATES: Final = MappingProxyType(
 )
 
 
-class Sign(NamedTuple):
+class FaultSign(NamedTuple):
     """How to recognize a fault: the exception's type and a part of its text in lower case."""
 
     of: type[Exception]
@@ -51,7 +51,7 @@ class Sign(NamedTuple):
     fault: type[TrailgateError]
 
 
-def fault_of(error: Exception, signs: Iterable[Sign]) -> type[TrailgateError] | None:
+def find_fault(error: Exception, signs: Iterable[FaultSign]) -> type[TrailgateError] | None:
     """Return the fault of the first sign that matches an error, or None."""
     text = str(error).casefold()
     return next(
@@ -61,7 +61,7 @@ def fault_of(error: Exception, signs: Iterable[Sign]) -> type[TrailgateError] | 
 
 # Errors of the operating system about files, through whichever library they come.
 DISK: Final = tuple(
-    Sign(Exception, text, WriteError)
+    FaultSign(Exception, text, WriteError)
     for text in (
         "no space left on device",
         "quota exceeded",
@@ -71,6 +71,6 @@ DISK: Final = tuple(
 )
 
 
-def fault_of_state(state: str) -> type[TrailgateError] | None:
+def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
     """Return the fault of a SQLSTATE, or None if it is permanent."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])

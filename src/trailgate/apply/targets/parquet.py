@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 
 from trailgate.apply.effects.batch import TableChanges, fill_missing_with_null
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.targets.faults import DISK, fault_of
-from trailgate.apply.targets.target import GroupPosition, Position, TablePosition
+from trailgate.apply.targets.faults import DISK, find_fault
+from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
 from trailgate.errors import ApplyError, OptionError, StorageError, Where, WriteError
 
 STATE: Final = "_trailgate"
@@ -35,7 +35,7 @@ HIDDEN: Final = "."
 ENDING: Final = ".parquet"
 
 
-class TableTarget:
+class ParquetTarget:
     """The tables below a local folder."""
 
     widens = False
@@ -52,14 +52,14 @@ class TableTarget:
         self._schemas: dict[str, pa.Schema] = {}
         self._written: dict[str, str] = {}
         self._positions: dict[str, str] = {}
-        self._last: Position | None = None
+        self._last: AppliedPosition | None = None
         self._read_state()
 
     def _read_state(self) -> None:
         if not self._state.exists():
             return
         state = _read_state_file(self._state)
-        self._last = Position(**state["position"])
+        self._last = AppliedPosition(**state["position"])
         self._positions = dict(state["tables"])
         self._publish_files(state["files"])
 
@@ -74,12 +74,12 @@ class TableTarget:
             for left in (self._root / table).glob(f"{HIDDEN}{self._group}-*{ENDING}"):
                 left.unlink()
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None or self._last is None:
             return self._last
         at = self._positions.get(_relative_path(table))
-        return None if at is None else Position(self._last.trail, at)
+        return None if at is None else AppliedPosition(self._last.trail, at)
 
     def positions(self) -> list[TablePosition]:
         """Return the position of each table."""
@@ -120,7 +120,7 @@ class TableTarget:
         """Return a reader of all rows."""
         return table_rows(str(self._folder(table)))
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the rows of one table to a file with a hidden name."""
         table = effects.nets.table
         rows = pa.table(
@@ -130,11 +130,11 @@ class TableTarget:
         try:
             pq.write_table(rows, self._folder(table) / (HIDDEN + name))
         except (OSError, pa.ArrowException) as error:
-            kind = fault_of(error, DISK) or ApplyError
+            kind = find_fault(error, DISK) or ApplyError
             raise kind(str(error), where=Where(source=str(self._folder(table)))) from None
         self._written[_relative_path(table)] = name
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Store the position and the list of the batch's files, then rename the files to their visible names."""
         self._positions |= dict.fromkeys(self._written, at.position)
         state = {"position": asdict(at), "tables": self._positions, "files": self._written}
@@ -168,9 +168,9 @@ class TableTarget:
         return self._root / _relative_path(table)
 
 
-def open_tables(address: str, group: str) -> TableTarget:
+def open_tables(address: str, group: str) -> ParquetTarget:
     """Open the tables at an address for a group."""
-    return TableTarget(address, group)
+    return ParquetTarget(address, group)
 
 
 def _relative_path(table: TargetTable) -> str:
@@ -189,7 +189,7 @@ def group_positions(root: str) -> list[GroupPosition]:
     groups = []
     for file in sorted(Path(root, STATE).glob("*.json")):
         state = _read_state_file(file)
-        whole = Position(**state["position"])
+        whole = AppliedPosition(**state["position"])
         tables = [
             TablePosition(name.replace("/", "."), at)
             for name, at in sorted(state["tables"].items())
@@ -202,7 +202,7 @@ def _read_state_file(file: Path) -> dict[str, Any]:
     """Parse a state file. Raises StorageError."""
     try:
         state = json.loads(file.read_text())
-        Position(**state["position"]), dict(state["tables"]), dict(state["files"])
+        AppliedPosition(**state["position"]), dict(state["tables"]), dict(state["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = f"the state cannot be read: {error}"
         raise StorageError(problem, where=Where(source=str(file))) from None

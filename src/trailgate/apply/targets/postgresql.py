@@ -32,16 +32,16 @@ from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, 
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.checkpoints import STATUS, group_positions_of
+from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
-from trailgate.apply.targets.faults import fault_of_state
+from trailgate.apply.targets.faults import find_sqlstate_fault
 from trailgate.apply.targets.target import (
+    AppliedPosition,
     GroupPosition,
-    Position,
     RowRefusedError,
     TablePosition,
     ValuesRefusedError,
-    moved_on,
+    build_concurrent_run_error,
 )
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import (
@@ -84,7 +84,7 @@ REFUSALS: Final = MappingProxyType(
     }
 )  # by SQLSTATE
 _PRINTED: Final = frozenset({StorageRule.PRINTED, StorageRule.PRINTED_KEY})
-DIALECT: Final = sql.Dialect(
+DIALECT: Final = sql.StagingDialect(
     staged=_PRINTED,
     read=_PRINTED | {StorageRule.JSON_VALUE, StorageRule.NUMBER, StorageRule.UUID},
     # format() prints values as COPY does. A cast to text does not: it trims the blanks of a char, and
@@ -186,7 +186,7 @@ SELECT own, (cast_).state, (cast_).problem FROM (
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
 
-class TableTarget:
+class PostgreSQLTarget:
     """The tables of a PostgreSQL database."""
 
     widens = True
@@ -235,7 +235,7 @@ class TableTarget:
             return
         self._execute(LOCK, [self._group])
         if self.position(None) != self._at:
-            raise moved_on(self._group, self._shown)
+            raise build_concurrent_run_error(self._group, self._shown)
         self._is_locked = True
 
     def _add_position_columns(self) -> None:
@@ -251,7 +251,7 @@ class TableTarget:
     def _shown(self) -> str:
         return mask_logins(self._address)
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
@@ -260,7 +260,7 @@ class TableTarget:
         # Otherwise a run that waits for new operations would keep this transaction open.
         if is_first:
             self.rollback()
-        return Position(*rows[0]) if rows else None
+        return AppliedPosition(*rows[0]) if rows else None
 
     def positions(self) -> list[TablePosition]:
         """Return the position of each table."""
@@ -314,7 +314,7 @@ class TableTarget:
             raise DefinitionError(problem, where=Where(table=f"{schema}.{name}"), hint=hint)
         for number, *parts, kind in exact or rows:
             if kind in NO_TABLES:
-                raise sql.not_a_table(NO_TABLES[kind], ".".join(parts))
+                raise sql.not_a_table_error(NO_TABLES[kind], ".".join(parts))
             return number, parts[0], parts[1]
         return None
 
@@ -347,7 +347,7 @@ class TableTarget:
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
         self._lock()
-        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}")
         self._execute(text)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -356,14 +356,16 @@ class TableTarget:
         for column in table.columns:
             if column.name in names:
                 self._execute(
-                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {POSTGRESQL.type_of(column)}"
+                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Widen integer columns to eight bytes."""
         self._lock()
         for name in names:
-            alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
+            alter = (
+                f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
+            )
             self._execute(alter, table=table)
             self._types.get(str(table), {}).pop(name, None)
 
@@ -371,7 +373,7 @@ class TableTarget:
         """Return the rows with any of the keys: all columns, or only those of the key."""
         self._lock()
         kinds = {f"c{at}": self._type(table, at) for at in table.key}
-        self._copy(KEYS, sql.key_columns(table, keys), kinds, table)
+        self._copy(KEYS, sql.rename_key_columns(table, keys), kinds, table)
         self._check_printed(table, KEYS, table.key)
         columns = [table.columns[at] for at in table.key] if keys_alone else list(table.columns)
         fetched = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
@@ -381,13 +383,13 @@ class TableTarget:
             for column_values, column in zip(values, columns, strict=True)
         ]
         rows = pa.table(arrays, names=[column.name for column in columns])
-        return sql.spelled_keys(table, rows)
+        return sql.normalize_keys(table, rows)
 
     def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
-            self._stage(effects, sql.staging_rows(effects))
+            self._stage(effects, sql.build_staging_rows(effects))
             self.rollback()
 
     def _stage(self, effects: TableChanges, rows: pa.Table) -> None:
@@ -405,13 +407,13 @@ class TableTarget:
                 # After an error PostgreSQL accepts statements only if it can return to a savepoint.
                 self._execute(f"SAVEPOINT {STAGING}")
                 try:
-                    with sql.refusing_values(column):
+                    with sql.convert_value_errors(column):
                         rows = self._execute(text, table=table)
                 except RowRefusedError as error:
                     self._execute(f"ROLLBACK TO SAVEPOINT {STAGING}")
                     raise self._refused_casts(table, staging, at, error) from None
                 if rows:
-                    raise sql.refused_values(table, column, rows)
+                    raise sql.build_refused_values_error(table, column, rows)
 
     def _refused_casts(
         self, table: TargetTable, staging: str, at: int, first: RowRefusedError
@@ -458,22 +460,22 @@ class TableTarget:
 
         return pa.RecordBatchReader.from_batches(table.schema, batches())
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one table."""
         self._lock()
-        table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
+        table, rows = effects.nets.table, sql.build_staging_rows(effects, defaults=True)
         # Deferrable constraints are checked at the commit, when all tables of the batch are written.
         self._execute("SET CONSTRAINTS ALL DEFERRED")
-        if closing := sql.closing_statement(effects):
+        if closing := sql.build_closing_statement(effects):
             self._change(closing, table)
         self._stage(effects, rows)
-        for text, expected in sql.statements(effects, rows, STAGING, DIALECT):
+        for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             changed = self._change(text, table)
             if changed != expected >= 0:
-                raise sql.changed_meanwhile(table, expected, changed)
+                raise sql.build_row_count_error(table, expected, changed)
         for column, text in DIALECT.computed_values(table, STAGING):
             for sent, stored in self._execute(text, table=table):
-                raise sql.changed_value(table, column, sent, stored)
+                raise sql.build_changed_value_error(table, column, sent, stored)
         if (triggers := self._triggers.get(str(table))) and table.key:
             self._check_stored(table, triggers)
         self._store_position(table, at)
@@ -494,7 +496,7 @@ class TableTarget:
                     located = replace(where, field=column.name)
                     raise RowRefusedError(problem, where=located, hint=hint)
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Commit everything written since the last commit, together with the position."""
         self._lock()
         self._store_position(None, at)
@@ -518,7 +520,7 @@ class TableTarget:
         """Close the connection."""
         self._connection.close()
 
-    def _store_position(self, table: TargetTable | None, at: Position) -> None:
+    def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
         """Store the position of a table, or with None that of all tables, in the checkpoint table."""
         names = (*sql.POSITION_COLUMNS, "known_columns")
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
@@ -526,7 +528,7 @@ class TableTarget:
             f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), *position, sql.known_columns(table)],
+            [self._group, _name(table), *position, sql.encode_known_columns(table)],
         )
 
     def _copy(
@@ -580,7 +582,7 @@ class TableTarget:
         """Convert an error of psycopg. An integrity or data error is about a row; SQLSTATEs show faults that may pass."""
         name = None if table is None else str(table)
         where = Where(source=self._shown, table=name, field=_column_of(error, table))
-        fault = fault_of_state(error.sqlstate or "")
+        fault = find_sqlstate_fault(error.sqlstate or "")
         if error.sqlstate is None and self._connection.closed:
             fault = TargetUnavailableError
         if fault is not None:
@@ -595,9 +597,9 @@ class TableTarget:
         return refusal.numbered(numbers)
 
 
-def open_tables(address: str, group: str) -> TableTarget:
+def open_tables(address: str, group: str) -> PostgreSQLTarget:
     """Open the tables at an address for a group."""
-    return TableTarget(address, group)
+    return PostgreSQLTarget(address, group)
 
 
 def _connect(address: str, group: str) -> psycopg.Connection[Any]:
@@ -642,7 +644,7 @@ def group_positions(rest: str) -> list[GroupPosition]:
         try:
             result = connection.execute(STATUS.encode())
             names = [column.name for column in result.description or ()]
-            return group_positions_of(names, result.fetchall())
+            return parse_group_positions(names, result.fetchall())
         except psycopg.errors.UndefinedTable:
             return []
         except psycopg.Error as error:
@@ -757,7 +759,7 @@ def _parts(table: TargetTable) -> tuple[str, str]:
 
 
 def _quoted(table: TargetTable) -> str:
-    return sql.quoted(*_parts(table))
+    return sql.quote_sql_name(*_parts(table))
 
 
 def _name(table: TargetTable | None) -> str:

@@ -44,17 +44,17 @@ POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")
 ADDED_COLUMNS = ("digest", "reached", "known_columns")
 
 
-def quoted(*parts: str) -> str:
+def quote_sql_name(*parts: str) -> str:
     """Quote the parts of a name."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
+def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
     """Return changes as the rows of a staging table. A replaced row becomes a patch of all its columns if it exists, and else an insert.
 
     The patch keeps columns that the source does not have. With ``defaults`` a replaced row keeps
     its effect instead, so that these columns can be reset to their defaults. The column ``x`` then
-    has a bit for each of them without a value: bit 0 for the first of ``extra_columns``, bit 1 for
+    has a bit for each of them without a value: bit 0 for the first of ``find_extra_columns``, bit 1 for
     the second, and so on.
     """
     nets = effects.nets
@@ -63,7 +63,7 @@ def staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
     patched = nets.effect == RowEffect.PATCH
     replaced = nets.effect == RowEffect.REPLACE
     exists = nets.expected & (not effects.emptied)
-    extra = extra_columns(nets.table) if defaults else []
+    extra = find_extra_columns(nets.table) if defaults else []
     # A replaced row that exists becomes an update; otherwise it is inserted.
     kinds = np.where(
         replaced,
@@ -86,14 +86,14 @@ def staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
     return pa.table({**columns, "e": pa.array(kinds.astype(np.int32))})
 
 
-def extra_columns(table: TargetTable) -> list[int]:
+def find_extra_columns(table: TargetTable) -> list[int]:
     """Return the indexes of columns that the source does not have and that may be written, at most 62."""
     indexes = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
     return indexes[:MOST_EXTRA]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class StagingDialect:
     """How a database stages, prints and casts values of types that Arrow does not have.
 
     Columns with a rule in ``staged`` are text in the staging table and are cast to their type.
@@ -120,7 +120,7 @@ class Dialect:
         """Return the SELECT list that reads columns of ``t`` in their Arrow types."""
         selected = []
         for column in columns:
-            name = quoted(column.name)
+            name = quote_sql_name(column.name)
             is_read = column.stored is not None and column.stored.rule in self.read
             expression = self.printed.format(f"t.{name}") if is_read else f"t.{name}"
             selected.append(f"{expression} AS {name}")
@@ -130,7 +130,7 @@ class Dialect:
         """Return the join condition that ``t`` and ``s`` have the same key."""
         equal = "IS NOT DISTINCT FROM" if table.keyless else "="
         return " AND ".join(
-            f"(t.{quoted(table.columns[at].name)} {equal} {self.value(table, at)})"
+            f"(t.{quote_sql_name(table.columns[at].name)} {equal} {self.value(table, at)})"
             for at in table.key
         )
 
@@ -138,7 +138,9 @@ class Dialect:
         """Return the statement that selects the rows whose keys are in a staging table."""
         columns = [table.columns[at] for at in table.key] if keys_alone else table.columns
         names, same = self.select_list(columns), self.match(table)
-        return f"SELECT {names} FROM {quoted(*table.name)} AS t JOIN {staging} AS s ON {same}"
+        return (
+            f"SELECT {names} FROM {quote_sql_name(*table.name)} AS t JOIN {staging} AS s ON {same}"
+        )
 
     def printed_values(
         self, table: TargetTable, staging: str, columns: Iterable[int]
@@ -158,11 +160,11 @@ class Dialect:
         self, table: TargetTable, staging: str
     ) -> Iterator[tuple[TargetColumn, str]]:
         """Yield, for each column that the database computes, the statement that finds a row whose value differs from the trail's."""
-        name, same = quoted(*table.name), self.match(table)
+        name, same = quote_sql_name(*table.name), self.match(table)
         for at, column in enumerate(table.columns):
             if at in table.key or column.extra or not (column.computed or column.on_insert):
                 continue
-            sent, stored = self.value(table, at), f"t.{quoted(column.name)}"
+            sent, stored = self.value(table, at), f"t.{quote_sql_name(column.name)}"
             rows = f"{name} AS t JOIN {staging} AS s ON {same}"
             differs = (
                 f"s.e <> {RowEffect.DELETE:d} AND NOT s.m{at} AND {stored} IS DISTINCT FROM {sent}"
@@ -180,15 +182,15 @@ class Dialect:
             if at in table.key or column.extra:
                 continue
             sent = self.printed.format(self.value(table, at))
-            stored = self.printed.format(f"t.{quoted(column.name)}")
+            stored = self.printed.format(f"t.{quote_sql_name(column.name)}")
             sent = f"CASE WHEN s.m{at} THEN {stored} ELSE {sent} END"
             columns.append(column)
             pairs += [sent, stored]
             differs.append(f"{sent} IS DISTINCT FROM {stored}")
-        exists = f"t.{quoted(table.columns[table.key[0]].name)} IS NOT NULL"
+        exists = f"t.{quote_sql_name(table.columns[table.key[0]].name)} IS NOT NULL"
         if table.keyless:
             exists = "true"
-        rows = f"{staging} AS s LEFT JOIN {quoted(*table.name)} AS t ON {self.match(table)}"
+        rows = f"{staging} AS s LEFT JOIN {quote_sql_name(*table.name)} AS t ON {self.match(table)}"
         wrong = " OR ".join([f"NOT ({exists})", *differs])
         selected = ", ".join([*pairs, exists])
         return (
@@ -197,12 +199,12 @@ class Dialect:
         )
 
 
-def statements(
-    effects: TableChanges, rows: pa.Table, staging: str, dialect: Dialect
+def build_write_statements(
+    effects: TableChanges, rows: pa.Table, staging: str, dialect: StagingDialect
 ) -> list[tuple[str, int]]:
     """Return the statements that write a staging table, each with the number of rows that it must change, or -1 for any number."""
     table = effects.nets.table
-    name, same = quoted(*table.name), dialect.match(table)
+    name, same = quote_sql_name(*table.name), dialect.match(table)
     effect = rows["e"].to_numpy()
     deleted = int((effect == RowEffect.DELETE).sum())
     updated = int(np.isin(effect, (RowEffect.PATCH, RowEffect.REPLACE)).sum())
@@ -220,7 +222,9 @@ def statements(
     for bits, count in _patterns(rows, effect == RowEffect.REPLACE):
         lacking = _lacking(table, bits)
         if lacking:
-            values = ", ".join(f"{quoted(table.columns[at].name)} = DEFAULT" for at in lacking)
+            values = ", ".join(
+                f"{quote_sql_name(table.columns[at].name)} = DEFAULT" for at in lacking
+            )
             is_one = f"s.e = {RowEffect.REPLACE:d} AND s.x = {bits:d} AND {same}"
             text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
             texts.append((text, count))
@@ -239,7 +243,7 @@ def statements(
     return texts
 
 
-def _updated_values(effects: TableChanges, dialect: Dialect) -> str:
+def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
     """Return the SET list of an UPDATE. Omits columns that the source does not have if no row has a value for them."""
     table, assignments = effects.nets.table, []
     for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
@@ -247,14 +251,16 @@ def _updated_values(effects: TableChanges, dialect: Dialect) -> str:
             continue
         if column.extra and one.values is None:
             continue
-        name = quoted(column.name)
+        name = quote_sql_name(column.name)
         assignments.append(
             f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE {dialect.value(table, at)} END"
         )
     if not assignments:
         # All columns are the key, so nothing changes. But the statement counts the rows, which finds
         # a key that the table has in several rows.
-        names = [quoted(one.name) for one in table.columns if not (one.computed or one.on_insert)]
+        names = [
+            quote_sql_name(one.name) for one in table.columns if not (one.computed or one.on_insert)
+        ]
         assignments = [f"{name} = t.{name}" for name in names[:1]]
     return ", ".join(assignments)
 
@@ -271,7 +277,7 @@ def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
 
 def _lacking(table: TargetTable, bits: int) -> list[int]:
     """Return the indexes of the columns without a value in rows with these bits."""
-    return [at for bit, at in enumerate(extra_columns(table)) if bits >> bit & 1]
+    return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
 
 
 def _inserted(table: TargetTable, bits: int) -> list[int]:
@@ -280,13 +286,17 @@ def _inserted(table: TargetTable, bits: int) -> list[int]:
     return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
 
 
-def _insertion(table: TargetTable, columns: Sequence[int], selected: str, dialect: Dialect) -> str:
-    names = ", ".join(quoted(table.columns[at].name) for at in columns)
-    return f"INSERT INTO {quoted(*table.name)} ({names}){dialect.override} SELECT {selected}"
+def _insertion(
+    table: TargetTable, columns: Sequence[int], selected: str, dialect: StagingDialect
+) -> str:
+    names = ", ".join(quote_sql_name(table.columns[at].name) for at in columns)
+    return (
+        f"INSERT INTO {quote_sql_name(*table.name)} ({names}){dialect.override} SELECT {selected}"
+    )
 
 
-def replacing_statements(
-    effects: TableChanges, rows: pa.Table, staging: str, whole: str, dialect: Dialect
+def build_replacing_statements(
+    effects: TableChanges, rows: pa.Table, staging: str, whole: str, dialect: StagingDialect
 ) -> list[tuple[str, int]]:
     """Return the statements for a database in which deleting and inserting rows is faster than updating columns.
 
@@ -294,7 +304,7 @@ def replacing_statements(
     deleted and the new ones inserted.
     """
     table = effects.nets.table
-    name, same = quoted(*table.name), dialect.match(table) or "false"
+    name, same = quote_sql_name(*table.name), dialect.match(table) or "false"
     effect = rows["e"].to_numpy()
     deleted, inserted = (int((effect == one).sum()) for one in (RowEffect.DELETE, RowEffect.INSERT))
     updated = len(effect) - deleted - inserted
@@ -302,7 +312,7 @@ def replacing_statements(
     values = ", ".join(
         f"{dialect.value(table, at)} AS v{at}"
         if at in table.key
-        else f"CASE WHEN s.m{at} THEN t.{quoted(one.name)} ELSE {dialect.value(table, at)} END AS v{at}"
+        else f"CASE WHEN s.m{at} THEN t.{quote_sql_name(one.name)} ELSE {dialect.value(table, at)} END AS v{at}"
         for at, one in enumerate(table.columns)
     )
     values += ", s.x AS x" if marked else ""
@@ -327,21 +337,24 @@ def replacing_statements(
     return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
 
 
-def closing_statement(effects: TableChanges) -> str | None:
+def build_closing_statement(effects: TableChanges) -> str | None:
     """Return the UPDATE that closes open rows, for example row versions after a truncate, or None if there is nothing to close."""
     closing = effects.closing
     if closing is None:
         return None
-    values = ", ".join(f"{quoted(name)} = {literal(one)}" for name, one in closing.values.items())
-    return f"UPDATE {quoted(*effects.nets.table.name)} SET {values} WHERE {is_open(closing)}"
+    values = ", ".join(
+        f"{quote_sql_name(name)} = {format_sql_literal(one)}"
+        for name, one in closing.values.items()
+    )
+    return f"UPDATE {quote_sql_name(*effects.nets.table.name)} SET {values} WHERE {build_open_condition(closing)}"
 
 
-def is_open(closing: ClosingUpdate) -> str:
+def build_open_condition(closing: ClosingUpdate) -> str:
     """Return the condition that a row is open."""
-    return f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
+    return f"{quote_sql_name(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
 
 
-def literal(value: pa.Scalar) -> str:
+def format_sql_literal(value: pa.Scalar) -> str:
     """Format a boolean, timestamp or string as an SQL literal."""
     if pa.types.is_boolean(value.type):
         return str(value.as_py()).lower()
@@ -349,13 +362,13 @@ def literal(value: pa.Scalar) -> str:
     return f"TIMESTAMP '{text}'" if pa.types.is_timestamp(value.type) else f"'{text}'"
 
 
-def not_a_table(what: str, name: str) -> DefinitionError:
+def not_a_table_error(what: str, name: str) -> DefinitionError:
     """Return the error that a view, or a similar object, has a table's name."""
     problem = f"the target has {what} of this name, and changes can only be applied to tables"
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
 
 
-def known_columns(table: TargetTable | None) -> str | None:
+def encode_known_columns(table: TargetTable | None) -> str | None:
     """Return the JSON list of the columns that are applied to a table. The checkpoint stores it."""
     if table is None:
         return None
@@ -393,7 +406,7 @@ def check_key_types(table: TargetTable) -> TargetTable:
     return table
 
 
-def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
+def normalize_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
     """Rewrite the key columns of rows to the spelling in which keys are compared."""
     for at in table.key:
         column = table.columns[at]
@@ -405,7 +418,7 @@ def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def refusing_values(column: TargetColumn) -> Iterator[None]:
+def convert_value_errors(column: TargetColumn) -> Iterator[None]:
     """Convert any error of a statement that only casts staged values to RowRefusedError.
 
     Databases use several error classes for values that they cannot cast.
@@ -417,14 +430,14 @@ def refusing_values(column: TargetColumn) -> Iterator[None]:
         raise refusal.with_place(field=column.name).numbered(error.numbers) from None
 
 
-def refused_values(
+def build_refused_values_error(
     table: TargetTable, column: TargetColumn, rows: Iterable[tuple[Any, Any]]
 ) -> ValuesRefusedError:
     """Return one error for all refused values. ``rows`` are pairs of the trail's value and the database's, which is None if it cannot be cast."""
     assert column.stored is not None
     errors: dict[str, RowRefusedError] = {}
     for sent, stored in rows:
-        one = changed_value(table, column, sent, stored)
+        one = build_changed_value_error(table, column, sent, stored)
         if stored is None:
             one.problem = f"the trail has {sent!r}, which is not valid in the target's column of type {column.stored.name}"
         errors[sent] = RowRefusedError(one.problem, where=one.where)
@@ -434,7 +447,7 @@ def refused_values(
     return joined
 
 
-def changed_value(
+def build_changed_value_error(
     table: TargetTable, column: TargetColumn, sent: Any, stored: Any
 ) -> RowRefusedError:
     """Return the error that a database changes a value."""
@@ -443,7 +456,7 @@ def changed_value(
     return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
 
 
-def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyError:
+def build_row_count_error(table: TargetTable, expected: int, changed: int) -> ApplyError:
     """Return the error that a statement changed an unexpected number of rows."""
     hint = "Another process changes the table, or several rows have the same key"
     if table.keyless:
@@ -455,7 +468,9 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
     )
 
 
-def match(table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quoted) -> str:
+def build_key_match(
+    table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quote_sql_name
+) -> str:
     """Return the join condition that a row of the table and a staged row have the same key."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     # Without parentheses DataFusion binds AND more tightly than IS NOT DISTINCT FROM.
@@ -464,12 +479,12 @@ def match(table: TargetTable, left: str, right: str, quote: Callable[[str], str]
     )
 
 
-def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
+def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
     """Rename the columns of keys to the names that staging tables use."""
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
-class Known(NamedTuple):
+class ComparisonScope(NamedTuple):
     """What is known about the expected rows of a comparison: the names of the ``key`` columns, and how complete the rows are.
 
     With ``determined`` only some keys and values are known (``apply/effects/determined.py``).
@@ -482,17 +497,17 @@ class Known(NamedTuple):
 
     def there(self) -> str:
         """Return the condition that an expected row exists."""
-        return f"e.{quoted(EXISTS_FLAG)}" if self.determined else "true"
+        return f"e.{quote_sql_name(EXISTS_FLAG)}" if self.determined else "true"
 
     def unknown(self, name: str) -> str:
         """Return the condition that the value of a column is unknown."""
         if not self.determined or name in self.key:
             return "false"
-        return f"e.{quoted(known_flag_name(name))} IS NOT TRUE"
+        return f"e.{quote_sql_name(known_flag_name(name))} IS NOT TRUE"
 
 
-def comparison(
-    expected: str, actual: str, names: Sequence[str], known: Known, most: int
+def build_comparison(
+    expected: str, actual: str, names: Sequence[str], known: ComparisonScope, most: int
 ) -> tuple[str, str]:
     """Return two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
 
@@ -500,7 +515,10 @@ def comparison(
     "untouched" (nothing is known about the row), and "absent" (rightly not in the target). A
     differing row has its kind, and then the expected and the actual value of each column.
     """
-    same = {one: f"e.{quoted(one)} IS NOT DISTINCT FROM a.{quoted(one)}" for one in names}
+    same = {
+        one: f"e.{quote_sql_name(one)} IS NOT DISTINCT FROM a.{quote_sql_name(one)}"
+        for one in names
+    }
     fits = " AND ".join(f"({known.unknown(one)} OR {same[one]})" for one in names)
     joined = (
         f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
@@ -514,10 +532,12 @@ def comparison(
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
     columns = ", ".join(
-        f"CASE WHEN {known.unknown(one)} THEN a.{quoted(one)} ELSE e.{quoted(one)} END, a.{quoted(one)}"
+        f"CASE WHEN {known.unknown(one)} THEN a.{quote_sql_name(one)} ELSE e.{quote_sql_name(one)} END, a.{quote_sql_name(one)}"
         for one in names
     )
-    order = ", ".join(f"coalesce(e.{quoted(one)}, a.{quoted(one)})" for one in known.key)
+    order = ", ".join(
+        f"coalesce(e.{quote_sql_name(one)}, a.{quote_sql_name(one)})" for one in known.key
+    )
     return (
         f"SELECT {kind}, count(*) FROM {joined} GROUP BY 1",
         f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'surplus', 'different') ORDER BY {order} LIMIT {most:d}",

@@ -28,7 +28,7 @@ from trailgate.errors import (
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class AppliedPosition:
     """How far a trail is applied: the last operation's position (20 digits), CSN, and commit time in microseconds since 1970 UTC.
 
     ``digest`` is the digest of the operation's record, and ``reached`` is where the next batch
@@ -74,11 +74,11 @@ class GroupPosition(NamedTuple):
     """How far a group has applied its trail to a target. ``position`` is None if it has not committed a batch yet."""
 
     group: str
-    position: Position | None
+    position: AppliedPosition | None
     tables: list[TablePosition]
 
 
-def moved_on(group: str, source: str) -> TargetConflictError:
+def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
     """Return the error that another run has advanced the group's position."""
     return TargetConflictError(
         f"another run applies group {group} to this target",
@@ -87,7 +87,7 @@ def moved_on(group: str, source: str) -> TargetConflictError:
     )
 
 
-class Target(Protocol):
+class ApplyTarget(Protocol):
     """The tables that changes are applied to. Methods raise TrailgateError if the target refuses something.
 
     ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table by
@@ -97,7 +97,7 @@ class Target(Protocol):
     widens: bool
     commits_alone: bool
 
-    def position(self, table: TargetTable | None) -> Position | None:
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which a table is applied, or with None the position of all tables. Return None if nothing is applied."""
         ...
 
@@ -129,11 +129,11 @@ class Target(Protocol):
         """Return a reader of all rows."""
         ...
 
-    def write(self, effects: TableChanges, at: Position) -> None:
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one table."""
         ...
 
-    def commit(self, at: Position) -> None:
+    def commit(self, at: AppliedPosition) -> None:
         """Commit everything written since the last commit, together with the position."""
         ...
 
@@ -159,7 +159,7 @@ class Target(Protocol):
 
 
 @runtime_checkable
-class CheckingTarget(Target, Protocol):
+class CheckingTarget(ApplyTarget, Protocol):
     """A target with types whose values only the database itself can check, by casting and printing them."""
 
     def check_values(self, effects: TableChanges) -> None:
@@ -167,7 +167,7 @@ class CheckingTarget(Target, Protocol):
         ...
 
 
-class TargetKind(NamedTuple):
+class TargetType(NamedTuple):
     """A kind of target: its module, the extra that installs its library, and an example of an address.
 
     The module has three functions: ``open_tables`` opens a target for a group, ``table_rows`` reads
@@ -182,17 +182,17 @@ class TargetKind(NamedTuple):
     modes: tuple[str, ...] = ()  # the supported modes; empty if all are
 
 
-TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
+TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
     {
-        "delta": TargetKind("trailgate.apply.targets.delta", "delta", "delta:lake/"),
-        "duckdb": TargetKind("trailgate.apply.targets.duckdb", "", "duckdb:shop.duckdb"),
-        "iceberg": TargetKind(
+        "delta": TargetType("trailgate.apply.targets.delta", "delta", "delta:lake/"),
+        "duckdb": TargetType("trailgate.apply.targets.duckdb", "", "duckdb:shop.duckdb"),
+        "iceberg": TargetType(
             "", "", "iceberg:CATALOG", is_path=False, modes=("current", "history", "append")
         ),  # no soft-delete, because _deleted is a reserved name in Iceberg
-        "parquet": TargetKind(
+        "parquet": TargetType(
             "trailgate.apply.targets.parquet", "", "parquet:history/", modes=("append",)
         ),
-        "postgresql": TargetKind(
+        "postgresql": TargetType(
             "trailgate.apply.targets.postgresql",
             "postgresql",
             "postgresql://USER@HOST/DATABASE",
@@ -202,10 +202,10 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
 )
 
 
-def open_target(address: str, group: str, mode: str = "") -> Target:
+def open_target(address: str, group: str, mode: str = "") -> ApplyTarget:
     """Open a target. It stores positions under the name of the group. Raises OptionError if the address is wrong or the target does not support the mode."""
     check_mode(address, mode)
-    target: Target = _module(address).open_tables(address.partition(":")[2], group)
+    target: ApplyTarget = _module(address).open_tables(address.partition(":")[2], group)
     return target
 
 
@@ -231,7 +231,7 @@ def group_positions(address: str) -> list[GroupPosition]:
     return sorted(groups, key=lambda one: one.group)
 
 
-def is_target(address: str) -> bool:
+def is_target_address(address: str) -> bool:
     """Return whether this is the address of a target or of a table in one."""
     return address.partition(":")[0] in TARGETS
 
