@@ -106,7 +106,7 @@ def index_fields(
     """Find the fields of the bodies data[starts[i]:ends[i]], which are ascending and do not overlap.
 
     The end of a body ends its last record, with or without a line delimiter; an empty body has no
-    records. Raises BrokenQuotesError if quotes are not closed or are followed by text.
+    records. Raises UnbalancedQuotesError if quotes are not closed or are followed by text.
     """
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")

@@ -90,7 +90,7 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
 def _interleave(
     columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
 ) -> pa.StringArray:
-    """Return the values row by row, without those of missing columns."""
+    """Return the values row by row, without the values of missing columns."""
     offsets, data = text_view(pa.concat_arrays(columns))
     kept = _ALL if keep is None else keep.reshape(-1)
     items = np.empty(1 + (np.count_nonzero(kept) if len(kept) else len(offsets) - 1), np.int32)

@@ -56,7 +56,7 @@ from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordColumns, view_records
 
 # The most bad transactions of a chunk that are isolated one by one. If there are more, for example
-# because the definitions are those of other tables, larger parts of the chunk count as bad.
+# because the definitions belong to other tables, larger parts of the chunk count as bad.
 SOUGHT: Final = 16
 
 # The signature follows three frames: of the header (F), of its first group and its first field.
@@ -280,7 +280,7 @@ class _Place:
     )
 
     def ended(self, number: int, file: TrailFile) -> FileEnd:
-        """Return the end of a file."""
+        """Build the FileEnd of file ``number``, with the tables and the reading state after its last record."""
         assert self.sound is not None
         return FileEnd(number, file, self.known.tables, ResumePoint(*self.sound, self.reading))
 

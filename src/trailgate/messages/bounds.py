@@ -376,7 +376,7 @@ def chain_by_indicators(
 ) -> ChainedTransactions:
     """Group operations into transactions by indicators.
 
-    Problems found are added to those of the parser.
+    Adds the problems found to the problems of the parser.
     """
     bad = {problem.message: problem for problem in problems}
     unreadable = np.fromiter(bad, np.int64, len(bad))
@@ -530,7 +530,7 @@ def _check_bounds(
 
 
 def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
-    """Replace each value by that of its transaction's first operation.
+    """Replace each value by the value of its transaction's first operation.
 
     `before` is the value of the transaction open before.
     """

@@ -595,9 +595,9 @@ class MetadataOptions:
 
     @property
     def operation_ids(self) -> bool:
-        """Whether operations have sequence ids of their own, with `by_id`.
+        """Whether each operation has its own sequence id, and `by_id` is set.
 
-        Transactions are then known by their transaction ids.
+        If so, operations with the same transaction id form a transaction.
         """
         return False
 

@@ -134,7 +134,7 @@ class CompleteTransactions:
         self._held = [messages.slice(safe, len(messages))]
 
     def finish(self, *, give_open: bool = False) -> Iterator[WrittenMessages]:
-        """Yield the remaining messages; those of an unfinished transaction only if `give_open` is set."""
+        """Yield the remaining messages. Messages of an unfinished transaction are included only with `give_open`."""
         rest = self._writer.finish()
         if give_open or not self._open:
             yield from self._held

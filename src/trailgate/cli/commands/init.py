@@ -87,7 +87,7 @@ def command(
 
 
 def _name(source: Sequence[str]) -> str:
-    """Return a name for the properties: that of the first folder or file of messages."""
+    """Return a name for the properties: the name of the first folder or file of messages."""
     if is_stream(source[0]):
         return UNNAMED
     plain = Path(source[0].rpartition("://")[2])

@@ -230,7 +230,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         batches.
 
         A record that is alone in its message also gets a digest if a redelivery must be detected:
-        if its number equals that of a neighbour, or at the edge of the batch.
+        if its number equals the number of a neighbour, or at the edge of the batch.
         """
         count = len(self.message)
         marks = np.zeros(count, bool)

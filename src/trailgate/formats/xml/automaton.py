@@ -132,7 +132,9 @@ class AnchoredValue:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The tables of the rules. `formats/xml/kernels/names.py` describes their rows.
+    """The rules, compiled to tables that the scanner's loop reads.
+
+    `formats/xml/kernels/names.py` describes the columns of each table.
 
     For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
     `letters` is the number of element names per namespace, and `spaces` are the namespaces in the
@@ -435,7 +437,11 @@ def _kinds(rule: XmlRule) -> Iterator[int]:
 
 
 class _Tables:
-    """Builds the states that the patterns of actions need."""
+    """Builds the automaton's states.
+
+    A state is the set of patterns that the open elements have matched so far, with the step that
+    each one has reached.
+    """
 
     def __init__(self, actions: _Actions) -> None:
         self.actions = actions

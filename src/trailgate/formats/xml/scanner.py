@@ -195,7 +195,7 @@ class XmlScanner:
 
 
 class _Scan:
-    """One scan of a batch."""
+    """The arrays of one scan: the text of a batch, the names seen so far, and the records found."""
 
     def __init__(self, scanner: XmlScanner, messages: MessageBatch) -> None:
         self.scanner, self.automaton = scanner, scanner.automaton

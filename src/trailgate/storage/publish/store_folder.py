@@ -182,7 +182,7 @@ def scratch_folder() -> str | None:
 class StoreBackend(PublishBackend):
     """A trail or a folder in a bucket.
 
-    ``folder`` is the prefix of its keys, and ``stem`` that of a trail's file names. ``base`` is the
+    ``folder`` is the prefix of its keys, and ``stem`` the prefix of a trail's file names. ``base`` is the
     tag of the state that will be replaced, or None if there is no state.
     """
 

@@ -161,7 +161,7 @@ class TrailFileReader:
         raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
     def left_over(self, end: int) -> int:
-        """Return the number of bytes after the last complete record: those of an unfinished record.
+        """Return the number of bytes after the last complete record, which belong to an unfinished record.
 
         Raises DecodeError if a valid record follows in them, since a damaged length then hides it.
         """

@@ -72,7 +72,7 @@ class GoogleStore(BucketStore):
         return self.path("").rstrip("/")
 
     def call(self, operation: str, key: str, asked: GoogleRequest, **parameters: Any) -> Any:
-        """Send a request. Raises WriteError, or UnmetError for an answer in ``asked.unmet``."""
+        """Send a request. Raises WriteError, or ConditionNotMetError for an answer in ``asked.unmet``."""
         del operation  # only for tests that record calls
         url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
         with self.asking(key):
@@ -263,7 +263,7 @@ class GoogleParts(UploadParts[GoogleStore]):
 
 
 def put_google_object(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
-    """Put an object in one request, and return its generation. Raises UnmetError if the condition is not met."""
+    """Put an object in one request, and return its generation. Raises ConditionNotMetError if the condition is not met."""
     headers = {"Content-Type": "application/octet-stream"}
     path = f"{UPLOADED}/b/{store.place.bucket}/o"
     asked = GoogleRequest("POST", path, data, headers, (CONDITION,))

@@ -82,7 +82,7 @@ def is_hidden(name: str) -> bool:
 
 
 def key_of(path: str) -> str:
-    """Return the key of a path: the path itself, or the key for which a hidden path was created."""
+    """Return the key of a path. A hidden file, used while a key is written or claimed, has the key in its name."""
     folder = ""
     for part in path.split("/"):
         match = WRITING.fullmatch(part) or CLAIM.fullmatch(part)
@@ -286,7 +286,7 @@ class HdfsStore(ObjectStore):
     def give_name(self, path: str, key: str, *, over: bool) -> str:
         """Rename a written file to its key, and return its tag.
 
-        Raises UnmetError if the key exists, or if the written file does not.
+        Raises ConditionNotMetError if the key exists, or if the written file does not.
         """
         tag = self.tag(path)
         moved = self.rename(path, key, over=over)
@@ -355,7 +355,7 @@ class HdfsStore(ObjectStore):
             raise
 
     def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
-        """Replace the file with a tag. Raises UnmetError if it is another file by now."""
+        """Replace the file with a tag. Raises ConditionNotMetError if it is another file by now."""
         before = self.status(key)
         if before is None or tag_of(before) != over:
             raise ConditionNotMetError(over)

@@ -55,7 +55,7 @@ class S3Store(BucketStore):
         return f"s3://{self.settings.bucket}/{key}"
 
     def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
-        """Call an operation of the client. Raises WriteError or UnmetError."""
+        """Call an operation of the client. Raises WriteError or ConditionNotMetError."""
         arguments = {"Bucket": self.settings.bucket, **arguments}
         if key:
             arguments["Key"] = key

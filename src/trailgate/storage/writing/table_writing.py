@@ -113,7 +113,7 @@ class WriteSummary:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raise OptionError if columns are missing, or are not those of the operations table."""
+    """Raise OptionError if columns are missing, or are not columns of the operations table."""
     hint = f"The operations table has {', '.join(OPERATIONS_SCHEMA.names)}"
     for name in NEEDED:
         if name not in names:
@@ -216,7 +216,7 @@ def to_changes(
 
 @contextmanager
 def _move(rows: int) -> Iterator[None]:
-    """Add the number of earlier rows to the row of an error."""
+    """Make the row number in an error count from the first batch: add ``rows``, the rows of earlier batches."""
     try:
         yield
     except TrailgateError as error:

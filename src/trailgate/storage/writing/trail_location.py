@@ -236,7 +236,7 @@ class StagedRun:
     """What a run has staged: trail files and quarantine files, in order.
 
     ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
-    those of earlier runs. ``captured`` are the run's lines for the list of captured files, and
+    the files of earlier runs. ``captured`` are the run's lines for the list of captured files, and
     ``last_id`` is its highest sequence id.
     """
 

@@ -101,5 +101,8 @@ def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
 
 
 def _is_usual(view: RecordColumns) -> bool:
-    """Return whether every record is a complete operation, so that its indicator alone decides."""
+    """Return whether every record is a complete operation.
+
+    Then the records' indicators are enough to find where transactions begin and end.
+    """
     return view.only_changes and not view.is_before.any() and not view.continued.any()

@@ -127,7 +127,7 @@ def _token_areas(
 
 
 def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
-    """Return the bytes that a part writes for each record."""
+    """Write the part of each record into bytes of its own, and return these."""
     ends = np.cumsum(part.sizes)
     body, starts = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
     part.write(body, starts.copy())
