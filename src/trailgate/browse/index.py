@@ -194,7 +194,7 @@ class TrailIndex:
         self._ids.close()
 
     def stop(self) -> None:
-        """Ask the building to end at its next chunk."""
+        """Ask the thread that builds the index to stop after the current chunk."""
         self._stop.set()
 
     def build(self) -> None:

@@ -121,7 +121,7 @@ def maps_to_columns(
 
     The values are None if the column is missing in every row, and the mask is None if it is missing
     in none. In a null map every column is missing. Names are compared ignoring case. Raises
-    DecodeError, with the row as its record, for a key that is not among the names or occurs twice
+    DecodeError, with the row in ``where.record``, for a key that is not among the names or occurs twice
     in one map.
     """
     rows = len(maps)

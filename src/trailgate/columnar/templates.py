@@ -119,7 +119,7 @@ def measure_templates(
 ) -> MeasuredRows:
     """Measure the rows of these pieces.
 
-    Raises EncodeError, with the row as its record and the column as its field, for a value that the
+    Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a value that the
     format cannot contain.
     """
     contents, offsets, states, states_at, escaped, bases = [], [], [], [], [], []

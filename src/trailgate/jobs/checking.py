@@ -150,7 +150,7 @@ class _Work:
     def run(self) -> None:
         """Decode all groups.
 
-        If a set of groups fails, try its halves; note the groups that fail alone.
+        If a set of groups fails, try its halves; report the groups that fail alone.
         """
         numbers = np.unique(self.groups)
         waiting = [numbers[numbers >= 0]]
@@ -181,7 +181,7 @@ class _Work:
         self.reading.read(self.source, view.take(np.flatnonzero(within)), self.tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
-        """Note the record that the error is about, or else the first record of each group."""
+        """Report the error at the record that it is about, or if unknown, at the first record of each group."""
         rows = np.flatnonzero(np.isin(self.groups, part))
         first = rows[np.unique(self.groups[rows], return_index=True)[1]]
         offset = error.where.offset
@@ -215,11 +215,11 @@ class FileBeginning:
 
 @dataclass(frozen=True, slots=True)
 class CheckedChunk:
-    """Consecutive records.
+    """A chunk of consecutive records of a file, and the results of checking them.
 
-    ``base`` is the offset of ``data`` in the file; ``tables`` are those known after them.
-
-    ``fine`` has an example of each date time column with more digits than a timestamp can hold.
+    ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end of
+    the chunk. ``fine`` has an example value of each date time column with more fraction digits than
+    a timestamp can store.
     """
 
     number: int

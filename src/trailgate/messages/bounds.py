@@ -161,8 +161,8 @@ class RawOperations:
     `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
     end marks of `tx_ind` count.
 
-    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations without
-    a name of their own. `tx_ids_generated` is one value for all operations, or one for each.
+    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations
+    without a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
     `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
     operation's message in its transaction, if messages are numbered.
     """

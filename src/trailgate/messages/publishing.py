@@ -165,7 +165,7 @@ def cut_messages(
 
     `held` is the size in bytes of a message that is still open from before, or -1, and `number` its
     number. `overhead` is the number of bytes that each message has besides its records. Raises
-    EncodeError, with the row as its record, if a record alone is longer than the limit.
+    EncodeError, with the row in `where.record`, if a record alone is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
     count = kernels.cut_records(

@@ -48,7 +48,7 @@ class FollowedTransactions:
     """The transactions of rows.
 
     ``number`` is the transaction of each row. Separate rows have the number of the transaction
-    around them, and a restart has a number of its own. ``starts`` marks the first rows of
+    around them, and a restart has its own number. ``starts`` marks the first rows of
     transactions 1, 2, ..., and ``faults`` the rows that contradict earlier ones. ``flags`` has one
     item per transaction, beginning with number 0. ``is_open`` means that the last transaction is
     open.

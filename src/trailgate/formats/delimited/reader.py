@@ -125,7 +125,7 @@ class FieldValues:
     ) -> list[pa.Array]:
         """Return a text column for each field position in `places`, null if a field is NULL.
 
-        Raises DecodeError, with the row as its record and the field position as its column, if a
+        Raises DecodeError, with the row in `where.record` and the field position in `where.column`, if a
         value is not UTF-8.
         """
         fields, options, rows = self.fields, self.options, len(first)
@@ -161,7 +161,7 @@ class FieldValues:
     def _text(self, values: pa.Array, place: int) -> pa.Array:
         """Check that a column is UTF-8.
 
-        Raises DecodeError with the row as its record and the field position as its column.
+        Raises DecodeError with the row in `where.record` and the field position in `where.column`.
         """
         try:
             check_text(values, np.arange(len(values)))

@@ -1,4 +1,4 @@
-"""Join large objects that come in messages of their own (`lob`) and put them into their rows.
+"""Join large objects that come in separate messages (`lob`) and put them into their rows.
 
 A `lob` message has a part of one value. Its rowNum and colName name the row and the column; the row
 belongs to the transaction whose messages came last before it. IBM's documentation describes only

@@ -303,7 +303,7 @@ def _raw_body(body: Any, number: int) -> bytes:
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
     """Make a batch of messages from a list of bodies.
 
-    Each counts as a file of its own, numbered from 0.
+    Each counts as one file, numbered from 0.
 
     Raises OptionError if a body is neither text nor bytes.
     """

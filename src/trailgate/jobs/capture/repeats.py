@@ -140,7 +140,7 @@ def _strings(values: pa.Array, rows: int) -> Longs:
 
 
 class _Content(NamedTuple):
-    """The size of a transaction in operations, the hash of its first operation, and the sum over all."""
+    """A transaction's number of operations, the hash of the first one, and the sum of all their hashes."""
 
     size: int
     first: int
@@ -168,7 +168,7 @@ class RepeatedTransactions:
         """Return the mask of operations that were not captured before.
 
         `begins` marks the first operation of each transaction, `numbers` are the operations'
-        hashes. Raises TransactionError, with the operation as its record, if a repeated transaction
+        hashes. Raises TransactionError, with the operation in `where.record`, if a repeated transaction
         has more operations than the first time, or different ones.
         """
         keep = np.ones(len(csn), bool)
@@ -497,9 +497,9 @@ def _read_small(path: str, size: int) -> bytes:
 
 
 def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
-    """Return whether a file is the one captured under its name.
+    """Return whether a file is the same as the captured file of its name, by size and digest.
 
-    Raises StorageError if that is in doubt.
+    Raises StorageError if they are the same but the file was modified at a different time.
     """
     if (own.size, own.digest) != (known.size, known.digest):
         return False

@@ -229,7 +229,7 @@ class StoreBackend(PublishBackend):
 
     @property
     def _runs(self) -> str:
-        """Return the prefix of the keys that runs stage; their generation follows it."""
+        """Return the prefix of the staged keys. The generation of the run follows it."""
         return f"{self._hidden}staging/" if self.stem else f"{self.folder}{STAGED}/"
 
     def check(self) -> None:
@@ -430,12 +430,12 @@ class StoreBackend(PublishBackend):
         return CommitRecord.parse(stored.data, shown)
 
     def _names(self, record: str) -> bool:
-        """Return whether the state names a record."""
+        """Return whether the published state names this commit record, so that the commit took effect."""
         stored = self.store.read(self._state)
         return stored is not None and commit_record_of(stored.data) == record
 
     def _apply(self, content: CommitRecord, record: str) -> None:
-        """Do everything that a record describes, except for replacing the state."""
+        """Complete the uploads, files and state files that a commit record lists. The caller replaces the state."""
         uploads = [file.upload for file in content.files if file.upload is not None]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for _ in pool.map(self.store.complete, uploads):

@@ -156,7 +156,7 @@ class AzureStore(BucketStore):
         raise self.error(UNDECIDED, key)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the blob of an upload that was left for later."""
+        """Create the blob of an pending upload."""
         commit_blocks(self, pending.key, pending.tags, fresh=False)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

@@ -4,7 +4,7 @@ HDFS has atomic renames but no conditional writes. To replace a file only if it 
 that was read, files have tags: modification time and length. Times increase along the files of one
 name, so a tag never returns. A writer that wants to replace the file with a tag
 
-1. writes the new file into a folder of its own,
+1. writes the new file into a separate folder,
 2. renames that folder to the claim on the tag, which fails if the claim exists,
 3. checks that the file still has the tag, and renames the new file over it.
 
@@ -111,7 +111,7 @@ class RenameResult(Enum):
 
 
 class RenameStep(NamedTuple):
-    """A step: rename a file or folder. ``over`` replaces an existing file. The answer is a ``RenameResult``."""
+    """A request of a plan: rename a file or folder. ``over`` replaces an existing file. The answer is a ``RenameResult``."""
 
     source: str
     target: str
@@ -119,19 +119,19 @@ class RenameStep(NamedTuple):
 
 
 class TagStep(NamedTuple):
-    """A step: get the tag of a file. The answer is None if it does not exist."""
+    """A request of a plan: get the tag of a file. The answer is None if it does not exist."""
 
     key: str
 
 
 class ListStep(NamedTuple):
-    """A step: list a folder. The answer is None if it does not exist."""
+    """A request of a plan: list a folder. The answer is None if it does not exist."""
 
     folder: str
 
 
 class RemoveStep(NamedTuple):
-    """A step: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
+    """A request of a plan: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
 
     key: str
 
@@ -372,7 +372,7 @@ class HdfsStore(ObjectStore):
         return f"{time}-{written.length}"
 
     def complete(self, pending: PendingUpload) -> None:
-        """Rename a file that was left for later to its key."""
+        """Rename a file of a pending upload to its key."""
         try:
             self.give_name(pending.upload, pending.key, over=False)
         except ConditionNotMetError:

@@ -61,7 +61,7 @@ class ObjectRange(NamedTuple):
 
 
 class PendingUpload(NamedTuple):
-    """An upload that was left for later: its parts are in the store, and any process can complete it to an object."""
+    """A multipart upload to complete later. Its parts are in the store, and any process can complete it."""
 
     key: str
     upload: str
@@ -248,7 +248,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of an upload that was left for later. It may be completed already."""
+        """Create the object of an pending upload. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
         """Return an error about an object."""
@@ -338,7 +338,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the object of an upload that was left for later. Raises ConditionNotMetError if the upload is gone."""
+        """Create the object of an pending upload. Raises ConditionNotMetError if the upload is gone."""
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
@@ -365,7 +365,7 @@ class BucketStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of an upload that was left for later, unless another run has completed it."""
+        """Create the object of an pending upload, unless another run has completed it."""
         try:
             self.complete_once(pending)
         except ConditionNotMetError:

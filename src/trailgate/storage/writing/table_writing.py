@@ -85,7 +85,7 @@ NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "afte
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """How to write operations. ``seq_digits`` None means as in the existing trail, else 9."""
+    """How to write operations. ``seq_digits`` None means: as many as the existing trail has, or 9."""
 
     definitions: Address | None = None
     max_bytes: int = MAX_BYTES

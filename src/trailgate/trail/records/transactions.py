@@ -2,8 +2,8 @@
 
 TransInd is 0 for the first record, 1 for a middle, 2 for the last and 3 for the only record of a
 transaction (trail format §5). The records of a transaction are contiguous (trail format §8), except
-for separate records between them: metadata, orderly restarts, and notes such as DDL that are a
-transaction of their own. A RestartAbend record undoes the open transaction before it (trail format
+for separate records between them: metadata, orderly restarts, and notes such as DDL that are
+separate transactions. A RestartAbend record undoes the open transaction before it (trail format
 §13).
 
 A mark is a byte of bits: TransInd 0, 1, 2 becomes BEGINS, 0, ENDS.
