@@ -210,7 +210,7 @@ def _tokens(dialect: DelimitedDialect) -> _Tokens:
 
 
 def _kinds(dialect: DelimitedDialect) -> Octets:
-    """Return for each byte value what it begins. A delimiter of one byte is identified by that byte alone."""
+    """Return for each byte value the type of token that it begins. A delimiter of one byte is identified by that byte alone."""
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
     for token in (dialect.field, dialect.line, *dialect.others_escaped):

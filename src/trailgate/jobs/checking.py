@@ -660,9 +660,9 @@ def check_files(
     *,
     values: bool = False,
 ) -> Iterator[tuple[FileTotals, FileBeginning]]:
-    """Run the check over files, and yield the totals of each when it is complete.
+    """Check files, and yield the totals of each file when it is complete.
 
-    Findings are added meanwhile. ``watch`` is called with each step, after its faults are complete.
+    Findings are added to ``findings`` during the check. ``watch`` is called with each step, after its faults are complete.
     """
     totals: FileTotals | None = None
     begun: FileBeginning | None = None

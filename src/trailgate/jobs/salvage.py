@@ -238,7 +238,7 @@ class SalvageSelection:
     _number: int = -1
 
     def take(self, step: Step) -> None:
-        """Process one step."""
+        """Process one step of the check: write complete transactions, and report the skipped bytes to ``leave``."""
         if isinstance(step, CheckedChunk):
             self._chunk(step)
             self._adjacent = True

@@ -603,7 +603,7 @@ class MetadataOptions:
 
     @property
     def spans_messages(self) -> bool:
-        """Whether a transaction may span messages: if operations have an indicator, or transactions only ids."""
+        """Whether a transaction may span messages: so if operations have an indicator, or only transaction ids group them."""
         return self.txind is not None or self.by_id
 
     @property

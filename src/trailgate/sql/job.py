@@ -225,7 +225,7 @@ def _batches(
     trails: Sequence[QueryRows],
     cancellation: QueryCancellation,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the result, and keep the connection open meanwhile."""
+    """Yield the result, and close the connection after the last batch."""
     try:
         for batch in reader:
             cancellation.check()

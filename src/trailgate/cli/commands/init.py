@@ -101,7 +101,7 @@ def _between(source: Sequence[str]) -> list[str]:
 
 
 def _print_state(proposal: Proposal, path: Path, *, to_file: bool, cut: bool) -> None:
-    """Print what the user has to fill in, and the next step.
+    """Print the values that the user has to fill in, and the next step.
 
     Goes to stderr if the properties themselves are printed to stdout.
     """

@@ -67,7 +67,7 @@ class RecordTrees(NamedTuple):
 class ChosenRows(NamedTuple):
     """The records that become rows: their indexes, their kinds, and their id columns.
 
-    ``state`` is what the ids of later records continue from. ``trees`` has the nested records, if
+    ``state`` has the last ids, from which the ids of later records continue. ``trees`` has the nested records, if
     lists are used.
     """
 

@@ -358,7 +358,7 @@ class SequenceIdCheck:
     def _check_order(
         self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePosition
     ) -> None:
-        """Check that each transaction has a higher id than the one before.
+        """Check that each transaction has a higher id than the previous one.
 
         Transactions in one message may share an id.
         """
@@ -397,7 +397,7 @@ def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
 
 
 def out_of_order(own: str, before: str) -> TransactionError:
-    """Return the error for an id that is not above the one before."""
+    """Return the error for an id that is not above the previous id."""
     what = "repeats" if own == before else f"follows the higher {before}"
     return TransactionError(f"the sequence id {own} {what}", hint=HINT)
 

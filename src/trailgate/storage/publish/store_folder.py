@@ -64,7 +64,7 @@ MAY_BE_DECIDED: Final = "The next writer completes what was decided: check what 
 
 
 class _CompletedError(Exception):
-    """Another run has meanwhile completed the publication."""
+    """Raised internally if another run has completed the publication first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class StoreBackend(PublishBackend):
         return f"{self._hidden}staging/" if self.stem else f"{self.folder}{STAGED}/"
 
     def check(self) -> None:
-        """Check that the store obeys conditions."""
+        """Raise StorageError if the store ignores the conditions of a put."""
         check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
 
     def recover(self) -> RecoveredState:
@@ -258,7 +258,7 @@ class StoreBackend(PublishBackend):
         return None if stored is None else stored.data
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Put the state in place of the recovered one."""
+        """Replace the recovered state by the new state."""
         tag = self.store.put(self._state, state(self.generation + 1), self.base)
         if tag is None:
             raise self._overtaken()

@@ -156,7 +156,7 @@ class AzureStore(BucketStore):
         raise self.error(UNDECIDED, key)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the blob of an pending upload."""
+        """Create the blob of a pending upload."""
         commit_blocks(self, pending.key, pending.tags, fresh=False)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

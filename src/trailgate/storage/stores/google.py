@@ -121,7 +121,7 @@ class GoogleStore(BucketStore):
         return GoogleParts(self, key, fresh=fresh, later=later)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Copy an pending upload to its final name."""
+        """Copy a pending upload to its final name."""
         source, target = self.path(pending.upload), self.path(pending.key, "")
         asked = GoogleRequest("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
         parameters: dict[str, Any] = {"ifGenerationMatch": 0}
@@ -129,7 +129,7 @@ class GoogleStore(BucketStore):
             parameters["rewriteToken"] = answer["rewriteToken"]
 
     def complete(self, pending: PendingUpload) -> None:
-        """Copy an pending upload to its final name, and delete the hidden object."""
+        """Copy a pending upload to its final name, and delete the hidden object."""
         super().complete(pending)
         self.delete([pending.upload])
 
@@ -165,7 +165,7 @@ class GoogleStore(BucketStore):
             self.call("delete", key, asked)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete the hidden objects of pending uploads and never completed."""
+        """Delete the hidden objects of pending uploads that were never completed."""
         names = [name for name, _ in self._list(UPLOADS + prefix)]
         self.delete(n for n in names if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
 

@@ -355,7 +355,7 @@ class HdfsStore(ObjectStore):
             raise
 
     def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
-        """Replace the file with a tag. Raises ConditionNotMetError if it is another file by now."""
+        """Replace the file with a tag. Raises ConditionNotMetError if another writer has replaced it."""
         before = self.status(key)
         if before is None or tag_of(before) != over:
             raise ConditionNotMetError(over)
@@ -372,7 +372,7 @@ class HdfsStore(ObjectStore):
         return f"{time}-{written.length}"
 
     def complete(self, pending: PendingUpload) -> None:
-        """Rename a file of a pending upload to its key."""
+        """Rename the hidden file of a pending upload to its key."""
         try:
             self.give_name(pending.upload, pending.key, over=False)
         except ConditionNotMetError:

@@ -248,7 +248,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of an pending upload. It may be completed already."""
+        """Create the object of a pending upload. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
         """Return an error about an object."""
@@ -338,7 +338,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the object of an pending upload. Raises ConditionNotMetError if the upload is gone."""
+        """Create the object of a pending upload. Raises ConditionNotMetError if the upload is gone."""
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
@@ -365,7 +365,7 @@ class BucketStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of an pending upload, unless another run has completed it."""
+        """Create the object of a pending upload, unless another run has completed it."""
         try:
             self.complete_once(pending)
         except ConditionNotMetError:

@@ -101,7 +101,7 @@ class S3Store(BucketStore):
         return S3Parts(self, key, fresh=fresh)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Complete an pending upload."""
+        """Complete a pending upload."""
         self.complete_upload(pending.key, pending.upload, pending.tags)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

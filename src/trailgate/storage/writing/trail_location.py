@@ -175,7 +175,7 @@ class TrailLocation:
             raise StorageError(problem, where=Where(source=source))
 
     def _publish(self, manifest: Manifest, generation: int) -> IsPublished:
-        """Return a function that recognizes the names of published files."""
+        """Return a test of whether a file name is published: a file of the manifest, or an old enough quarantine file."""
         names = {file.name for file in manifest.files}
         names |= {self._stem + end for end in (".manifest.json", ".captured.jsonl", ".def")}
         log = f"{self._stem}.quarantine."
