@@ -135,7 +135,7 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class SheetResult:
-    """The result of examining a sheet."""
+    """The results to show for a sheet: the message with its fields, the parsed operations, and the errors."""
 
     faults: tuple[SheetFault, ...] = ()
     more_faults: int = 0
@@ -354,7 +354,7 @@ class _Texts:
 
 
 class _Examined:
-    """One examination of a sheet. It collects results and errors as far as it gets."""
+    """One examination of a sheet. It collects results and errors, and stops at an error that prevents the next step."""
 
     def __init__(self, bench: Workbench, sheet: Sheet) -> None:
         self.bench, self.sheet = bench, sheet

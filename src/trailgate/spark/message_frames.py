@@ -95,7 +95,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
 
 def _messages(frame: DataFrame) -> DataFrame:
-    """Return the columns of messages: body, headers and fault, as far as they exist."""
+    """Return the existing columns among body, headers and fault."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
     named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]

@@ -1,4 +1,4 @@
-"""A batch of messages of a range, with what belongs to it."""
+"""A batch of the messages that a range owns, with their operations and problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publish on a local disk: an operating system lock decides between two runs, and staged files are renamed."""
+"""Publish on a local disk: an operating system lock prevents concurrent runs, and staged files are renamed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LocalBackend(PublishBackend):
         return lock(self.name)
 
     def check(self) -> None:
-        """Do nothing, since the lock decides."""
+        """Do nothing, since the lock prevents concurrent runs."""
 
     def recover(self) -> RecoveredState:
         """Return the state, which cannot change while the lock is held."""

@@ -367,7 +367,7 @@ def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
 
 
 def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
-    """Yield the tables of a file's metadata records, as far as the caller reads; some more than once."""
+    """Search a file for metadata records, and yield its tables. A table may be yielded more than once."""
     tables = NO_TABLES
     for offset in range(reader.begin, reader.file.size, SCAN):
         tables = reader.tables(min(offset + SCAN, reader.file.size), offset, tables)

@@ -37,7 +37,7 @@ PLACED: Final = (
 
 
 class PreviousOperation(NamedTuple):
-    """The previous operation, as far as the next one depends on it."""
+    """The values of the previous operation that are needed to check the next one."""
 
     indicator: int
     tx_id: str | None

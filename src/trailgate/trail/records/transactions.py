@@ -64,7 +64,7 @@ def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
 
 
 def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
-    """Return the marks of records. ``indicators`` are their transaction indicators as far as they are known."""
+    """Return the marks of records. ``indicators`` are their TransInd bytes; other bytes than 0 to 3 count as unknown."""
     if view.only_changes:
         return INDICATORS[indicators]
     marks = indicator_marks(indicators, is_separate(view))
