@@ -269,7 +269,7 @@ Step = FileBeginning | CheckedChunk | UnreadableGap | FileEnd
 
 @dataclass(slots=True)
 class _Place:
-    """The state that is carried from chunk to chunk."""
+    """The state of checking a file after a chunk, which the check of the next chunk needs."""
 
     state: TransactionCheckState
     known: KnownTables = field(default_factory=KnownTables)

@@ -318,7 +318,10 @@ class HdfsStore(ObjectStore):
         raise self.error(UNDECIDED, key)
 
     def _end(self, key: str, tag: str) -> bool:
-        """Complete the claim to replace a file. Return whether there was one and this process may complete it."""
+        """Complete the replacement of a file that another writer has claimed but not finished.
+
+        Returns False if there is no claim, or if this process may only read.
+        """
         try:
             return self.take(complete_claim(key, tag))
         except WriteError:

@@ -167,7 +167,7 @@ def write_part(
     batches: Iterable[pa.RecordBatch],
     chain: TransactionChain | None = None,
 ) -> StagedPart:
-    """Stage the operations of one part, in order. Errors have the row in the part.
+    """Stage the operations of one part, in order. The row in an error counts from the start of the part.
 
     ``chain`` follows their transactions. Without one, a ``RepairingTransactionChain`` recomputes indicators if
     rows are missing.
