@@ -63,7 +63,7 @@ class OptionType(NamedTuple):
 
     ``words`` completes "must be ...", for example "a number above 0". ``read`` parses text,
     ``passed`` checks a value that is not text. Both raise ValueError if the description does not
-    apply to the value, or an OptionError with a message of their own.
+    apply to the value, or an OptionError with a more specific message.
     """
 
     words: str

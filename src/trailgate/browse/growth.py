@@ -69,7 +69,7 @@ class GrowingIndex(TrailIndex):
         return self._growth.rate
 
     def follow(self) -> None:
-        """Read what is added to the trail until the index is stopped."""
+        """Read records as they are added to the trail, until the index is stopped."""
         while not self.problem and not self._stop.wait(LOOK_EVERY):
             try:
                 self.read_on()
@@ -80,7 +80,7 @@ class GrowingIndex(TrailIndex):
                 return
 
     def read_on(self) -> None:
-        """Read what was added since the last look."""
+        """Read the records that were added since the last call."""
         listed = find_stored_trail(*self._asked)
         known = {file.number: file for file in self._sources}
         # Files that were purged meanwhile keep their positions in the lists of the index.

@@ -1,9 +1,9 @@
-"""The index of a trail: everything that its pages need to know about all of it, from one reading.
+"""The index of a trail: a summary of the complete trail for its pages, built in one pass.
 
 The check of a trail reads each record once and passes its results chunk by chunk
 (``jobs.checking``). Of each chunk the index keeps a ``IndexSpan``: its byte range, its range of times
 and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
-contain what it looks for.
+contain matches.
 
 Memory use is small: one span per 4 MB of trail. Counts over time have a fixed number of bins, only
 the longest transactions are kept, and the ids of all transactions are in a temporary file.
@@ -71,9 +71,9 @@ class IndexSpan:
     """A range of records that were read together, with a summary of its operations.
 
     ``first`` is the number of operations before the span. ``tables`` and ``kinds`` have one bit for
-    each table and operation type that occurs. ``times`` are the earliest and the latest; ``csns``
-    the first and the last, or None if CSNs descend inside. ``state`` is what decoding must know
-    about the records before the span. ``begins`` is whether a transaction begins in it.
+    each table and operation type that occurs. ``times`` are the earliest and the latest time;
+    ``csns`` the first and the last CSN, or None if CSNs descend inside. ``state`` is the reading state
+    after the records before the span. ``begins`` is whether a transaction begins in it.
     """
 
     number: int
@@ -90,7 +90,7 @@ class IndexSpan:
 
     @property
     def begin(self) -> TrailPosition:
-        """The position of its start."""
+        """The position of the span's first record."""
         return TrailPosition(self.number, self.start)
 
     @property
@@ -194,7 +194,7 @@ class TrailIndex:
         self._ids.close()
 
     def stop(self) -> None:
-        """Ask the building to end at its next chunk."""
+        """Ask the thread that builds the index to stop after the current chunk."""
         self._stop.set()
 
     def build(self) -> None:

@@ -98,7 +98,7 @@ def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> li
     begins = np.array([one.begin for one in view.records])
     ends = np.array([one.end for one in view.records])
     count = len(begins)
-    # a batch in which each record is a message of its own
+    # a batch in which each record is one message
     one_per_record = replace(
         messages,
         starts=begins,

@@ -33,9 +33,10 @@ TYPES: Final[Mapping[str, str]] = {
 def sql_page(
     index: TrailIndex, statements: StatementRunner, query: Query, cancellation: QueryCancellation
 ) -> dict[str, Any]:
-    """Return the values for the SQL page. An error of the statement is one of them.
+    """Run the statement in the query's ``sql``, and return the template values of the SQL page.
 
-    ``sql_page`` of the query is run; ``draft`` is only shown in the field.
+    If the statement fails, the value ``problem`` is its error. The query's ``draft`` is a statement
+    that is shown but not run.
     """
     text = query.get("sql", "")
     with index.lock:

@@ -60,7 +60,7 @@ _NO_PAIR: Final = re.compile(r"[^0-9A-Fa-f\s]|(?<![0-9A-Fa-f])[0-9A-Fa-f](?![0-9
 
 @dataclass(frozen=True, slots=True)
 class SheetFile:
-    """A file that the properties name, as it was read or typed."""
+    """A file named in the properties, with its text: the file's content, or what the user typed in the page."""
 
     name: str
     text: str
@@ -108,9 +108,10 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class SheetFault:
-    """An error and its place: the text that contains it, line and column, and the line with the place marked.
+    """An error to show on the workbench page, with its position in the text that the user entered.
 
-    ``pane`` is the field of the page. ``line`` is 0 if it is not known.
+    ``pane`` is the page's input field that contains the text. ``line`` is 0 if it is not known.
+    ``excerpt`` is the line, split into the text before, in and after the marked span.
     """
 
     pane: str
@@ -134,7 +135,7 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class SheetResult:
-    """The result of examining a sheet."""
+    """The results to show for a sheet: the message with its fields, the parsed operations, and the errors."""
 
     faults: tuple[SheetFault, ...] = ()
     more_faults: int = 0
@@ -353,7 +354,7 @@ class _Texts:
 
 
 class _Examined:
-    """One examination of a sheet. It collects results and errors as far as it gets."""
+    """One examination of a sheet. It collects results and errors, and stops at an error that prevents the next step."""
 
     def __init__(self, bench: Workbench, sheet: Sheet) -> None:
         self.bench, self.sheet = bench, sheet
@@ -411,7 +412,10 @@ class _Examined:
         return Properties(())
 
     def _lines(self) -> dict[str, int]:
-        """Return the line of each rule, which is that of its match if it has one."""
+        """Map each rule to its line number in the properties.
+
+        A rule's line is `RULE.match=...` if the rule has one, otherwise `RULE.type=...`.
+        """
         lines: dict[str, int] = {}
         for number, line in enumerate(self.sheet.properties.split("\n"), 1):
             rule, _, name = line.partition("=")[0].strip().rpartition(".")
@@ -515,7 +519,7 @@ def _between(raw: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SheetOperation:
-    """An operation that the message produces."""
+    """An operation parsed from the message, formatted for the page."""
 
     kind: str
     table: str

@@ -121,7 +121,7 @@ class Parsed:
     operation. `opens` marks the messages that begin a transaction, and `starts_unit` the messages
     that begin a unit (messages that are captured or refused together).
 
-    `batch` excludes the operations of bad messages, but still has those of other messages of the
+    `batch` excludes the operations of bad messages, but not the operations of other messages of the
     same unit: the caller drops incomplete units. A problem with message -1 belongs to the unit that
     was open before this batch. `notes` are warnings that a run reports once.
     """
@@ -375,7 +375,7 @@ class Capture:
     def at_end(self, state: TransactionState) -> Parsed:
         """Complete the input: parse waiting messages and release a held operation.
 
-        The result is that of a batch without messages.
+        The result has the form of a result for a batch without messages.
 
         If transactions are known only by their ids, the end of the input ends the last one, and its
         last operation is released. Problems are the errors of input that ends too early.
@@ -454,9 +454,9 @@ def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
 def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     """Renumber a result so that message 0 is the first message of this batch.
 
-    `parsed` covers `messages`, of which the first `before` waited from earlier batches. The last
-    ones may not be parsed yet. A problem in an earlier message gets number -1 and remembers its
-    file and offset.
+    `parsed` is the result for `messages`. The first `before` of them are left from earlier batches,
+    and the last ones may not be parsed yet. A problem in an earlier message gets message number
+    -1, and keeps its file and offset in `place`.
     """
     if not before and len(parsed.opens) == len(messages):
         return parsed

@@ -140,7 +140,7 @@ def parser_of(properties: Properties) -> ParserType:
 
 
 def parser_row(options: MetadataOptions) -> ParserType:
-    """Return the row whose options class is that of `options`."""
+    """Return the row of PARSERS for an options object, for example the Debezium row for `DebeziumOptions`."""
     # The rows name classes as strings; compare the class's own address with them.
     address = f"{type(options).__module__}:{type(options).__qualname__}"
     return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == address)

@@ -34,9 +34,9 @@ class CompanionApply:
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
-        """Apply published operations if the pause is over.
+        """Apply the published operations, unless the pause after the last attempt continues.
 
-        ``new`` is whether there are any since the last call.
+        ``new`` means that operations were published since the last call.
         """
         # Remember that there are new operations until the pause is over.
         self._waits |= new

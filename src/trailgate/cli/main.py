@@ -255,7 +255,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
 
 def _usage_problem(error: Any) -> str:
-    """Return what is wrong with the arguments, including the wrong value."""
+    """Return the problem with the arguments, including the wrong value."""
     # typer's text contains pydantic's message, which is replaced by ours
     problem: str = error.format_message().rstrip(".")
     faults: list[Any] = getattr(error.__cause__, "errors", list)()

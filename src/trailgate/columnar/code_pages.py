@@ -101,7 +101,7 @@ class CodePage(Protocol):
         ...
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
         ...
 
 
@@ -254,7 +254,7 @@ class SingleBytePage:
         return DecodedText(mask_as_null(self.plain(filled, left=left, right=right), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
         written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
@@ -287,7 +287,7 @@ class PairSequences(NamedTuple):
 
 @cache
 def sequences() -> PairSequences:
-    """Return the sequences of all pages."""
+    """Read the two-unit texts of all code pages: characters above U+FFFF ("𠀋") and letters with a mark ("か゚")."""
     texts = tuple(json.loads(_table("sequences.json")))
     units = np.frombuffer("".join(texts).encode("utf-16-le"), "<u2").astype(np.uint16)
     sizes = np.array([len(text.encode()) for text in texts], np.int8)
@@ -351,7 +351,7 @@ class DoubleBytePage:
         return DecodedText(mask_as_null(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
         return encode_each(values, self.name, self._encode)
 
     def _encode(self, text: str) -> bytes:
@@ -416,7 +416,7 @@ class MixedPage:
         return DecodedText(mask_as_null(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
         return encode_each(values, self.name, self._encode)
 
     def _encode(self, text: str) -> bytes:
@@ -475,7 +475,7 @@ class CodecPage:
         return decode_each(matrix, lambda raw: raw.decode(self.name))
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
@@ -524,7 +524,7 @@ class Utf16Page:
         return DecodedText(from_codes(codes, np.ones(codes.shape, bool)))
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text. Raises EncodeError with the row as its record."""
+        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 

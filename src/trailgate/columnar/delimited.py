@@ -106,7 +106,7 @@ def index_fields(
     """Find the fields of the bodies data[starts[i]:ends[i]], which are ascending and do not overlap.
 
     The end of a body ends its last record, with or without a line delimiter; an empty body has no
-    records. Raises BrokenQuotesError if quotes are not closed or are followed by text.
+    records. Raises UnbalancedQuotesError if quotes are not closed or are followed by text.
     """
     if len(data) > MAX_INT32:
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
@@ -210,7 +210,7 @@ def _tokens(dialect: DelimitedDialect) -> _Tokens:
 
 
 def _kinds(dialect: DelimitedDialect) -> Octets:
-    """Return for each byte value what it begins. A delimiter of one byte is identified by that byte alone."""
+    """Return for each byte value the type of token that it begins. A delimiter of one byte is identified by that byte alone."""
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
     for token in (dialect.field, dialect.line, *dialect.others_escaped):

@@ -101,7 +101,7 @@ def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.S
 def from_hex(values: pa.StringArray) -> pa.BinaryArray:
     """Return the bytes of hex digits. Null stays null.
 
-    Raises DecodeError, with the row as its record, if a value is not pairs of hex digits.
+    Raises DecodeError, with the row in ``where.record``, if a value is not pairs of hex digits.
     """
     valid = _validity(values)
     ends, content = _parts(values.fill_null("") if valid is not None else values)

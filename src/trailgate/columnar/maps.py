@@ -90,7 +90,7 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
 def _interleave(
     columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
 ) -> pa.StringArray:
-    """Return the values row by row, without those of missing columns."""
+    """Return the values row by row, without the values of missing columns."""
     offsets, data = text_view(pa.concat_arrays(columns))
     kept = _ALL if keep is None else keep.reshape(-1)
     items = np.empty(1 + (np.count_nonzero(kept) if len(kept) else len(offsets) - 1), np.int32)
@@ -121,7 +121,7 @@ def maps_to_columns(
 
     The values are None if the column is missing in every row, and the mask is None if it is missing
     in none. In a null map every column is missing. Names are compared ignoring case. Raises
-    DecodeError, with the row as its record, for a key that is not among the names or occurs twice
+    DecodeError, with the row in ``where.record``, for a key that is not among the names or occurs twice
     in one map.
     """
     rows = len(maps)

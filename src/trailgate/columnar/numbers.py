@@ -51,7 +51,7 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
     """Parse decimal text as int64 or uint64, or with a scale as decimal128(19 or 20, scale).
 
     The unscaled value must fit in a binary integer of ``width_bytes``. Raises DecodeError with the
-    row as its record.
+    row in ``where.record``.
     """
     low, high = integer_limits(width_bytes, signed)
 
@@ -199,7 +199,7 @@ def _check(numbers: pa.Array, low: int, high: int, scale: int, signed: bool) -> 
 def check_number_text(values: pa.StringArray) -> pa.StringArray:
     """Return the values trimmed, after checking that all of them are numbers.
 
-    Raises DecodeError with the row as its record.
+    Raises DecodeError with the row in ``where.record``.
     """
 
     def check(dense: pa.Array) -> pa.Array:

@@ -51,8 +51,9 @@ class RowPiece(NamedTuple):
 class EscapeTable:
     """The bytes that a format escapes in values, and those that it cannot contain.
 
-    ``special`` are the escaped bytes, at most five in addition to control characters. ``grown`` is
-    the size of each byte's replacement, which begins at its offset ``places`` in ``replacements``.
+    ``special`` are the bytes to search for, at most five in addition to control characters.
+    The replacement of byte b is ``replacements[places[b] : places[b] + grown[b]]``. ``grown[b]`` is 0
+    for a byte that is copied as it is, and ``PERHAPS`` or ``FORBIDDEN`` for a byte that is refused.
     """
 
     special: Octets
@@ -118,7 +119,7 @@ def measure_templates(
 ) -> MeasuredRows:
     """Measure the rows of these pieces.
 
-    Raises EncodeError, with the row as its record and the column as its field, for a value that the
+    Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a value that the
     format cannot contain.
     """
     contents, offsets, states, states_at, escaped, bases = [], [], [], [], [], []

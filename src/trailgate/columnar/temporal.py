@@ -308,7 +308,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
     """Parse dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
 
     Width 10 holds a date, 19 a time to the second, and 20 + n a time with n fraction digits (at
-    most 9). Nulls stay null. Raises DecodeError, with the row as its record, for a value that does
+    most 9). Nulls stay null. Raises DecodeError, with the row in ``where.record``, for a value that does
     not match the format, or that has other digits than zeros beyond the width.
     """
     size = iso_width(width)
@@ -334,7 +334,7 @@ def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Lo
     """Parse times to microseconds since 1970 UTC. Without a format, they are milliseconds since 1970.
 
     Fraction digits beyond microseconds are dropped. The second result is the first row in which
-    these are not zeros, or -1. Raises DecodeError, with the row as its record, for a null or a
+    these are not zeros, or -1. Raises DecodeError, with the row in ``where.record``, for a null or a
     value that does not match.
     """
     if values.null_count:
@@ -438,7 +438,7 @@ def _is_pairs(field: DateField) -> bool:
 def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     """Convert ISO text of a width to date32 (width 10) or naive timestamp[us].
 
-    Raises DecodeError, with the row as its record, if digits beyond microseconds are not zero.
+    Raises DecodeError, with the row in ``where.record``, if digits beyond microseconds are not zero.
     """
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -462,7 +462,7 @@ def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) ->
     """Format microseconds since 1970 as text of 26 characters. With ``trimmed``, complete seconds have 19.
 
     ``marks`` are the characters before hours, minutes, seconds and the fraction. Raises
-    EncodeError, with the row as its record, for a time outside the years 1 to 9999.
+    EncodeError, with the row in ``where.record``, for a time outside the years 1 to 9999.
     """
     times = np.ascontiguousarray(micros, np.int64)
     offsets = np.empty(len(times) + 1, np.int32)

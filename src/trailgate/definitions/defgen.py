@@ -476,7 +476,7 @@ def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
     """Parse the tables of a Defgen file (capture properties §9).
 
     Offsets and record lengths are taken from the file, even if they deviate from the formula
-    (decision 0026); a table with a record length of 0 gets those of the formula. Raises
+    (decision 0026); if a table's record length is 0, the formula is used. Raises
     DefinitionError with source, line and column, the expected text, and the bytes in the file.
     """
     try:
@@ -571,7 +571,7 @@ def _check_names(columns: tuple[Column, ...], rows: list[list[DefgenWord]], code
 def write_sourcedefs(definitions: Definitions) -> bytes:
     """Format definitions as a Defgen file that ``read_sourcedefs`` reads back unchanged.
 
-    Tables built in code get their lengths and offsets. The version is that of the definitions, or
+    Tables built in code get their lengths and offsets. The version comes from the definitions, or is
     2.0; if a column needs the attributes 20 to 24, it is at least 4.0 (5.0 unless stated). Raises
     EncodeError if a name or number cannot be written.
     """

@@ -49,7 +49,7 @@ class DescriptorPart(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The number of characters of the part in text that is read."""
+        """The number of characters to read for the part: 7 for JUL, otherwise the length of ``text``."""
         return 7 if self.name == "JUL" else len(self.text)
 
 

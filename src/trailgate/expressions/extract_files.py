@@ -565,7 +565,7 @@ def _recovery(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """Note a parameter that does not affect the data; refuse any other."""
+    """List a parameter as ignored if it does not affect the data, otherwise refuse it."""
     text = statement.text.rstrip("; \t")
     if statement.keyword in NOTED:
         draft.note(statement, text, NOTED[statement.keyword])

@@ -38,9 +38,9 @@ UNDOCUMENTED: Final = "it is one of GoldenGate's undocumented parameters"
 
 
 def foreign_reason(name: str, others: Mapping[str, str]) -> str:
-    """Return why a parameter that this process does not have is refused, or "" if no process has it.
+    """Return why a parameter that belongs to a different process is refused, or "" if no process has it.
 
-    ``others`` are the reasons for the parameters of another process.
+    For example, an Extract file with a Replicat parameter. ``others`` has such reasons by name.
     """
     reason = FOREIGN.get(name) or others.get(name, "")
     return reason or (UNDOCUMENTED if name.startswith("_") else "")

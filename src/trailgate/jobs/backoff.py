@@ -49,7 +49,7 @@ class Backoff:
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
 
     def note_answer(self) -> None:
-        """Record that the broker answered: the time limit ends."""
+        """Record that the broker answered. From now on there is no time limit for retries."""
         self._reached, self._end = True, math.inf
 
     def reset(self) -> None:

@@ -56,7 +56,7 @@ from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordColumns, view_records
 
 # The most bad transactions of a chunk that are isolated one by one. If there are more, for example
-# because the definitions are those of other tables, larger parts of the chunk count as bad.
+# because the definitions belong to other tables, larger parts of the chunk count as bad.
 SOUGHT: Final = 16
 
 # The signature follows three frames: of the header (F), of its first group and its first field.
@@ -150,7 +150,7 @@ class _Work:
     def run(self) -> None:
         """Decode all groups.
 
-        If a set of groups fails, try its halves; note the groups that fail alone.
+        If a set of groups fails, try its halves; report the groups that fail alone.
         """
         numbers = np.unique(self.groups)
         waiting = [numbers[numbers >= 0]]
@@ -181,7 +181,7 @@ class _Work:
         self.reading.read(self.source, view.take(np.flatnonzero(within)), self.tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
-        """Note the record that the error is about, or else the first record of each group."""
+        """Report the error at the record that it is about, or if unknown, at the first record of each group."""
         rows = np.flatnonzero(np.isin(self.groups, part))
         first = rows[np.unique(self.groups[rows], return_index=True)[1]]
         offset = error.where.offset
@@ -215,11 +215,11 @@ class FileBeginning:
 
 @dataclass(frozen=True, slots=True)
 class CheckedChunk:
-    """Consecutive records.
+    """A chunk of consecutive records of a file, and the results of checking them.
 
-    ``base`` is the offset of ``data`` in the file; ``tables`` are those known after them.
-
-    ``fine`` has an example of each date time column with more digits than a timestamp can hold.
+    ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end of
+    the chunk. ``fine`` has an example value of each date time column with more fraction digits than
+    a timestamp can store.
     """
 
     number: int
@@ -269,7 +269,7 @@ Step = FileBeginning | CheckedChunk | UnreadableGap | FileEnd
 
 @dataclass(slots=True)
 class _Place:
-    """The state that is carried from chunk to chunk."""
+    """The state of checking a file after a chunk, which the check of the next chunk needs."""
 
     state: TransactionCheckState
     known: KnownTables = field(default_factory=KnownTables)
@@ -280,7 +280,7 @@ class _Place:
     )
 
     def ended(self, number: int, file: TrailFile) -> FileEnd:
-        """Return the end of a file."""
+        """Build the FileEnd of file ``number``, with the tables and the reading state after its last record."""
         assert self.sound is not None
         return FileEnd(number, file, self.known.tables, ResumePoint(*self.sound, self.reading))
 
@@ -660,9 +660,9 @@ def check_files(
     *,
     values: bool = False,
 ) -> Iterator[tuple[FileTotals, FileBeginning]]:
-    """Run the check over files, and yield the totals of each when it is complete.
+    """Check files, and yield the totals of each file when it is complete.
 
-    Findings are added meanwhile. ``watch`` is called with each step, after its faults are complete.
+    Findings are added to ``findings`` during the check. ``watch`` is called with each step, after its faults are complete.
     """
     totals: FileTotals | None = None
     begun: FileBeginning | None = None

@@ -102,8 +102,8 @@ class RecordGroups:
 
     Arrays of groups: the first record (``firsts``), and whether the group has a beginning
     (``headed``), is complete (``whole``), continues although nothing is open (``headless``), and is
-    a restart (``restart``). Arrays of records: whether the record closes its group, is apart, or is
-    apart and bad, and the number of its fault in ``kinds``, or -1. Records before the first group
+    a restart (``restart``). Arrays of records: whether the record closes its group, is separate (outside of
+    transactions), or is separate and bad, and the number of its fault in ``kinds``, or -1. Records before the first group
     belong to the pending group of earlier chunks.
     """
 
@@ -191,12 +191,12 @@ def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]
 def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[SourceByteRange]:
     """Yield the ranges of records in the source file, in order.
 
-    Records that are apart get ranges of their own.
+    Records outside of transactions get separate ranges.
     """
     if not len(rows):
         return
     which = apart[rows]
-    # Split where records change between apart and not apart.
+    # Split between separate records and records of transactions.
     borders = np.flatnonzero(which[1:] != which[:-1]) + 1
     for piece in np.split(rows, borders):
         for start, end in adjacent_ranges(step, piece):
@@ -238,7 +238,7 @@ class SalvageSelection:
     _number: int = -1
 
     def take(self, step: Step) -> None:
-        """Process one step."""
+        """Process one step of the check: write complete transactions, and report the skipped bytes to ``leave``."""
         if isinstance(step, CheckedChunk):
             self._chunk(step)
             self._adjacent = True
@@ -281,7 +281,7 @@ class SalvageSelection:
         self._extend(step, groups, range(last, len(step.found)))
 
     def _extend(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Add records to the pending group. Records that are apart need no transaction."""
+        """Add records to the pending group. Separate records need no transaction."""
         start, stop = span.start, span.stop
         if start == stop:
             return
@@ -290,7 +290,7 @@ class SalvageSelection:
         self._leave_apart(step, groups, span)
         pending = self._pending
         if pending is None:
-            # At the start of a trail, only records that are apart come before the first group.
+            # At the start of a trail, only separate records come before the first group.
             pending = self._pending = PendingGroup(None, headed=True, closed=True)
         if pending.transaction is None:
             pending.transaction = last_transaction_id(step, stop - 1, start)

@@ -136,7 +136,7 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class RecordFilterList:
-    """The filters of one side. A record must match all of them, or any."""
+    """The filters that include records, or the filters that exclude them. A record matches if all filters match, or any."""
 
     filters: tuple[RecordFilter, ...] = ()
     match_all: bool = True

@@ -6,9 +6,9 @@ other one. Columns are decoded on first use. Between chunks only the tables defi
 records are kept.
 
 The transaction of each record follows from TransInd alone: 0 opens a transaction, 1 and 2 continue
-the open one, and 3 is a transaction of its own. Metadata, DDL and comment records may lie inside a
+the open one, and 3 is a transaction of one record. Metadata, DDL and comment records may lie inside a
 transaction and neither end nor open it (trail format §8 and §12). Logdump numbers these too, each
-as a transaction of its own, so they get a number here, unlike in the readers.
+as a separate transaction, so they get a number here, unlike in the readers.
 """
 
 from __future__ import annotations

@@ -161,8 +161,8 @@ class RawOperations:
     `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
     end marks of `tx_ind` count.
 
-    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations without
-    a name of their own. `tx_ids_generated` is one value for all operations, or one for each.
+    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations
+    without a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
     `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
     operation's message in its transaction, if messages are numbered.
     """
@@ -376,7 +376,7 @@ def chain_by_indicators(
 ) -> ChainedTransactions:
     """Group operations into transactions by indicators.
 
-    Problems found are added to those of the parser.
+    Adds the problems found to the problems of the parser.
     """
     bad = {problem.message: problem for problem in problems}
     unreadable = np.fromiter(bad, np.int64, len(bad))
@@ -530,7 +530,7 @@ def _check_bounds(
 
 
 def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
-    """Replace each value by that of its transaction's first operation.
+    """Replace each value by the value of its transaction's first operation.
 
     `before` is the value of the transaction open before.
     """

@@ -65,7 +65,7 @@ def chain_by_id(
 ) -> ChainedTransactions:
     """Group operations into transactions by their ids.
 
-    Problems found are added to those of the parser.
+    Adds the problems found to the problems of the parser.
 
     `raw.seq_id` is the id of the transaction; each operation gets it with its ordinal in the
     transaction appended, from 0. With `operation_ids`, it is the id of the operation itself, and
@@ -334,7 +334,7 @@ def select_captured(
 def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
     """Return the mask of operations of excluded users and transactions.
 
-    An operation without a name of its own has that of its transaction's first operation.
+    An operation without a user or transaction name has the name in its transaction's first operation.
     """
     count = len(raw.message)
     if raw.excluded is None:

@@ -52,7 +52,7 @@ def shape_images(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBloc
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
     """Mark the updates that change a key as key updates.
 
-    A block with before values has only updates.
+    A block with before values is expected to contain only updates.
     """
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block

@@ -3,9 +3,10 @@
 A `MessageFormat` knows the bytes: it finds records, reads header fields, and reads before and after
 images. `MessageParser` does the rest, always for the whole batch:
 
-1. read the metadata columns of all records: table, operation type, ids, times, indicator 2. group
-the records by table, operation type and layout 3. let the format read the images of each group 4.
-apply the TABLE statements of the Extract parameters to each group
+1. read the metadata columns of all records: table, operation type, ids, times, indicator
+2. group the records by table, operation type and layout
+3. let the format read the images of each group
+4. apply the TABLE statements of the Extract parameters to each group
 
 Errors are collected for as many messages as possible and raised together, so that the good messages
 are parsed again only once.

@@ -595,15 +595,15 @@ class MetadataOptions:
 
     @property
     def operation_ids(self) -> bool:
-        """Whether operations have sequence ids of their own, with `by_id`.
+        """Whether each operation has its own sequence id, and `by_id` is set.
 
-        Transactions are then known by their transaction ids.
+        If so, operations with the same transaction id form a transaction.
         """
         return False
 
     @property
     def spans_messages(self) -> bool:
-        """Whether a transaction may span messages: if operations have an indicator, or transactions only ids."""
+        """Whether a transaction may span messages: so if operations have an indicator, or only transaction ids group them."""
         return self.txind is not None or self.by_id
 
     @property

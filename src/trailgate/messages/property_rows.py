@@ -113,7 +113,7 @@ _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 class ParserRows:
     """Creates the rows of one parser. Names are given without its prefix.
 
-    `origin` is the citation for rows that have none of their own.
+    `origin` is the citation for rows without one.
     """
 
     parser: str

@@ -134,7 +134,7 @@ class CompleteTransactions:
         self._held = [messages.slice(safe, len(messages))]
 
     def finish(self, *, give_open: bool = False) -> Iterator[WrittenMessages]:
-        """Yield the remaining messages; those of an unfinished transaction only if `give_open` is set."""
+        """Yield the remaining messages. Messages of an unfinished transaction are included only with `give_open`."""
         rest = self._writer.finish()
         if give_open or not self._open:
             yield from self._held
@@ -165,7 +165,7 @@ def cut_messages(
 
     `held` is the size in bytes of a message that is still open from before, or -1, and `number` its
     number. `overhead` is the number of bytes that each message has besides its records. Raises
-    EncodeError, with the row as its record, if a record alone is longer than the limit.
+    EncodeError, with the row in `where.record`, if a record alone is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
     count = kernels.cut_records(

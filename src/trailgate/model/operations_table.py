@@ -154,7 +154,7 @@ class TableSource(Protocol):
 def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSource) -> ChangeBatch:
     """Convert an operations table to change blocks, using definitions to parse the values.
 
-    Raises DefinitionError for an unknown table. Raises DecodeError, with the row as its record, for
+    Raises DefinitionError for an unknown table. Raises DecodeError, with the row in ``where.record``, for
     a value that cannot be parsed, or a null in a required column such as ``op_type``.
     """
     names = _require(batch, "table").dictionary_encode()

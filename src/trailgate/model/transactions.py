@@ -48,7 +48,7 @@ class FollowedTransactions:
     """The transactions of rows.
 
     ``number`` is the transaction of each row. Separate rows have the number of the transaction
-    around them, and a restart has a number of its own. ``starts`` marks the first rows of
+    around them, and a restart has its own number. ``starts`` marks the first rows of
     transactions 1, 2, ..., and ``faults`` the rows that contradict earlier ones. ``flags`` has one
     item per transaction, beginning with number 0. ``is_open`` means that the last transaction is
     open.
@@ -150,11 +150,12 @@ class HeldOperation:
 
 @dataclass(frozen=True, slots=True)
 class RemainingIndicators:
-    """The remaining operations of transactions after some were dropped.
+    """The operations that remain in transactions after some were dropped, with new indicators.
 
-    ``tx_ind`` are their indicators. ``released`` is the operation that was held back before, and
-    comes first; ``held`` is still held back. ``last`` is the last remaining operation of the
-    transaction that is open at the end, or -1.
+    A transaction's last operation is only known once the transaction ends, so one operation is
+    held back between batches. ``released`` is the operation held back from the previous batch, to
+    be written first; ``held`` is held back for the next one. ``tx_ind`` are the indicators.
+    ``last`` is the last remaining operation of the transaction still open at the end, or -1.
     """
 
     tx_ind: Octets

@@ -2,7 +2,7 @@
 
 A row has functions that make converters. A converter is made once per column, with its length,
 scale and date format, and then converts whole arrays. If it refuses a value it raises DecodeError
-with the row as its record.
+with the row in ``where.record``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FamilyCodec(NamedTuple):
 def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
     """Return the converter from text to the block column.
 
-    The converter raises DecodeError with the row as its record. Raises DefinitionError for a type
+    The converter raises DecodeError with the row in ``where.record``. Raises DefinitionError for a type
     without a public layout.
     """
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)

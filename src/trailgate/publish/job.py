@@ -45,7 +45,7 @@ WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is on
 class PublishSummary:
     """The result of a publication: operations by table and type, messages, and the files written.
 
-    ``position`` is that of the last published operation, after which a later run continues.
+    ``position`` is the position of the last published operation; a later run continues after it.
     ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
     ``unmatched`` are the table patterns that match no table in the data.
     """

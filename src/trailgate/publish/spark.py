@@ -1,4 +1,4 @@
-"""Publish operations as messages in a DataFrame: those of a trail, or of a DataFrame of operations."""
+"""Publish operations, of a trail or of a DataFrame, as a DataFrame of messages."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     split_bytes: int | None = None,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the rows of a trail. The options are those of the format ``trail``."""
+    """Return the rows of a trail. The options are the options of the format ``trail``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
 
@@ -68,7 +68,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
 ) -> DataFrame:
     """Return the operations of message files.
 
-    The options are those of the format ``message_capture``.
+    The options are the options of the format ``message_capture``.
     """
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415

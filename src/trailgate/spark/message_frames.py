@@ -53,8 +53,8 @@ def capture(  # noqa: PLR0913  one parameter an option
     A row has the column ``body`` (or Kafka's ``value``), which is text or bytes. ``headers`` is
     optional: a map of strings, or Kafka's array of structs of key and value (``includeHeaders``).
 
-    The capture is that of a properties file, or of the Extract parameter file that names it;
-    ``ignore_unsupported`` accepts one with parameters that are not obeyed. Relative paths, also
+    A properties file configures the capture, or an Extract parameter file that names one;
+    ``ignore_unsupported`` accepts a parameter file with parameters that are not obeyed. Relative paths, also
     those in the files, start at ``base``, or at the working folder. ``table`` returns only that
     table's rows, with columns in their types; ``columns`` selects columns. Positions, and ids
     generated from them, count partitions and their rows. Reading stops at the first bad message.
@@ -95,7 +95,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
 
 def _messages(frame: DataFrame) -> DataFrame:
-    """Return the columns of messages: body, headers and fault, as far as they exist."""
+    """Return the existing columns among body, headers and fault."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
     named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]

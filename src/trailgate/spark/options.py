@@ -1,4 +1,8 @@
-"""Parse Spark's options, which are strings, with the paths in them, and the options that a catalog keeps."""
+"""Parse the options of Spark's readers and writers.
+
+Spark passes every option as a string. Relative paths in options are made absolute. The options of
+a table in a catalog are parsed here too.
+"""
 
 from __future__ import annotations
 

@@ -95,27 +95,27 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             raise self._error
 
     def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the error."""
+        """Raise the stored error."""
         self._refuse()
 
     def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the error."""
+        """Raise the stored error."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the error."""
+        """Raise the stored error."""
         self._refuse()
 
     def partitions(self, start: Any, end: Any) -> NoReturn:
-        """Raise the error."""
+        """Raise the stored error."""
         self._refuse(start, end)
 
     def read(self, partition: Any) -> NoReturn:
-        """Raise the error."""
+        """Raise the stored error."""
         self._refuse(partition)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the error."""
+        """Raise the stored error."""
         self._refuse(start, limit)
 
 

@@ -159,7 +159,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
             raise StorageError("Spark does not state which query and batch this is")
         target = _stage(self._target, query, int(number))
         target.location.backend.make(target.staging)
-        # the header's creation time is that of this batch, not of the query's start
+        # the header's creation time is the time of this batch, not of the query's start
         header = target.header
         now = replace(header.trail, creation_time=time_ns() // 1000)
         target = replace(target, header=replace(header, trail=now))

@@ -44,7 +44,7 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     """Run a SELECT statement, and return a reader of its result.
 
     ``FROM 'dirdat/ot'`` selects from the operations of a trail, and ``FROM 'dirdat/ot:HR.JOBS'``
-    from those of a table, with columns in their types. A prefix may be an address in a store.
+    from the operations of one table, with columns in their types. A prefix may be an address in a store.
     ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that changes
     were applied to. Everything else is DuckDB's: its functions, and Parquet, CSV and JSON files. A
     trail is read each time that the statement names it. ``definitions`` apply to all trails, as in
@@ -225,7 +225,7 @@ def _batches(
     trails: Sequence[QueryRows],
     cancellation: QueryCancellation,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the result, and keep the connection open meanwhile."""
+    """Yield the result, and close the connection after the last batch."""
     try:
         for batch in reader:
             cancellation.check()

@@ -167,7 +167,7 @@ def catch_stop_signals() -> Iterator[Callable[[], bool]]:
 
 
 def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
-    """Print a log to stderr, for example that of connections opened and lost."""
+    """Print a log to stderr, for example of connections opened and lost."""
     if not log.handlers:
         log.setLevel(level)
         log.addHandler(_Stderr())

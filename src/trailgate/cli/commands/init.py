@@ -87,7 +87,7 @@ def command(
 
 
 def _name(source: Sequence[str]) -> str:
-    """Return a name for the properties: that of the first folder or file of messages."""
+    """Return a name for the properties: the name of the first folder or file of messages."""
     if is_stream(source[0]):
         return UNNAMED
     plain = Path(source[0].rpartition("://")[2])
@@ -101,7 +101,7 @@ def _between(source: Sequence[str]) -> list[str]:
 
 
 def _print_state(proposal: Proposal, path: Path, *, to_file: bool, cut: bool) -> None:
-    """Print what the user has to fill in, and the next step.
+    """Print the values that the user has to fill in, and the next step.
 
     Goes to stderr if the properties themselves are printed to stdout.
     """

@@ -82,7 +82,7 @@ ItemNode = PlacedItem | GroupItem | RepeatedItem
 class BadCount:
     """The records (``rows``) whose counter is not a count that the OCCURS allows.
 
-    ``unread`` selects those of them in which the counter is not even a number.
+    ``unread`` selects the records among them in which the counter is not even a number.
     """
 
     field: CopybookField

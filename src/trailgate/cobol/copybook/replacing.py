@@ -227,7 +227,7 @@ class _Replaces:
         self._before: list[list[ReplaceRule]] = []
 
     def obey(self, statement: list[CopybookToken]) -> None:
-        """Apply a REPLACE statement. It ends the ones before it; with ALSO it adds to them."""
+        """Apply a REPLACE statement. It ends earlier REPLACE statements; with ALSO it adds to them."""
         words = _without_comments(statement)
         named = [token.upper for token in words[1:]]
         if named == ["LAST", "OFF"]:

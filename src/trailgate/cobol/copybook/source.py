@@ -44,7 +44,7 @@ class SourceLine:
     """The text of one line. ``number`` and ``column`` (of its first character) count from 1.
 
     ``continued``: the text continues the previous line. ``cut`` is the text after the last column,
-    which is not read. A ``directive`` is not part of the description; it chooses which lines are.
+    which is not read. A ``directive``, such as ``>>IF``, is not part of the description: it selects the lines that are.
     """
 
     number: int
@@ -129,7 +129,7 @@ def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 
 
 def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
-    """Yield a fixed-format line by its indicator in column 7; nothing for a debugging line (D)."""
+    """Parse a line in fixed format. The indicator in column 7 selects how; a debugging line (D) yields nothing."""
     text = _remove_comments(line[TEXT:END])
     # If a comment starts before column 73, the text after it belongs to the comment.
     cut = line[END:].strip() if text == line[TEXT:END] else ""

@@ -238,7 +238,10 @@ class RecordDecoder:
             yield self._batch(records.part(begin, begin + rows))
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield chunks of records with the problems in them. Applied options are counted, as in decoding."""
+        """Yield chunks of records, each with the problems that decoding it finds.
+
+        Also counts the records to which an option for short records applied, as decoding does.
+        """
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, len(records), rows):
             part = records.part(begin, begin + rows)
@@ -410,8 +413,8 @@ class RecordDecoder:
     ) -> Iterator[tuple[PlacedItem, pa.Array]]:
         """Decode all items of one format from one matrix: rows of the first item, then of the second, ...
 
-        ``presence`` has two masks for each item: the records that have it, and those of them that
-        are padded. Problems are added to ``findings``.
+        ``presence`` has two masks for each item: the records that have it, and the records that
+        have only a part of it and are padded. Problems are added to ``findings``.
         """
         _, explain, classify = self._decoder_of(kind)
         rows, decoded = len(records), self._decode_column_major(records, kind, members, presence)
@@ -455,7 +458,7 @@ class RecordDecoder:
         presence: list[Presence],
         matrix: Octets,
     ) -> None:
-        """Copy the bytes of each item into its rows of the matrix, and pad those of short records."""
+        """Copy the bytes of each item into its rows of the matrix, and pad the rows of short records."""
         rows = len(records)
         for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
             part = matrix[index * rows : (index + 1) * rows]

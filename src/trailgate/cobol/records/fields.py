@@ -291,7 +291,7 @@ class FieldFault:
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
 
     def raw(self, records: RecordBytes, row: int) -> bytes:
-        """Return the field's bytes in a record, as far as it has them."""
+        """Return the field's bytes in a record, which are fewer if the record ends inside the field."""
         raws: bytes = _raws(records, self, np.array([row]))[0].as_py()
         return raws
 
@@ -345,7 +345,7 @@ def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -
 
 
 def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
-    """Return a field's bytes in several records, as far as a record has them."""
+    """Return a field's bytes in several records, which are fewer in a record that ends inside the field."""
     ends = records.ends[rows]
     starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))

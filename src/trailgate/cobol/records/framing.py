@@ -154,11 +154,11 @@ class Framing:
 
 
 class RecordFrames(NamedTuple):
-    """Complete records ``data[starts[i]:ends[i]]``, and ``end``, the offset after the last one's frame.
+    """Complete records ``data[starts[i]:ends[i]]``. ``end`` is the offset after the last frame.
 
-    ``left`` is the number of bytes left in its block. If records were joined from segments,
-    ``data`` are the joined bytes, and ``places`` the offset of each record's first segment in the
-    original data.
+    ``left`` is the number of bytes after ``end`` that belong to the same block. If records were
+    joined from segments, ``data`` are the joined bytes, and ``places`` the offset of each record's
+    first segment in the original data.
     """
 
     starts: Longs

@@ -97,7 +97,10 @@ def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Place
 
 
 def _find_bits(items: list[PlacedItem], name: str) -> dict[PlacedItem, Indicator]:
-    """Return the bits of an item as the indicators of all items after it."""
+    """Map each item after the item ``name`` to one of its bits, in order: bit 0 is the first item's null indicator.
+
+    Returns {} if the item does not exist. Raises OptionError if it has too few bits.
+    """
     numbers = [n for n, item in enumerate(items) if item.field.name.upper() == name]
     if not numbers:
         return {}

@@ -229,7 +229,7 @@ def find_computed_records(
 
     Returns the same as ``find_descriptor_records``.
 
-    The arrays are those of ``record_lengths.LengthTables``. For each record a rule is chosen by its
+    The arrays are described in ``record_lengths.LengthTables``. For each record a rule is chosen by its
     key bytes; its length is the rule's constant plus, for each of the rule's terms, a number read
     from the record times a factor. The offset of a term can depend on the numbers of earlier terms
     (``shifts``). ``numbers`` is working memory for one record. For NO_NUMBER the last returned
@@ -319,7 +319,7 @@ def copy_present(
 def _rule_of(
     data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
 ) -> int:
-    """Return the rule of a record: that of the first value equal to its bytes at ``places``, or ``rest``.
+    """Return the rule of the first value that equals the record's bytes at ``places``, or ``rest`` if none does.
 
     A byte of -1 in a value matches any byte.
     """

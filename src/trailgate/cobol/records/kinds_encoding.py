@@ -41,7 +41,7 @@ class RowsOfKind(NamedTuple):
 class KindsEncoder:
     """Encodes rows of several kinds, each kind with its own encoder.
 
-    With ``only``, all rows are of that kind, and the columns are those of its table.
+    With ``only``, all rows are of that kind, and the columns are the columns of its table.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class KindsEncoder:
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
     def _kind_of(self, columns: Mapping[str, pa.Array], rows: int) -> Longs:
-        """Return the kind of each row as a number: that of its one struct that is not NULL.
+        """Return the kind of each row as a number. A row has exactly one struct that is not NULL, and it names the kind.
 
         Raises EncodeError if a row has no struct or several, or if ``_record`` names a different
         kind.

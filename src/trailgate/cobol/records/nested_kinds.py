@@ -112,7 +112,7 @@ class NestedDecoder(KindsDecoder):
         return pa.schema(fields)
 
     def _own_fields(self, name: str) -> list[pa.Field]:
-        """Return the selected fields of a kind, and its column of errors."""
+        """Return the selected fields of a record type. Its error column is always included."""
         is_asked = name in self._own_shown
         schema = self._decoders[name].schema
         return [field for field in schema if is_asked or field.name == ERRORS_COLUMN]

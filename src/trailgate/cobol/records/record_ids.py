@@ -27,7 +27,7 @@ def level_column(level: int) -> str:
 
 
 def is_level_column(name: str) -> bool:
-    """Return True if a column name is that of a level's ids, such as ``_id_1``."""
+    """Return True if a column contains the ids of a level. Its name is then ``_id_1``, for example."""
     return name.startswith("_id_") and name[4:].isdecimal()
 
 

@@ -67,7 +67,7 @@ class RecordTrees(NamedTuple):
 class ChosenRows(NamedTuple):
     """The records that become rows: their indexes, their kinds, and their id columns.
 
-    ``state`` is what the ids of later records continue from. ``trees`` has the nested records, if
+    ``state`` has the last ids, from which the ids of later records continue. ``trees`` has the nested records, if
     lists are used.
     """
 
@@ -81,7 +81,7 @@ class ChosenRows(NamedTuple):
 class KindsDecoder:
     """Decodes records of several layouts, into one struct column per kind, or one table per kind.
 
-    Each kind has those of the selected columns that its layout contains; a kind with none of them
+    Of the selected columns, each kind has the columns in its layout; a kind without any
     has no struct and no table. If kinds have parents, each file needs its own decoder
     (``of_file``).
     """
@@ -232,7 +232,7 @@ class KindsDecoder:
     def tables(
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Decode the records of each kind into its table, or only those of the kind ``only``."""
+        """Decode the records of each kind into its table, or only the records of the kind ``only``."""
         chosen = self._choose_rows(records)
         batches_ = []
         for name in self._with_rows:

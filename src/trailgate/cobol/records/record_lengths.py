@@ -71,7 +71,7 @@ class LengthTerm:
 
 @dataclass(frozen=True, slots=True)
 class LengthRule:
-    """The length of a record: ``base`` bytes, plus those of the terms."""
+    """The length of a record: ``base`` bytes, plus the bytes of each term."""
 
     base: int
     terms: tuple[LengthTerm, ...] = ()

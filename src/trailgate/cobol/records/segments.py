@@ -1,7 +1,7 @@
 """Find the layout of a record (level 01) or segment by name.
 
-A segment is one of several groups that share the same bytes by REDEFINES. Its layout is that of the
-record without the other groups; offsets and lengths stay the same. For example, if B redefines A in
+A segment is one of several groups that share the same bytes by REDEFINES. Its layout is the
+layout of the record without the other groups; offsets and lengths stay the same. For example, if B redefines A in
 the record R, the segment B has the items of R with B instead of A.
 """
 
@@ -115,7 +115,11 @@ def segment_layout(layout: CopybookLayout, path: Sequence[CopybookField]) -> Cop
 
 
 def _without_others(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField:
-    """Remove the other definitions of the segment's bytes from a group."""
+    """Remove from ``group`` the groups that redefine the bytes of the segment.
+
+    ``path`` leads from the group's child down to the segment. For example, if B redefines A, the
+    segment B leaves the group with B and without A.
+    """
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
     base = others[0]

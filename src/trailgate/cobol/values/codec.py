@@ -110,7 +110,7 @@ class DecodedColumn(NamedTuple):
 
 
 class FaultExplanation(NamedTuple):
-    """Why bytes are not a value, and what to try."""
+    """The reason why bytes are not a valid value, and a hint for the user."""
 
     problem: str
     hint: str = ""

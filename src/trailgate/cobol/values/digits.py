@@ -367,7 +367,7 @@ def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
 
 
 def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
-    """Return a question that names what the bytes look like, for example "Is it COMP-3?", or ""."""
+    """Guess the actual usage of the bytes, and ask, for example "Is it COMP-3?". Returns "" without a guess."""
     text = raw.hex()
     body = raw[:-1] or raw
     if field.usage is not Usage.ZONED and set(body) <= set(digits):

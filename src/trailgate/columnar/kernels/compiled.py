@@ -168,7 +168,7 @@ class CheckedKernel:
             if place >= len(arguments) or type(arguments[place]) is not kind:
                 return self.compiled(*self._check(arguments))
         try:
-            # A compiled function only accepts arrays of its own types, which are the contract. If it
+            # A compiled function only accepts arrays of its declared types, which are the contract. If it
             # refuses them, _check raises with a clearer message.
             return self.compiled(*arguments)
         except Exception:

@@ -104,11 +104,11 @@ def read_times(
 
     ``layouts`` has ``LAYOUT`` numbers per layout: its length, the bounds of its fields and of its
     literals, where its literals of one byte begin, and the offsets of year to second (-1 for none).
-    The first layout counts whose length, digits, letters and literals fit. ``fields`` has four
-    numbers per field: part, start, width and whether it is letters. ``literals`` has an offset and
-    the three bytes that are allowed there. ``shapes`` has nine words per layout: for each eight
-    bytes a mask, the expected bytes under the mask, and where digits are; all are 0 if the layout
-    is not of digit pairs.
+    A value is read by the first layout with the same length, digits, letters and literals.
+    ``fields`` has four numbers per field: part, start, width, and 1 if it consists of letters.
+    ``literals`` has an offset and the three bytes that are allowed there. ``shapes`` has nine words
+    per layout, three for each eight bytes: a mask, the expected bytes under the mask, and a mask of
+    the digits. They are all 0 if the layout does not consist of digit pairs.
 
     Blanks around a value are ignored. With a ``size``, ISO text of that many characters is written
     to ``iso``, which has ``SPARE`` more bytes; otherwise microseconds since 1970 are written to

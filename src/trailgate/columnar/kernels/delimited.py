@@ -58,9 +58,10 @@ def scan(
 ) -> tuple[int, int, int]:
     """Write the fields of the bodies. Return the number of fields, of records and of bodies with wrong quotes.
 
-    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` states for each
-    byte value what it begins. ``delimiter_bytes`` are the first bytes of delimiters and of escaped
-    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none if text has no quotes).
+    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has for each
+    byte value the type of token that it begins. ``delimiter_bytes`` are the first bytes of delimiters
+    and of escaped delimiters, ``quote_bytes`` the first bytes of quotes and escaped quotes (none if
+    text has no quotes).
     With ``returns`` records end with a line feed, and a carriage return may be between it and a
     closing quote.
 
@@ -325,8 +326,8 @@ def measure_fields(
     ``offsets`` has the offsets of the first column, then of the second, and so on. So has
     ``begins``: where each value begins after its quote, or ~offset (negative) if it has escapes.
     ``nulls`` is empty, or all False and gets the unquoted fields that are the text ``null``.
-    ``seen`` gets the flags of each column combined. A block of rows is done for all columns before
-    the next one, so that what is known of its fields stays in cache. Returns the number of nulls,
+    ``seen`` gets the flags of each column combined. Rows are processed in blocks, each for all
+    columns, so that the offsets of a block's fields stay in cache. Returns the number of nulls,
     or -1 for a field that does not exist.
     """
     # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;

@@ -79,7 +79,7 @@ def variable_decimals(values: JsonValues) -> pa.Array:
 
     Other values are unchanged.
 
-    Raises DecodeError, with the row as its record, if an object is not such a number.
+    Raises DecodeError, with the row in `where.record`, if an object is not such a number.
     """
     nodes, kinds = values.nodes, values.kinds
     objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)

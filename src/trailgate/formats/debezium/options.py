@@ -80,7 +80,7 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def operation_ids(self) -> bool:
-        """Always true: each operation has a sequence id of its own."""
+        """Always true: each operation has its own sequence id."""
         return True
 
 

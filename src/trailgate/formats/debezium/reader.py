@@ -112,7 +112,7 @@ class DebeziumRecords(JsonRecords):
     def _transactions(self, ids: pa.Array) -> pa.Array:
         """Return the transaction ids of events.
 
-        Rows of a snapshot and events without an id are transactions of their own: their id is their
+        Rows of a snapshot and events without an id are single transactions: their id is their
         position.
         """
         assert self.options is not None

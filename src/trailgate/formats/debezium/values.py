@@ -84,7 +84,7 @@ Schema = Mapping[str, ConnectFieldType]
 def parse_schema(text: bytes, *, rows: bool = False) -> Schema:
     """Parse a schema. Return the column types by lower-case name, in the order of the columns.
 
-    The schema is that of an event, or with `rows` of a flattened row. Raises DecodeError if it has
+    The schema describes an event, or with `rows` a flattened row. Raises DecodeError if it has
     no columns.
     """
     try:
@@ -284,7 +284,7 @@ def _parameter(kind: ConnectFieldType, name: str, default: int = 0) -> int:
 class DebeziumTypeRow(NamedTuple):
     """One type: how its values become text, and the column that can store all of them.
 
-    If `column` is None, the column is that of the Connect type.
+    If `column` is None, the Connect type determines the column.
     """
 
     encoding: Encoding

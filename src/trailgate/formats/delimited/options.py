@@ -129,7 +129,7 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
 def _date_formats(
     properties: Properties,
 ) -> tuple[Lookup[str, DateFormat], Lookup[tuple[str, str], DateFormat]]:
-    """Return the date formats of tables, and those of columns by (table, column)."""
+    """Return the date formats of tables, and of columns by (table, column)."""
     prefix = _DATE_FORMAT + "."
     tables, columns = [], []
     for entry in properties.entries:

@@ -94,7 +94,7 @@ class FieldValues:
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Return a field as codes: for each record an index into the list of distinct strings."""
+        """Encode field number `place` as a dictionary: an index for each record, and the distinct strings."""
         codes, known = self.spans(first, place, 1)
         if known is None:
             return encode_distinct(self.text(first, place))
@@ -125,7 +125,7 @@ class FieldValues:
     ) -> list[pa.Array]:
         """Return a text column for each field position in `places`, null if a field is NULL.
 
-        Raises DecodeError, with the row as its record and the field position as its column, if a
+        Raises DecodeError, with the row in `where.record` and the field position in `where.column`, if a
         value is not UTF-8.
         """
         fields, options, rows = self.fields, self.options, len(first)
@@ -161,7 +161,7 @@ class FieldValues:
     def _text(self, values: pa.Array, place: int) -> pa.Array:
         """Check that a column is UTF-8.
 
-        Raises DecodeError with the row as its record and the field position as its column.
+        Raises DecodeError with the row in `where.record` and the field position in `where.column`.
         """
         try:
             check_text(values, np.arange(len(values)))
@@ -481,7 +481,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         return self.options.hasbefores
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
-        """Find the records of the messages. Each has all header fields."""
+        """Split the messages into records and fields. Rejects a record that has fewer fields than the header."""
         data, starts = octets(messages.data), messages.without_marks().starts
         try:
             fields = index_fields(data, starts, messages.ends, self.dialect)

@@ -126,7 +126,7 @@ class FieldReader(NamedTuple):
     """Reads one field.
 
     `decode` turns units into values, `explain` returns the reason why units are not a value, and
-    `convert` turns values into those of the column.
+    `convert` converts values to the type of the column.
     """
 
     slot: ColumnSlot

@@ -51,7 +51,7 @@ _DIGITS: Final = _digits()
 def from_base64(values: pa.StringArray) -> pa.BinaryArray:
     """Decode base64 text with padding; null stays null.
 
-    Raises DecodeError, with the row as its record, if a value is not base64.
+    Raises DecodeError, with the row in `where.record`, if a value is not base64.
     """
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -112,12 +112,12 @@ class JsonValues:
         return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
-        """Raise DecodeError, with the row as its record, if a value is an object or array."""
+        """Raise DecodeError, with the row in `where.record`, if a value is an object or array."""
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
     def refuse_others(self, *kinds: int) -> None:
-        """Raise DecodeError, with the row as its record, if a value has another JSON type than these."""
+        """Raise DecodeError, with the row in `where.record`, if a value has another JSON type than these."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
 
@@ -130,7 +130,7 @@ class JsonValues:
 
 
 class ConvertedJson(NamedTuple):
-    """Converted values.
+    """JSON values converted to a column's type.
 
     `missing` marks values that mean "not present", such as Debezium's placeholder.
     """

@@ -48,9 +48,9 @@ KINDS: Final = {
 
 
 class JsonMember(NamedTuple):
-    """A literal, followed in each row by a value.
+    """A member of a JSON object: a literal such as `"ID":`, then the value of the row.
 
-    A null is written as `null`; `missing` rows have neither.
+    A null value is written as `null`. In `missing` rows, neither is written.
     """
 
     literal: bytes

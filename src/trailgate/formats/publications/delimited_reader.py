@@ -125,7 +125,7 @@ class CodePageValues(FieldValues):
     def _text(self, values: pa.Array, place: int) -> pa.Array:
         """Decode a column.
 
-        Raises DecodeError with the row as its record and the field position as its column.
+        Raises DecodeError with the row in `where.record` and the field position in `where.column`.
         """
         raw = values.view(pa.binary())
         # In UTF-8, Arrow's cast validates and does not copy.
@@ -230,7 +230,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         batches.
 
         A record that is alone in its message also gets a digest if a redelivery must be detected:
-        if its number equals that of a neighbour, or at the edge of the batch.
+        if its number equals the number of a neighbour, or at the edge of the batch.
         """
         count = len(self.message)
         marks = np.zeros(count, bool)

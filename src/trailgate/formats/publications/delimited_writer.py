@@ -116,7 +116,7 @@ class DelimitedRecordPieces:
     def of(self, block: ChangeBlock) -> list[RowPiece]:
         """Return the pieces of a block's records, without the record delimiter.
 
-        Raises EncodeError, with the row as its record, for values that the format cannot express.
+        Raises EncodeError, with the row in `where.record`, for values that the format cannot express.
         """
         _check_kinds(block)
         try:

@@ -81,7 +81,7 @@ def _broken(problem: str, body: bytes, at: int) -> DecodeError:
 
 
 def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
-    """Return the messages without MQRFH2 headers, and their format: that of the first message.
+    """Return the messages without MQRFH2 headers, and their format, which the first message determines.
 
     Raises BadMessagesError for messages in the other format or in neither.
     """

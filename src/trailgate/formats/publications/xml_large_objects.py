@@ -1,4 +1,4 @@
-"""Join large objects that come in messages of their own (`lob`) and put them into their rows.
+"""Join large objects that come in separate messages (`lob`) and put them into their rows.
 
 A `lob` message has a part of one value. Its rowNum and colName name the row and the column; the row
 belongs to the transaction whose messages came last before it. IBM's documentation describes only
@@ -107,7 +107,7 @@ def add_large_objects(
 
 
 class _Gathered:
-    """Assigns parts to the rows that they name."""
+    """Joins large objects from their parts. A part (`lob` message) names its table, row number and column."""
 
     def __init__(
         self, text: Octets, envelopes: Envelopes, rows: LargeObjectRows, errors: Errors
@@ -138,10 +138,11 @@ class _Gathered:
         return self.found
 
     def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
-        """Return a function that gives the rows before a message, by rowNum.
+        """Return a function that finds the rows to which the parts in a message can belong.
 
-        They are the rows of the last transaction before it. The function must be called for
-        ascending messages. It returns nothing if a bad message was removed in between.
+        For a message number it returns a dict from ``rowNum`` to row, of the last transaction
+        before the message. The dict is empty if a bad message was removed in between. Call the
+        function with ascending message numbers.
         """
         waiting = self._rows_in_order()
         transaction, known, last = -1, dict[int, int](), -1

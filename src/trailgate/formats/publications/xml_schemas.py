@@ -282,7 +282,7 @@ class ControlMessages:
     def notes(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> frozenset[str]:
-        """Return the notes of these messages. Errors are added to `errors`."""
+        """Return notes on control messages, for example that publishing of a table was stopped. Adds errors to `errors`."""
         texts: set[str] = set()
         beats, last = [], ""
         for number, element in self._elements(messages, envelopes, errors):

@@ -56,9 +56,9 @@ REFERENCES: Final = MappingProxyType(
 
 
 class PublicationValueType(NamedTuple):
-    """A type element.
+    """An XML element that encloses a value and names its type, such as `<varchar>`.
 
-    A `binary` value is written in hex digits; a `large` one may have messages of its own.
+    The content is in hex digits if `binary`. A `large` value may come in separate `lob` messages.
     """
 
     name: str

@@ -121,7 +121,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class RowPieces:
-    """The template pieces of rows, and the large objects to write in messages of their own."""
+    """The template pieces of rows, and the large objects to write in separate messages."""
 
     pieces: list[RowPiece]
     large: tuple[LargeObjectColumn, ...] = ()
@@ -129,7 +129,7 @@ class RowPieces:
 
 @dataclass(frozen=True, slots=True)
 class LargeObjectColumn:
-    """A column whose values have messages of their own. `rows` is the mask of rows with a value."""
+    """A column whose values are written in separate messages. `rows` is the mask of rows with a value."""
 
     name: str
     type: str

@@ -117,8 +117,8 @@ class ActionPhase(IntEnum):
 class AnchoredValue:
     """A value found from an element around the rule's element, such as `../id/text()`.
 
-    That element has a record of its own, the anchor. `pointer` is the field of the rule's record
-    with the number of the anchor, and `theirs` the anchor's slot with the value. `again` is the
+    That element gets its own record, the anchor. `pointer` is the field of the rule's record that
+    contains the anchor's number, and `theirs` is the anchor's slot for the value. `again` is the
     anchor's field that marks repeated values, or -1.
     """
 
@@ -132,7 +132,9 @@ class AnchoredValue:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The tables of the rules. `formats/xml/kernels/names.py` describes their rows.
+    """The rules, compiled to tables that the scanner's loop reads.
+
+    `formats/xml/kernels/names.py` describes the columns of each table.
 
     For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
     `letters` is the number of element names per namespace, and `spaces` are the namespaces in the
@@ -359,7 +361,7 @@ class _Actions:
             assert path.accessor is not None
             letter = self.attribute(path.accessor.attribute)
             self._add_action(pattern, ActionPhase.ATTRIBUTE, (letter, *place))
-        elif part in _ENDING and not pattern:  # the document has no text of its own
+        elif part in _ENDING and not pattern:  # the document itself has no text
             size = 0 if part is ElementPart.EXACT_TEXT else EMPTY
             self._add_action(
                 pattern, ActionPhase.START, (ActionType.LITERAL, *place[:KIND], 0, size)
@@ -377,7 +379,7 @@ class _Actions:
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
     def placed(self, phase: ActionPhase, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Return an action with fields of the record in place of its slots and pointers."""
+        """Return an action with its slots and pointers replaced by the numbers of the fields in the record."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not ActionPhase.ATTRIBUTE:
             if what == ActionType.RECORD:
@@ -435,7 +437,11 @@ def _kinds(rule: XmlRule) -> Iterator[int]:
 
 
 class _Tables:
-    """Builds the states that the patterns of actions need."""
+    """Builds the automaton's states.
+
+    A state is the set of patterns that the open elements have matched so far, with the step that
+    each one has reached.
+    """
 
     def __init__(self, actions: _Actions) -> None:
         self.actions = actions

@@ -40,7 +40,7 @@ class RuleCoverage:
             rule.name: tuple(name for name in PATHS if isinstance(rule.values.get(name), RulePath))
             for rule in every
         }
-        # In the order of the marks of `mark_rules`. Literals are always found, so they are not noted.
+        # In the order of the marks of `mark_rules`. Literals are always found, so they get no mark.
         self.texts = [
             text
             for rule in every
@@ -57,7 +57,7 @@ class RuleCoverage:
     def seen(
         self, messages: MessageBatch, findings: RuleMatches, names: Iterable[str]
     ) -> frozenset[str]:
-        """Return the notes of a batch."""
+        """Return what a batch shows about the rules, as notes such as "matched orders" (see the module docstring)."""
         seen = np.zeros(self.noted.shape, bool)
         for found in (findings.outer, findings.operations, findings.columns):
             # A value's length is in the field after its start. 0 means that records lack the property.

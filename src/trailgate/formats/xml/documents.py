@@ -5,8 +5,8 @@ Anything malformed or unsafe is refused.
 Nothing outside a document is read, and only XML's five entities are expanded. A document type
 (DOCTYPE) is refused before anything in it takes effect.
 
-The encoding of a document is that of its byte order mark, or else the one set for all documents, or
-else the declared one. A message sent as text is converted to UTF-8 in transit and may still declare
+The encoding of a document is known from its byte order mark. Without one, it is the encoding set for
+all documents, or else the declared one. A message sent as text is converted to UTF-8 in transit and may still declare
 its old encoding. If the bytes are UTF-8 and another encoding is declared, it is unclear which one
 is right, and that is an error.
 
@@ -248,7 +248,7 @@ def names_in(top: XmlElement) -> set[str]:
 def parse_document(
     body: bytes, limits: XmlLimits | None = None, encoding: str = DECLARED
 ) -> XmlDocument:
-    """Parse a message. `encoding` is that of all documents without a byte order mark.
+    """Parse a message. `encoding` applies to documents without a byte order mark.
 
     Raises DecodeError, with line, column and surrounding text, if it is malformed, has a document
     type, or exceeds the limits.

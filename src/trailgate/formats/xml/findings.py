@@ -127,7 +127,7 @@ class RuleMatches:
     `outer` are the records of transactions, and of operations with others inside. `above` is the
     outer record around each of them, or -1, and `outer_message` its message. Operations are ordered
     by message and transaction. `around` is the outer record around each operation, and
-    `transaction` that of its transaction. `start` and `end` are the offsets of its element in the
+    `transaction` the record of its transaction. `start` and `end` are the offsets of its element in the
     message. `operation` is the operation of each column record, ascending.
     """
 
@@ -200,12 +200,10 @@ def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchR
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return the number of each operation's first cell, and the end.
+    """Return the bounds of each operation's cells: operation i has the cells `bounds[i]` to `bounds[i + 1]`.
 
-    `operation` is that of each cell, ascending.
-
-    Example: three operations, the first with two cells and the last with one, have the bounds 0, 2,
-    2, 3.
+    `operation` is each cell's operation, ascending. Example: the cells of operations 0, 0, 2 of
+    three have the bounds 0, 2, 2, 3.
     """
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
 

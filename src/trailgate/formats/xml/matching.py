@@ -207,7 +207,7 @@ class RuleMatcher:
 
 
 class MatchCollector:
-    """Gathers the matches of messages as findings."""
+    """Collects the tree matcher's matches in the arrays of `RuleMatches`."""
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -242,7 +242,7 @@ class MatchCollector:
         """
         message, around, transaction = place
         below = sorted(match.below, key=lambda m: m.order)
-        # A rule that only groups others makes no operation of its own.
+        # A rule that only groups others makes no operation itself.
         if not match.rule.groups:
             number = self.operations.add(match, self.text)
             element = match.element

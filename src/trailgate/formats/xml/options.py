@@ -47,8 +47,8 @@ Chain = tuple[XmlRule, ...]
 class XmlOptions(MetadataOptions):
     """How XML messages are read. `docs/properties.md` describes each property.
 
-    `namespaces` maps the prefixes in the rules' paths. `encoding` is that of all messages without a
-    byte order mark.
+    `namespaces` maps the prefixes in the rules' paths. `encoding` applies to all messages
+    without a byte order mark.
     """
 
     rules: tuple[XmlRule, ...]
@@ -204,7 +204,10 @@ class _Sources:
         return given.pop() if len(given) == 1 else None
 
     def check_operation(self, chain: Chain) -> None:
-        """Raise OptionError if the rules of a chain do not supply an operation's table or type."""
+        """Raise OptionError if an operation's table or type is not set by its rule or the rules above it.
+
+        ``chain`` ends with the operation's rule.
+        """
         rule = chain[-1]
         hint = "It can also be given in the operation rule above"
         if not self.given(chain, "optype"):

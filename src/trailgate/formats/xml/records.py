@@ -208,9 +208,9 @@ class XmlRecords(MessageRecords):
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
-        """Return the values of records around operations, and each operation's index into them.
+        """Return a property's values in the records around operations, and each operation's index into them.
 
-        None if operations have values of their own.
+        Returns None if the operations' own records may set the property.
         """
         levels = self._supplying_levels(name)
         if len(levels) != 1 or levels[0][1] is self.kept.every:
@@ -266,7 +266,10 @@ class XmlRecords(MessageRecords):
         return [self._level(name, found, which) for found, which in levels]
 
     def _supplying_levels(self, name: str) -> list[tuple[MatchRecords, Longs]]:
-        """Return the records that may have values of a property, and each operation's record among them, by level."""
+        """Find the levels of elements at which rules set the property ``name``: operations first, then the elements around.
+
+        For each level, return its records, and for each operation the index of its record, or -1.
+        """
         findings = self.findings
         levels = [(findings.operations, self.kept.every)]
         which = findings.around

@@ -105,7 +105,7 @@ class ScanResult:
 
 
 class ScanArrays(NamedTuple):
-    """Working arrays of a scan."""
+    """The working arrays of a scan: stacks of open elements and namespaces, pieces of text, and counters."""
 
     frames: Longs
     instances: Longs
@@ -178,7 +178,7 @@ class XmlScanner:
     def known_declaration(self, text: bytes, names: NameTable) -> bool:
         """Return whether an XML declaration is valid and declares UTF-8.
 
-        Later scans then know it.
+        If so, adds it to the name tables, so that the scanner accepts it by itself from now on.
         """
         declaration = DECLARATION.fullmatch(text)
         if declaration is None:
@@ -195,7 +195,7 @@ class XmlScanner:
 
 
 class _Scan:
-    """One scan of a batch."""
+    """The arrays of one scan: the text of a batch, the names seen so far, and the records found."""
 
     def __init__(self, scanner: XmlScanner, messages: MessageBatch) -> None:
         self.scanner, self.automaton = scanner, scanner.automaton

@@ -307,7 +307,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
-    """Check that every message was captured once: each range begins where the one before ended."""
+    """Check that every message was captured once: each range begins where the previous range ended."""
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
     _check_id_lengths(reports)
@@ -350,7 +350,7 @@ def capture_loaded(
     location: TrailLocation,
     runner: Runner = run_local,
 ) -> CaptureSummary:
-    """Capture messages into the trail at `location`. A lock keeps other writers away meanwhile."""
+    """Capture messages into the trail at `location`. Holds a lock, so that no other run writes to the trail."""
     options = CaptureOptions(
         on_error=given.on_error,
         max_bad=given.max_bad,

@@ -140,7 +140,7 @@ def load_capture(
 
     The definitions file is the one named in the properties, unless `definitions` names another.
     Relative paths, also those inside the files, start from `base`, or else from the working folder.
-    Tables defined in the properties are added to those of the definitions file. `rules` override
+    Tables defined in the properties are added to the tables of the definitions file. `rules` override
     the rules of the parameter file.
 
     Raises OptionError if the parameter file has an unsupported parameter that would change the
@@ -303,7 +303,7 @@ def _raw_body(body: Any, number: int) -> bytes:
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
     """Make a batch of messages from a list of bodies.
 
-    Each counts as a file of its own, numbered from 0.
+    Each counts as one file, numbered from 0.
 
     Raises OptionError if a body is neither text nor bytes.
     """

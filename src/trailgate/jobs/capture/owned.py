@@ -1,4 +1,4 @@
-"""A batch of messages of a range, with what belongs to it."""
+"""A batch of the messages that a range owns, with their operations and problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trailgate.model.changes import ChangeBatch
 class OwnedBatch:
     """Messages that a range owns, and their operations.
 
-    The first unit may continue the one of the batch before, and the last one may continue in the
+    The first unit may have begun in the previous batch, and the last unit may continue in the
     next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
     `problems` has the first error of each bad message, in order; key -1 is the unit that was open
     before the batch.

@@ -140,7 +140,7 @@ def _strings(values: pa.Array, rows: int) -> Longs:
 
 
 class _Content(NamedTuple):
-    """The size of a transaction in operations, the hash of its first operation, and the sum over all."""
+    """A transaction's number of operations, the hash of the first one, and the sum of all their hashes."""
 
     size: int
     first: int
@@ -168,7 +168,7 @@ class RepeatedTransactions:
         """Return the mask of operations that were not captured before.
 
         `begins` marks the first operation of each transaction, `numbers` are the operations'
-        hashes. Raises TransactionError, with the operation as its record, if a repeated transaction
+        hashes. Raises TransactionError, with the operation in `where.record`, if a repeated transaction
         has more operations than the first time, or different ones.
         """
         keep = np.ones(len(csn), bool)
@@ -358,7 +358,7 @@ class SequenceIdCheck:
     def _check_order(
         self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePosition
     ) -> None:
-        """Check that each transaction has a higher id than the one before.
+        """Check that each transaction has a higher id than the previous one.
 
         Transactions in one message may share an id.
         """
@@ -397,7 +397,7 @@ def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
 
 
 def out_of_order(own: str, before: str) -> TransactionError:
-    """Return the error for an id that is not above the one before."""
+    """Return the error for an id that is not above the previous id."""
     what = "repeats" if own == before else f"follows the higher {before}"
     return TransactionError(f"the sequence id {own} {what}", hint=HINT)
 
@@ -497,9 +497,9 @@ def _read_small(path: str, size: int) -> bytes:
 
 
 def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
-    """Return whether a file is the one captured under its name.
+    """Return whether a file is the same as the captured file of its name, by size and digest.
 
-    Raises StorageError if that is in doubt.
+    Raises StorageError if they are the same but the file was modified at a different time.
     """
     if (own.size, own.digest) != (known.size, known.digest):
         return False

@@ -133,7 +133,7 @@ def _has_schema(member: Member) -> bool:
 
 
 def _events(members: Sequence[Member], count: int) -> str:
-    """Return properties for change events."""
+    """Draft the properties that capture Debezium change events, from the sampled messages."""
     draft = _begin(count, "change events of Debezium", "debezium")
     events_only = [one for one in members if _is_event(_payload(one))]
     payloads = [_payload(one) for one in events_only]

@@ -45,7 +45,7 @@ def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
 
 
 def _error(error: TrailgateError) -> TrailgateError:
-    """Add a hint to an error in a .jsonl file, in case its lines are the messages themselves."""
+    """Add a hint to an error of a file that was read as an export: a .jsonl file may contain plain messages."""
     hint = "If each line is a message, use a different suffix than .jsonl, and --message-per line"
     error.hint = f"{error.hint}. {hint}" if error.hint else hint
     return error

@@ -145,7 +145,7 @@ class JmsHeader(NamedTuple):
     kind: str = "text"
 
     def lacking(self, messages: Longs, count: int) -> HeaderLines:
-        """Return the header's default for those of ``count`` messages that are not in ``messages``.
+        """Return the header's default for each of ``count`` messages that is not in ``messages``.
 
         Returns no headers if there is no default.
         """

@@ -228,9 +228,10 @@ class KafkaReceiver:
             _LOG.warning("%s (%s)", error.str(), self._address)
 
     def _partition(self) -> int:
-        """Return the partition to receive.
+        """Return the number of the partition to receive from.
 
-        Raises BrokerRefusedError if it does not exist, or none of several is chosen.
+        Raises BrokerRefusedError if it does not exist, or if the topic has several and the URL does
+        not choose one.
         """
         topic = self._address.destination
         known = self._ask(topic)

@@ -65,7 +65,7 @@ class Receiver(Protocol):
     def receive(self, seconds: float) -> MessageWindow | None:
         """Wait up to ``seconds`` for a first message, and return all that have arrived, or None.
 
-        A lost connection is reopened meanwhile. Raises BrokerRefusedError if another attempt cannot
+        Reopens a lost connection during the wait. Raises BrokerRefusedError if another attempt cannot
         succeed. Raises BrokerError if the broker was never reached, or, unless the receiver is
         lasting, if it has not answered for as long as the address allows.
         """

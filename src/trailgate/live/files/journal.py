@@ -119,7 +119,7 @@ class JournalOptions:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessages:
-    """Consecutive messages of the journal. ``number`` is that of the first.
+    """Consecutive messages of the journal. ``number`` is the number of the first.
 
     ``segment`` and ``offsets`` locate their bodies. A body always has the same offset.
     """

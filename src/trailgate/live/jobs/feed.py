@@ -172,7 +172,7 @@ class DuplicateFilter:
         self._last: str | None = None
 
     def begin(self, feed: MessageFeed, number: int | None, last: str | None) -> None:
-        """Read the ids of the messages before the first one, as far as they exist.
+        """Read the ids of the messages before message ``number``, as many as are remembered and still stored.
 
         ``last`` is the highest id.
         """

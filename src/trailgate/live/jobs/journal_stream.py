@@ -45,11 +45,10 @@ _BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class TransactionBorders:
-    """Find borders between messages of a journal, so that no transaction is cut in two.
+    """Finds the message numbers at which no transaction is open, so that a batch can end there.
 
-    No transaction is open at a border. With ``stop`` parsing ends at the first bad message, so the
-    search ends there too; without it, a unit with a bad message is completely on one side of a
-    border.
+    With ``stop``, parsing ends at the first bad message, and so does the search. Without it, bad
+    messages are quarantined with the rest of their transaction, which no border divides either.
     """
 
     def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:

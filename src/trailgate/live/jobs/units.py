@@ -282,7 +282,7 @@ class UnitSorter:
     def _lines(
         self, part: FeedPart, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
     ) -> Iterator[bytes]:
-        """Yield the quarantine's lines for messages, each with its own error or that of its unit."""
+        """Yield the quarantine's lines for messages, each with its own error or the error of its unit."""
         messages = part.messages
         for at in rows.tolist():
             body = bytes(messages.data[int(messages.starts[at]) : int(messages.ends[at])])

@@ -57,7 +57,7 @@ class CountOptions:
 
 
 def count_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Count records from the current position on, or those of other files."""
+    """Count the records from the current position on, or the records of other files."""
     options = _options(session, arguments)
     if options.files is None:
         yield from _count(session, session.trail, session.start, options)

@@ -378,7 +378,11 @@ def _frames_at(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> R
 def _first(
     file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, chunk: int
 ) -> int:
-    """Return the offset of the split's first record. Lines start after a delimiter."""
+    """Return the offset of the first record that starts in the split.
+
+    A split may start inside a line. That line belongs to the split before, so the first record
+    starts after the next delimiter.
+    """
     begins = split.exact or split.start == split.file.begin
     if framing.kind is not FrameKind.LINE or begins:
         return split.start

@@ -166,7 +166,7 @@ class RecordEditor:
 
 
 def _is_named(item: PlacedItem, name: str) -> bool:
-    """Return True if a name is that of the item's column, or of the OCCURS that it is an element of."""
+    """Return True if a name is the name of the item's column, or of the OCCURS of which it is an element."""
     return name.upper() in (item.name.upper(), item.name.upper().removesuffix(_suffix(item)))
 
 

@@ -49,7 +49,7 @@ class WrittenPart:
 class PartFolder:
     """A new folder that one run publishes into. It can be pickled.
 
-    On a local disk, creating the file that marks a complete folder decides between runs. In an
+    On a local disk, only one run can create the file that marks the folder as complete. In an
     object store, any number of runs may upload at the same time; the first to create the folder's
     state publishes (decision 0046). No other run can publish afterwards, so all other uploads are
     deleted, including those of killed runs.
@@ -91,7 +91,7 @@ class PartFolder:
         return self.backend.staging(f"staging-{self.run}")
 
     def begin(self) -> None:
-        """Create the staging folder. Raises StorageError if the store cannot decide between two runs."""
+        """Create the staging folder. Raises StorageError if the store cannot prevent two concurrent runs."""
         self.backend.check()
         self.backend.make(self.staging)
 

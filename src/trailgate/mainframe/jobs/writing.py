@@ -266,7 +266,7 @@ def write_records(
 
     ``batches`` is a table, a batch, a reader, an iterable of batches, or a data frame of another
     library that exports Arrow streams. Columns are flat, or structs and lists. ``options`` are
-    those of ``read_records``, which reads the file again with the same options, and ``nulls``.
+    the options of ``read_records`` (which can then read the file with them), and ``nulls``.
     Raises EncodeError with file, record, field and value if a value does not fit; no file remains
     then.
     """

@@ -43,7 +43,7 @@ class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's 
         self._job = job
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRecords:
-        """Stage a partition's records. A second attempt writes a file of its own."""
+        """Stage a partition's records. A second attempt writes a separate file."""
         task = TaskContext.get()
         attempt = str(task.taskAttemptId())
         return StagedRecords(self._job.write_part(iterator, task.partitionId(), attempt))

@@ -93,7 +93,7 @@ class MessageFolder:
     def begin(self, fields: dict[str, Any]) -> None:
         """Delete remains of killed runs, and write a state.
 
-        Raises StorageError if the store cannot decide between two runs.
+        Raises StorageError if the store cannot prevent two concurrent runs from both publishing.
         """
         self._backend.check()
         if self._backend.appends:

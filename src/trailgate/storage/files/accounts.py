@@ -291,7 +291,10 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """How to access a bucket. None means as in the environment, the profile, or the machine's role."""
+    """How to access an S3 bucket.
+
+    For a value of None, boto3 uses the environment, the AWS profile or the machine's role.
+    """
 
     bucket: str
     access_key: str | None = field(default=None, repr=False)

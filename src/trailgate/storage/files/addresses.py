@@ -74,7 +74,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 
 
 def list_schemes(*others: str) -> str:
-    """Return a comma-separated list of URI schemes: ``others``, and those of stores."""
+    """Return a comma-separated list of URI schemes: ``others``, and the schemes of stores."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 

@@ -68,7 +68,7 @@ class RefusedError(OSError):
 
 
 def refused_error(error: BaseException) -> RefusedError:
-    """Convert an error of the client to one line."""
+    """Make a RefusedError with one line of text from an error of the HDFS client, whose text has many."""
     kind, text = _parts(error)
     line = " ".join(text.partition("\n")[0].split())
     if "could only be written to 0 of" in line or "NotEnoughReplicas" in kind:

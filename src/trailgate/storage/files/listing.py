@@ -49,7 +49,7 @@ class TrailFile:
 class TrailListing:
     """Files by number, with paths in a store. ``spell`` converts such paths to addresses.
 
-    ``alone``: the address was that of a single file, so other files are not listed.
+    ``alone``: the address named a single file, so other files are not listed.
     """
 
     store: fs.FileSystem

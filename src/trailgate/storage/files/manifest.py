@@ -146,7 +146,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 class CapturedFile:
     """A captured message file: its name without folder, its size, and a digest of its ends.
 
-    If ``modified`` is None, the digest is that of all bytes.
+    If ``modified`` is None, the digest covers all bytes.
     """
 
     name: str

@@ -177,7 +177,7 @@ def commit_batch(
 
 @dataclass(slots=True)
 class _Commit:
-    """The files of the trail while a batch is added."""
+    """Adds the staged files of one batch to the trail, and tracks which files the trail then has."""
 
     target: TrailTarget
     batch: QueryBatch

@@ -50,8 +50,8 @@ class Disk:
 class GrowingFile:
     """Writes the files of a trail, one after the other. ``template`` None means no headers (level 0).
 
-    ``metadata`` are the records at the start of each file. ``number`` and ``size`` are those of the
-    open file; if none is open, ``number`` is that of the next one.
+    ``metadata`` are the records at the start of each file. ``number`` and ``size`` describe the
+    open file; if no file is open, ``number`` is the number of the next one.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class GrowingFile:
             self._put_header(replace(self._header, trail=trail))
 
     def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
-        """Append records. ``marks`` are those of the first and last change in them, if any."""
+        """Append records. ``marks`` describe the first and last change in them, if any."""
         assert self._file is not None
         if marks is not None:
             if self._header is not None and self._header.trail.first_io_time is None:

@@ -28,9 +28,9 @@ from trailgate.trail.records.transactions import CLOSES, record_marks
 class Recovered:
     """Where the source continues: at ``source_position``, without the first ``transactions``.
 
-    ``source_position`` is that of the last commit, or None. ``transactions`` complete ones were
-    found after it; ``last`` is the last complete transaction of the trail. ``abandoned``: an
-    unfinished one was found too, which the source must repeat.
+    ``source_position`` was recorded with the last commit, or is None. ``transactions`` is the number
+    of complete transactions in the trail after it, and ``last`` is the last of these.
+    ``abandoned``: an unfinished transaction was found too, which the source must repeat.
     """
 
     source_position: str | None = None
@@ -101,9 +101,9 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 class CheckpointTail:
     """The end of a trail. ``file`` and ``offset`` are the end of its last complete record.
 
-    ``last`` is the last complete transaction, ``current`` that of the last change. ``torn``: the
-    last file has more bytes; ``offset`` is 0 if its header is incomplete. ``path`` is the last
-    file's, if there is one.
+    ``last`` is the last complete transaction, and ``current`` the transaction of the last change.
+    ``torn``: the last file has more bytes after ``offset``, which is 0 if the file header is
+    incomplete. ``path`` is the path of the last file, if there is one.
     """
 
     file: int

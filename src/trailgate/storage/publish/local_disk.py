@@ -1,4 +1,4 @@
-"""Publish on a local disk: an operating system lock decides between two runs, and staged files are renamed."""
+"""Publish on a local disk: an operating system lock prevents concurrent runs, and staged files are renamed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ RUNS: Final = "staging"  # the folder in which runs stage files, one after the o
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend(PublishBackend):
-    """A trail, given by its prefix, or a folder. ``state_name`` is the name of the state file in the folder."""
+    """Publishes to a trail or a folder on a local disk.
+
+    ``path`` is the trail's prefix, such as ``dirdat/ot``, or the folder if ``is_folder``.
+    ``state_name`` is the file in the folder that records the progress.
+    """
 
     path: str
     state_name: str
@@ -67,7 +71,7 @@ class LocalBackend(PublishBackend):
         return lock(self.name)
 
     def check(self) -> None:
-        """Do nothing, since the lock decides."""
+        """Do nothing, since the lock prevents concurrent runs."""
 
     def recover(self) -> RecoveredState:
         """Return the state, which cannot change while the lock is held."""

@@ -111,10 +111,10 @@ class RecoveredState(NamedTuple):
 
 
 class PublishBackend(Protocol):
-    """A place where a trail or folder is published.
+    """Where a trail or folder is published: a local disk or an object store.
 
-    Backends can be pickled. Staged files are in folders, which ``staging`` names. Methods with a
-    body here are for backends that have nothing to do in that step.
+    Backends can be pickled. Files are first written to staging folders, which ``staging`` names.
+    A method with a body here is optional: the body is its default.
     """
 
     __slots__ = ()
@@ -140,7 +140,7 @@ class PublishBackend(Protocol):
         return nullcontext()
 
     def check(self) -> None:
-        """Raise StorageError if the backend cannot decide between two runs."""
+        """Raise StorageError if the backend cannot prevent two concurrent runs from both publishing."""
 
     def recover(self) -> RecoveredState:
         """Apply the decision of an interrupted run, if there is one, and return the state (None if there is none)."""
@@ -152,7 +152,7 @@ class PublishBackend(Protocol):
         """Replace the state without publishing files. Raises OvertakenError if it has changed."""
 
     def read(self, suffix: str) -> bytes | None:
-        """Return the file whose name is that of the trail and a suffix, or None if it does not exist."""
+        """Return the file whose name is the trail's name and a suffix, or None if it does not exist."""
 
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names in the folder that begin with the trail's name and sort after ``after``.

@@ -64,7 +64,7 @@ MAY_BE_DECIDED: Final = "The next writer completes what was decided: check what 
 
 
 class _CompletedError(Exception):
-    """Another run has meanwhile completed the publication."""
+    """Raised internally if another run has completed the publication first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def scratch_folder() -> str | None:
 class StoreBackend(PublishBackend):
     """A trail or a folder in a bucket.
 
-    ``folder`` is the prefix of its keys, and ``stem`` that of a trail's file names. ``base`` is the
+    ``folder`` is the prefix of its keys, and ``stem`` the prefix of a trail's file names. ``base`` is the
     tag of the state that will be replaced, or None if there is no state.
     """
 
@@ -229,11 +229,11 @@ class StoreBackend(PublishBackend):
 
     @property
     def _runs(self) -> str:
-        """Return the prefix of the keys that runs stage; their generation follows it."""
+        """Return the prefix of the staged keys. The generation of the run follows it."""
         return f"{self._hidden}staging/" if self.stem else f"{self.folder}{STAGED}/"
 
     def check(self) -> None:
-        """Check that the store obeys conditions."""
+        """Raise StorageError if the store ignores the conditions of a put."""
         check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
 
     def recover(self) -> RecoveredState:
@@ -258,7 +258,7 @@ class StoreBackend(PublishBackend):
         return None if stored is None else stored.data
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Put the state in place of the recovered one."""
+        """Replace the recovered state by the new state."""
         tag = self.store.put(self._state, state(self.generation + 1), self.base)
         if tag is None:
             raise self._overtaken()
@@ -430,12 +430,12 @@ class StoreBackend(PublishBackend):
         return CommitRecord.parse(stored.data, shown)
 
     def _names(self, record: str) -> bool:
-        """Return whether the state names a record."""
+        """Return whether the published state names this commit record, so that the commit took effect."""
         stored = self.store.read(self._state)
         return stored is not None and commit_record_of(stored.data) == record
 
     def _apply(self, content: CommitRecord, record: str) -> None:
-        """Do everything that a record describes, except for replacing the state."""
+        """Complete the uploads, files and state files that a commit record lists. The caller replaces the state."""
         uploads = [file.upload for file in content.files if file.upload is not None]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for _ in pool.map(self.store.complete, uploads):

@@ -154,7 +154,7 @@ class MessageFiles:
         return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
-        """Return True if a file may contain several messages."""
+        """Return True if file ``number`` may contain several messages, as JSON or one per line."""
         return self.per_line or self.files[number].json
 
     def splittable(self, number: int) -> bool:

@@ -36,7 +36,11 @@ HINT: Final = "Files are read in name order: name a new file so that it sorts af
 
 @dataclass(frozen=True, slots=True)
 class MessageOffset:
-    """All files up to ``file``, the last one taken; it is "" before the first file."""
+    """The offset of a stream of message files: it covers all files up to ``file``, or none if that is "".
+
+    ``count`` is the number of these files, ``check`` a hash of them, and ``modified`` the latest time
+    of change. They show if files that were read have changed.
+    """
 
     file: str = ""
     count: int = 0

@@ -124,7 +124,7 @@ def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
 
 
 def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str | None:
-    """Return the CSN of a record, or that of its transaction's first record, or None."""
+    """Return the CSN of a record, or else of its transaction's first record, or None."""
     # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:

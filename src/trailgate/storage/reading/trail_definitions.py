@@ -43,7 +43,7 @@ class _FileTables:
 
 
 class TrailDefinitions:
-    """The definitions of a trail's tables by position. Files are searched only as far as needed."""
+    """The definitions of a trail's tables by position. A file is only searched up to the requested position."""
 
     def __init__(self, trail: TrailFiles) -> None:
         self._trail = trail

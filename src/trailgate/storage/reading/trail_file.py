@@ -161,7 +161,7 @@ class TrailFileReader:
         raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
     def left_over(self, end: int) -> int:
-        """Return the number of bytes after the last complete record: those of an unfinished record.
+        """Return the number of bytes after the last complete record, which belong to an unfinished record.
 
         Raises DecodeError if a valid record follows in them, since a damaged length then hides it.
         """
@@ -367,7 +367,7 @@ def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
 
 
 def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
-    """Yield the tables of a file's metadata records, as far as the caller reads; some more than once."""
+    """Search a file for metadata records, and yield its tables. A table may be yielded more than once."""
     tables = NO_TABLES
     for offset in range(reader.begin, reader.file.size, SCAN):
         tables = reader.tables(min(offset + SCAN, reader.file.size), offset, tables)

@@ -81,7 +81,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     """Return a reader of a trail's operations in order, for pyarrow, DuckDB, Polars or pandas.
 
     ``path`` is the trail's prefix, one of its files, or its folder. With ``table`` the rows are
-    those of that table, in the types of its columns; ``tables`` are patterns such as ``HR.*`` that
+    the operations of that table, in the types of its columns; ``tables`` are patterns such as ``HR.*`` that
     select tables. With ``records="all"`` each record is a row, with its header. ``definitions`` and
     ``charset`` are needed if the trail does not state its own.
 
@@ -177,11 +177,11 @@ def read_split(
     table: Table | None = None,
     notices: NoticeLog | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the options select from a split, in constant memory.
+    """Read a split in constant memory, and yield the operations or rows that the options select.
 
     ``table`` is the table that the options name, if it is already looked up. ``notices`` are shared
-    by all splits of a read, so that each notice is logged once. Errors in the trail's bytes name
-    the command that saves the undamaged rest.
+    by all splits of a read, so that each notice is logged once. If the trail is damaged, the
+    error's hint is ``trailgate check --salvage``, which copies the undamaged transactions.
     """
     try:
         yield from _of_split(trail, split, options, table, notices)

@@ -56,7 +56,7 @@ class AzureStore(BucketStore):
         return f"{self.place.shown}/{key}"
 
     def call(self, operation: str, key: str = "", *named: Any, **arguments: Any) -> Any:
-        """Call an operation of the client. Raises WriteError or UnmetError."""
+        """Call an operation of the client. Raises WriteError or ConditionNotMetError."""
         client = _client(self.place.account, self.place.container, os.getpid())
         with self.asking(key):
             target = client.get_blob_client(key) if key else client
@@ -156,7 +156,7 @@ class AzureStore(BucketStore):
         raise self.error(UNDECIDED, key)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the blob of an upload that was left for later."""
+        """Create the blob of a pending upload."""
         commit_blocks(self, pending.key, pending.tags, fresh=False)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
@@ -264,7 +264,7 @@ class AzureParts(UploadParts[AzureStore]):
 
 
 def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
-    """Create a blob from blocks. Raises UnmetError if they are gone, or if a blob exists that must not be replaced."""
+    """Create a blob from blocks. Raises ConditionNotMetError if they are gone, or if a blob exists that must not be replaced."""
     from azure.core import MatchConditions  # noqa: PLC0415  an extra
     from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
 

@@ -72,7 +72,7 @@ class GoogleStore(BucketStore):
         return self.path("").rstrip("/")
 
     def call(self, operation: str, key: str, asked: GoogleRequest, **parameters: Any) -> Any:
-        """Send a request. Raises WriteError, or UnmetError for an answer in ``asked.unmet``."""
+        """Send a request. Raises WriteError, or ConditionNotMetError for an answer in ``asked.unmet``."""
         del operation  # only for tests that record calls
         url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
         with self.asking(key):
@@ -121,7 +121,7 @@ class GoogleStore(BucketStore):
         return GoogleParts(self, key, fresh=fresh, later=later)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Copy an upload that was left for later to its final name."""
+        """Copy a pending upload to its final name."""
         source, target = self.path(pending.upload), self.path(pending.key, "")
         asked = GoogleRequest("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
         parameters: dict[str, Any] = {"ifGenerationMatch": 0}
@@ -129,7 +129,7 @@ class GoogleStore(BucketStore):
             parameters["rewriteToken"] = answer["rewriteToken"]
 
     def complete(self, pending: PendingUpload) -> None:
-        """Copy an upload that was left for later to its final name, and delete the hidden object."""
+        """Copy a pending upload to its final name, and delete the hidden object."""
         super().complete(pending)
         self.delete([pending.upload])
 
@@ -165,7 +165,7 @@ class GoogleStore(BucketStore):
             self.call("delete", key, asked)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete the hidden objects of uploads that were left for later and never completed."""
+        """Delete the hidden objects of pending uploads that were never completed."""
         names = [name for name, _ in self._list(UPLOADS + prefix)]
         self.delete(n for n in names if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
 
@@ -263,7 +263,7 @@ class GoogleParts(UploadParts[GoogleStore]):
 
 
 def put_google_object(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
-    """Put an object in one request, and return its generation. Raises UnmetError if the condition is not met."""
+    """Put an object in one request, and return its generation. Raises ConditionNotMetError if the condition is not met."""
     headers = {"Content-Type": "application/octet-stream"}
     path = f"{UPLOADED}/b/{store.place.bucket}/o"
     asked = GoogleRequest("POST", path, data, headers, (CONDITION,))

@@ -4,7 +4,7 @@ HDFS has atomic renames but no conditional writes. To replace a file only if it 
 that was read, files have tags: modification time and length. Times increase along the files of one
 name, so a tag never returns. A writer that wants to replace the file with a tag
 
-1. writes the new file into a folder of its own,
+1. writes the new file into a separate folder,
 2. renames that folder to the claim on the tag, which fails if the claim exists,
 3. checks that the file still has the tag, and renames the new file over it.
 
@@ -82,7 +82,7 @@ def is_hidden(name: str) -> bool:
 
 
 def key_of(path: str) -> str:
-    """Return the key of a path: the path itself, or the key for which a hidden path was created."""
+    """Return the key of a path. A hidden file, used while a key is written or claimed, has the key in its name."""
     folder = ""
     for part in path.split("/"):
         match = WRITING.fullmatch(part) or CLAIM.fullmatch(part)
@@ -111,7 +111,7 @@ class RenameResult(Enum):
 
 
 class RenameStep(NamedTuple):
-    """A step: rename a file or folder. ``over`` replaces an existing file. The answer is a ``RenameResult``."""
+    """A request of a plan: rename a file or folder. ``over`` replaces an existing file. The answer is a ``RenameResult``."""
 
     source: str
     target: str
@@ -119,19 +119,19 @@ class RenameStep(NamedTuple):
 
 
 class TagStep(NamedTuple):
-    """A step: get the tag of a file. The answer is None if it does not exist."""
+    """A request of a plan: get the tag of a file. The answer is None if it does not exist."""
 
     key: str
 
 
 class ListStep(NamedTuple):
-    """A step: list a folder. The answer is None if it does not exist."""
+    """A request of a plan: list a folder. The answer is None if it does not exist."""
 
     folder: str
 
 
 class RemoveStep(NamedTuple):
-    """A step: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
+    """A request of a plan: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
 
     key: str
 
@@ -286,7 +286,7 @@ class HdfsStore(ObjectStore):
     def give_name(self, path: str, key: str, *, over: bool) -> str:
         """Rename a written file to its key, and return its tag.
 
-        Raises UnmetError if the key exists, or if the written file does not.
+        Raises ConditionNotMetError if the key exists, or if the written file does not.
         """
         tag = self.tag(path)
         moved = self.rename(path, key, over=over)
@@ -318,7 +318,10 @@ class HdfsStore(ObjectStore):
         raise self.error(UNDECIDED, key)
 
     def _end(self, key: str, tag: str) -> bool:
-        """Complete the claim to replace a file. Return whether there was one and this process may complete it."""
+        """Complete the replacement of a file that another writer has claimed but not finished.
+
+        Returns False if there is no claim, or if this process may only read.
+        """
         try:
             return self.take(complete_claim(key, tag))
         except WriteError:
@@ -355,7 +358,7 @@ class HdfsStore(ObjectStore):
             raise
 
     def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
-        """Replace the file with a tag. Raises UnmetError if it is another file by now."""
+        """Replace the file with a tag. Raises ConditionNotMetError if another writer has replaced it."""
         before = self.status(key)
         if before is None or tag_of(before) != over:
             raise ConditionNotMetError(over)
@@ -372,7 +375,7 @@ class HdfsStore(ObjectStore):
         return f"{time}-{written.length}"
 
     def complete(self, pending: PendingUpload) -> None:
-        """Rename a file that was left for later to its key."""
+        """Rename the hidden file of a pending upload to its key."""
         try:
             self.give_name(pending.upload, pending.key, over=False)
         except ConditionNotMetError:

@@ -61,7 +61,7 @@ class ObjectRange(NamedTuple):
 
 
 class PendingUpload(NamedTuple):
-    """An upload that was left for later: its parts are in the store, and any process can complete it to an object."""
+    """A multipart upload to complete later. Its parts are in the store, and any process can complete it."""
 
     key: str
     upload: str
@@ -69,7 +69,7 @@ class PendingUpload(NamedTuple):
 
 
 class UploadParts(ABC, Generic[Store]):
-    """An upload in parts to one store. Raises UnmetError if a condition is not met.
+    """An upload in parts to one store. Raises ConditionNotMetError if a condition is not met.
 
     ``fresh`` means that no object may be replaced.
     """
@@ -195,7 +195,7 @@ class PartedUpload(RawIOBase):
             raise StorageError(problem, where=self._parts.error(problem).where) from None
 
     def make(self) -> None:
-        """Create the object. Raises UnmetError."""
+        """Create the object. Raises ConditionNotMetError."""
         if self._count:
             self._send_buffer()
             self._parts.complete()
@@ -214,7 +214,7 @@ class PartedUpload(RawIOBase):
         return self._parts.left()
 
     def abort(self) -> None:
-        """Delete the parts of the upload, unless it was finished or left for later."""
+        """Delete the upload's parts. Does nothing after the upload was finished or suspended."""
         if not self._done:
             self._done = True
             self._parts.discard()
@@ -248,7 +248,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of an upload that was left for later. It may be completed already."""
+        """Create the object of a pending upload. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
         """Return an error about an object."""
@@ -259,7 +259,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object under a condition, and return its tag. Raises UnmetError if the condition is not met."""
+        """Write an object under a condition, and return its tag. Raises ConditionNotMetError if the condition is not met."""
 
     @abstractmethod
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> UploadParts[Any]:
@@ -269,11 +269,10 @@ class ObjectStore(ABC):
         """
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write an object in place of the one with the tag ``over``, or if None, only if none exists.
+        """Replace the object if its tag is still ``over``. If ``over`` is None, create it if it does not exist.
 
-        Returns the object's tag if it now has these bytes, or None if it has the bytes of another
-        writer. Raises WriteError if the store keeps giving contradictory answers to the put and to
-        a read.
+        Returns the new tag, or None if another writer was first. Raises WriteError if the store
+        keeps refusing the put although a read shows that the tag is still ``over``.
         """
         for _ in range(DECIDED):
             try:
@@ -326,7 +325,7 @@ class BucketStore(ObjectStore):
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
         """Return bytes [begin, end) of an object, and its tag.
 
-        Raises WriteError, or UnmetError if the object does not exist.
+        Raises WriteError, or ConditionNotMetError if the object does not exist.
         """
 
     @abstractmethod
@@ -335,15 +334,15 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of the client. Raises UnmetError if it means an unmet condition or a missing object."""
+        """Describe an exception of the client. Raises ConditionNotMetError if it means an unmet condition or a missing object."""
 
     @abstractmethod
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the object of an upload that was left for later. Raises UnmetError if the upload is gone."""
+        """Create the object of a pending upload. Raises ConditionNotMetError if the upload is gone."""
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
-        """Convert exceptions of the client to WriteError or UnmetError."""
+        """Convert exceptions of the client to WriteError or ConditionNotMetError."""
         try:
             yield
         except self.exceptions() as error:
@@ -366,7 +365,7 @@ class BucketStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of an upload that was left for later, unless another run has completed it."""
+        """Create the object of a pending upload, unless another run has completed it."""
         try:
             self.complete_once(pending)
         except ConditionNotMetError:

@@ -55,7 +55,7 @@ class S3Store(BucketStore):
         return f"s3://{self.settings.bucket}/{key}"
 
     def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
-        """Call an operation of the client. Raises WriteError or UnmetError."""
+        """Call an operation of the client. Raises WriteError or ConditionNotMetError."""
         arguments = {"Bucket": self.settings.bucket, **arguments}
         if key:
             arguments["Key"] = key
@@ -101,7 +101,7 @@ class S3Store(BucketStore):
         return S3Parts(self, key, fresh=fresh)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Complete an upload that was left for later."""
+        """Complete a pending upload."""
         self.complete_upload(pending.key, pending.upload, pending.tags)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

@@ -85,7 +85,7 @@ NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "afte
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """How to write operations. ``seq_digits`` None means as in the existing trail, else 9."""
+    """How to write operations. ``seq_digits`` None means: as many as the existing trail has, or 9."""
 
     definitions: Address | None = None
     max_bytes: int = MAX_BYTES
@@ -113,7 +113,7 @@ class WriteSummary:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raise OptionError if columns are missing, or are not those of the operations table."""
+    """Raise OptionError if columns are missing, or are not columns of the operations table."""
     hint = f"The operations table has {', '.join(OPERATIONS_SCHEMA.names)}"
     for name in NEEDED:
         if name not in names:
@@ -167,7 +167,7 @@ def write_part(
     batches: Iterable[pa.RecordBatch],
     chain: TransactionChain | None = None,
 ) -> StagedPart:
-    """Stage the operations of one part, in order. Errors have the row in the part.
+    """Stage the operations of one part, in order. The row in an error counts from the start of the part.
 
     ``chain`` follows their transactions. Without one, a ``RepairingTransactionChain`` recomputes indicators if
     rows are missing.
@@ -216,7 +216,7 @@ def to_changes(
 
 @contextmanager
 def _move(rows: int) -> Iterator[None]:
-    """Add the number of earlier rows to the row of an error."""
+    """Make the row number in an error count from the first batch: add ``rows``, the rows of earlier batches."""
     try:
         yield
     except TrailgateError as error:

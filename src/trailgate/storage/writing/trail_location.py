@@ -64,7 +64,7 @@ class TrailLocation:
         backend, data, completed = self.backend.recover()
         manifest = self._parse(data)
         if completed and manifest is not None:
-            backend.sweep(self._publish(manifest, backend.generation))
+            backend.sweep(self._published_test(manifest, backend.generation))
         return replace(self, backend=backend), manifest
 
     def manifest(self) -> Manifest | None:
@@ -144,7 +144,7 @@ class TrailLocation:
             files=files,
             state=lambda generation: encode_manifest(replace(after, edition=generation)),
             deciding=deciding,
-            is_published=self._publish(after, self.backend.generation + 2),
+            is_published=self._published_test(after, self.backend.generation + 2),
             sidecars=tuple(sidecars),
             parts=tuple(quarantine),
             log=self.quarantine().rpartition("/")[2],
@@ -174,8 +174,8 @@ class TrailLocation:
             source = self.prefix.removesuffix(self._stem) + existing[0]
             raise StorageError(problem, where=Where(source=source))
 
-    def _publish(self, manifest: Manifest, generation: int) -> IsPublished:
-        """Return a function that recognizes the names of published files."""
+    def _published_test(self, manifest: Manifest, generation: int) -> IsPublished:
+        """Return a test of whether a file name is published: a file of the manifest, or an old enough quarantine file."""
         names = {file.name for file in manifest.files}
         names |= {self._stem + end for end in (".manifest.json", ".captured.jsonl", ".def")}
         log = f"{self._stem}.quarantine."
@@ -236,7 +236,7 @@ class StagedRun:
     """What a run has staged: trail files and quarantine files, in order.
 
     ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
-    those of earlier runs. ``captured`` are the run's lines for the list of captured files, and
+    the files of earlier runs. ``captured`` are the run's lines for the list of captured files, and
     ``last_id`` is its highest sequence id.
     """
 

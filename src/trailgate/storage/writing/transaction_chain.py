@@ -37,7 +37,7 @@ PLACED: Final = (
 
 
 class PreviousOperation(NamedTuple):
-    """The previous operation, as far as the next one depends on it."""
+    """The values of the previous operation that are needed to check the next one."""
 
     indicator: int
     tx_id: str | None
@@ -116,7 +116,7 @@ class ChainedOperations:
             self.fail(at, _disorder(self.row(at - 1), self.row(at)), hint)
 
     def fail(self, at: int, problem: str, hint: str = HINT) -> NoReturn:
-        """Raise TransactionError for an operation."""
+        """Raise TransactionError. The error names the row of operation ``at`` of the batch."""
         raise TransactionError(problem, where=Where(record=self._number + at), hint=hint)
 
     def _before(self, name: str) -> pa.Array:
@@ -174,7 +174,7 @@ class PartEnds:
 
     @property
     def seq_id(self) -> str | None:
-        """The sequence id of the last operation, or its transaction's CSN."""
+        """The sequence id of the last operation, or if it has none, the CSN of its transaction."""
         return self.last.seq_id or self.last.csn
 
 
@@ -359,7 +359,7 @@ def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str
 
 
 def check_positions(parts: Sequence[PartEnds], hint: str) -> None:
-    """Raise TransactionError if the positions of a part do not follow those of the previous part."""
+    """Raise TransactionError if the positions of a part do not follow the positions of the previous part."""
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         if not before.position or not after.position or before.position < after.position:
             continue

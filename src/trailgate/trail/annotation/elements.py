@@ -78,7 +78,10 @@ Part: TypeAlias = ExplainedToken | ExplainedBytes
 
 @dataclass(frozen=True, slots=True)
 class DamagedSpan:
-    """Bytes that are not a record, and the bytes before them. Reading continues after them."""
+    """Bytes in which no record could be read. Reading continues after them.
+
+    ``raw`` are these bytes, and ``before`` are some bytes before them, to show the context.
+    """
 
     offset: int
     length: int

@@ -62,7 +62,7 @@ class Redactor:
     def redact(self, element: ExplainedToken) -> bytes:
         """Return the bytes of a file header or record with other values.
 
-        Raises NotUnderstoodError if the record must be skipped.
+        Raises UnredactableRecordError if the record must be skipped.
         """
         for wrong in find_problems(element):
             raise UnredactableRecordError(wrong.problem)
@@ -93,7 +93,7 @@ class Redactor:
         return self._replacements[part.role](part.raw)
 
     def _replace_unknown(self, raw: bytes, around: ExplainedToken, metadata: bool) -> bytes:
-        """Return zeros for a token, or raise NotUnderstoodError for data of an unknown layout.
+        """Return zeros for a token, or raise UnredactableRecordError for data of an unknown layout.
 
         The data of metadata records are copied unless names are replaced, since they contain no
         values.

@@ -34,7 +34,7 @@ from trailgate.trail.format.tokens import (
 
 CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
 
-# trail format §4.1: URIHistory nests tokens of its own id, each a string.
+# trail format §4.1: URIHistory nests tokens with the same id as itself, each a string.
 HISTORY_ID: Final = 0x35
 
 LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)

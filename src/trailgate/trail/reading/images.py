@@ -128,7 +128,7 @@ def _column(
 def _in_states(
     values: pa.Array, problems: pa.Array | None, spans: CellSpans, images: ImageAreas
 ) -> StateColumn:
-    """Spread values over all operations. Operations without a cell of the column are missing."""
+    """Make a column with one row per operation from the values of its cells. Operations without a cell are missing."""
     if len(spans) == images.count:
         return StateColumn(values, None, problems)
     rows = _rows(spans, images)

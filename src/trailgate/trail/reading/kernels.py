@@ -9,7 +9,7 @@ from trailgate.columnar.kernels.compiled import kernel
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE
 
-# The columns that ``describe_operations`` writes: first those of u8, then those of int64.
+# The columns that ``describe_operations`` writes: first the u8 columns, then the int64 columns.
 OP_TYPE, TX_IND, PREFIX, HAS_BEFORE, HAS_AFTER = range(5)
 OP_TIME, BEFORE_START, BEFORE_STOP, AFTER_START, AFTER_STOP = range(5)
 SMALL_COLUMNS: Final = 5

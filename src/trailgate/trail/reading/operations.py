@@ -173,7 +173,7 @@ def _read_block(
 
 @dataclass(frozen=True, slots=True)
 class _OperationColumns:
-    """The operations of one table in columns, and the number that have each image.
+    """The operations of one table in columns, and counts: ``befores`` have a before image, ``afters`` an after image.
 
     ``filled`` is the record of a truncate that has data, or -1.
     """

@@ -75,7 +75,7 @@ def drop_non_operations(
     """Drop metadata, restart records, and notes that are a complete transaction.
 
     A note within a transaction (such as a sequence's) stays, since it may begin or end the
-    transaction. A note that is a transaction of its own (such as a DDL record) does not belong to
+    transaction. A note that is itself a transaction (such as a DDL record) does not belong to
     the transaction around it. The records are cut where an index changes its meaning.
 
     Raises DecodeError for a restart inside a transaction: only a reader of the complete file can

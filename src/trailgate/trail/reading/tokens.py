@@ -270,7 +270,7 @@ _TEXT_BYTES: Final = _text_bytes()
 
 @dataclass(frozen=True, slots=True)
 class CarriedTokens:
-    """A token's text for each record: its own, or that of its transaction. ``nulls`` marks records without one.
+    """A token's text for each record: its own, or the text in its transaction. ``nulls`` marks records without one.
 
     The first ``leading`` records have the text ``before``, which is known from earlier records.
     """

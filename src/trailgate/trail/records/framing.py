@@ -274,7 +274,7 @@ class TrailBytes:
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
 
     def part(self, start: int, end: int) -> TrailBytes:
-        """Return the bytes [start, end) as a portion of their own."""
+        """Return the bytes [start, end) as a separate portion."""
         return replace(
             self,
             buffer=self.buffer.slice(start, end - start),

@@ -65,7 +65,7 @@ MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE, WITHOUT_COLUMNS, OTHER_LAYOUT = 1, 2, 4, 8, 16, 32
 # Bits of ``MARKS``: rare properties. Readers handle the records that have any of them separately.
 UNDO, SYSTEM_KEY, UNLISTED = 1, 2, 4
-# The columns that ``read_records`` writes: first those of u8, then those of int64.
+# The columns that ``read_records`` writes: first the u8 columns, then the int64 columns.
 IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED, MARKS = range(6)
 UNDO_AT, SYSTEM_KEY_AT = 10, 38  # in a record
 (

@@ -2,8 +2,8 @@
 
 TransInd is 0 for the first record, 1 for a middle, 2 for the last and 3 for the only record of a
 transaction (trail format §5). The records of a transaction are contiguous (trail format §8), except
-for separate records between them: metadata, orderly restarts, and notes such as DDL that are a
-transaction of their own. A RestartAbend record undoes the open transaction before it (trail format
+for separate records between them: metadata, orderly restarts, and notes such as DDL that are
+separate transactions. A RestartAbend record undoes the open transaction before it (trail format
 §13).
 
 A mark is a byte of bits: TransInd 0, 1, 2 becomes BEGINS, 0, ENDS.
@@ -64,7 +64,7 @@ def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
 
 
 def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
-    """Return the marks of records. ``indicators`` are their transaction indicators as far as they are known."""
+    """Return the marks of records. ``indicators`` are their TransInd bytes; other bytes than 0 to 3 count as unknown."""
     if view.only_changes:
         return INDICATORS[indicators]
     marks = indicator_marks(indicators, is_separate(view))
@@ -101,5 +101,8 @@ def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
 
 
 def _is_usual(view: RecordColumns) -> bool:
-    """Return whether every record is a complete operation, so that its indicator alone decides."""
+    """Return whether every record is a complete operation.
+
+    Then the records' indicators are enough to find where transactions begin and end.
+    """
     return view.only_changes and not view.is_before.any() and not view.continued.any()

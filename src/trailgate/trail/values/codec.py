@@ -227,7 +227,7 @@ def column_charset(column: Column, usual: str) -> str | None:
 def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
     """Decode strings from a character set. Null stays null.
 
-    Raises DecodeError, with the row as its record, if bytes are not valid in the character set.
+    Raises DecodeError, with the row in ``where.record``, if bytes are not valid in the character set.
     """
     decoded = decode_column(code_page(charset), values)
     if decoded.bad is not None and decoded.bad.any():

@@ -123,7 +123,7 @@ def write_pieces(
     of the last one.
     """
     # Example: a value of 4500 bytes becomes three pieces of 500, 2000 and 2000 bytes: the shorter one
-    # comes first. Each is a record of its own: head | D | column, 3, piece number, offset, size | bytes | Z.
+    # comes first. Each is a separate record: head | D | column, 3, piece number, offset, size | bytes | Z.
     for value in range(len(rows)):
         start = np.int64(offsets[rows[value]])
         total = np.int64(offsets[rows[value] + 1]) - start

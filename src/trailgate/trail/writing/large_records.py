@@ -2,7 +2,7 @@
 
 A record is at most 65,535 bytes. If the data of a record are longer, its record is followed by
 fragment records (161) with the rest. These are rare, so they are written one by one. A large object
-has records of its own (116) after the record of its image. The image has NULL for it, and each
+has separate records (116) after the record of its image. The image has NULL for it, and each
 piece states which part of the value it is (trail format §11).
 """
 
@@ -127,7 +127,7 @@ def _token_areas(
 
 
 def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
-    """Return the bytes that a part writes for each record."""
+    """Write the part of each record into separate bytes, and return these."""
     ends = np.cumsum(part.sizes)
     body, starts = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
     part.write(body, starts.copy())
@@ -220,7 +220,7 @@ def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeVal
 
     The before values of a key update stay in its record, which has both images.
     """
-    # Only deletes and updates have a before image in a record of its own.
+    # Only deletes and updates have a before image in a separate record.
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
     before, after = list(block.before), list(block.after)
     large_columns = []

@@ -18,7 +18,7 @@ from trailgate.trail.values.write_kernels import copy_bytes
 from trailgate.trail.writing.kernels import write_frame
 
 USER_TOKEN: Final = -1  # the entry is a user token
-CARRIED_TOKEN: Final = -2  # the entry is not written: its value is that of a column
+CARRIED_TOKEN: Final = -2  # the entry is not written: its value comes from a column
 LENGTH_TOKEN: Final = -3  # the entry is a user token; its value is the length of its record's data
 ZERO: Final = ord("0")
 

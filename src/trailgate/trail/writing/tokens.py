@@ -229,7 +229,7 @@ def _rowid(values: pa.Array) -> pa.Array:
     )
 
 
-# How values become payloads; those of other ids are hexadecimal digits.
+# How values become payloads; values of other ids are hexadecimal digits.
 _PAYLOADS: Final[Mapping[int, Callable[[pa.Array], pa.Array]]] = MappingProxyType(
     {ORAROWID: _rowid, ORATAG: from_hex, DDL: _text, USER_TOKEN: _text, LENGTH_TOKEN: _nothing}
 )

@@ -60,7 +60,7 @@ def encode(
     """Encode all operations in their order. Raises EncodeError if a value does not fit.
 
     An update with before columns becomes two records (before image, after image) or a unified one.
-    A key update becomes one record with its before columns first. ``definitions`` are those of the
+    A key update becomes one record with its before columns first. ``definitions`` are the definitions of the
     metadata records at the start of a file of level 5 or higher; its records name tables by their
     position there.
     """

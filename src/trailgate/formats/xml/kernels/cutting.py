@@ -88,8 +88,8 @@ def find_cuts(
 
     Other results: `NEEDS_MORE` if a token is incomplete and more text follows (`last` is not set).
     `REFUSED` if a token is not accepted; it may also be incomplete. `FULL` if `cuts` or `scopes` is
-    full and must be emptied or enlarged. After the text there must be as many bytes again to work
-    in.
+    full and must be emptied or enlarged. The array must have as many bytes after the text as in it,
+    for working space.
 
     Example with a rule for `/all/tx`: in `<all><tx>1</tx><tx>2</tx></all>` the first cut is at 15,
     at depth 1, inside `<all>`; the second is at 25.

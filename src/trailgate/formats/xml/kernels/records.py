@@ -306,7 +306,7 @@ def end_element(
 
     `tag` is the offset of its end tag; `place` is the offset after that, relative to the message.
 
-    Example: for `<id> 7 </id>` TEXT stores the span of "7", EXACT_TEXT that of " 7 ", and CONTENT
+    Example: for `<id> 7 </id>` TEXT stores the span of "7", EXACT_TEXT the span of " 7 ", and CONTENT
     the span between the tags, including nested tags.
     """
     frame = depth * FRAME

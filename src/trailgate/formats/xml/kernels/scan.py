@@ -426,7 +426,7 @@ def after_end_tag(
 ) -> int:
     """Return the offset after an end tag, or `REFUSED`.
 
-    The name is compared with that of the open element.
+    The name is compared with the name of the open element.
     """
     if depth == 0:
         return REFUSED

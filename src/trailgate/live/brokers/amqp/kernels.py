@@ -38,7 +38,7 @@ MAP: Final = 15
 ARRAY: Final = 16
 DESCRIBED: Final = 17
 
-# Constructor codes with a meaning of their own.
+# Constructor codes with a special meaning.
 CODE_DESCRIBED: Final = 0x00
 CODE_TRUE: Final = 0x41
 CODE_LIST0: Final = 0x45

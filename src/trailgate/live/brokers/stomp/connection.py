@@ -56,9 +56,10 @@ class ConsumerNotifications(NamedTuple):
 
 
 class PrefetchOption(NamedTuple):
-    """How to limit how much the broker sends ahead.
+    """How to limit the number of messages that the broker sends before any is acknowledged.
 
-    The limit has an option in the address, a header of SUBSCRIBE, and a default.
+    ``option`` sets the limit in the broker's URL, ``header`` passes it to the broker in SUBSCRIBE,
+    and ``default`` applies if the URL does not set it.
     """
 
     option: str

@@ -123,7 +123,7 @@ class _Lines:
 
 
 def _rename(own: HeaderLines, row: JmsHeader) -> HeaderLines:
-    """Return the lines of one header with its JMS name and its JMS value."""
+    """Rename one STOMP header to its JMS name, for example ``destination`` to JMSDestination, and convert its values."""
     values = own.values
     if row.kind != "text":
         coded = values.dictionary_encode()
