@@ -133,6 +133,15 @@ def test_a_stream_cannot_begin_after_the_trails_end(tmp_path: Path, position: st
         Reader(prefix, position)
 
 
+def test_a_stream_from_the_trails_end_does_not_repeat_the_last_transaction(tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [[*ONE, *TWO]])
+    end = Reader(prefix, "latest").offset.place
+    reader = Reader(prefix, f"{end.number}:{end.offset}")
+    write_files(prefix, [[*ONE, *TWO, *THREE]])
+
+    assert reader.batch() == ["5", "6"]
+
+
 def _cut_back(prefix: Path) -> None:
     write_files(prefix, [[*ONE, *TWO]])
 

@@ -105,7 +105,10 @@ class TrailStream:
                 end = f"{trail.end.number}:{trail.end.offset}"
                 problem = f"startingPosition {position} is after the trail's end, which is {end}"
                 raise OptionError(problem, hint="latest begins with what is added from now on")
-            position_ = find_last_begin(trail, requested) if requested > trail.begin else None
+            if requested == trail.end == find_last_end(trail, trail.end, trail.begin):
+                position_ = requested  # after the last transaction, not inside it
+            else:
+                position_ = find_last_begin(trail, requested) if requested > trail.begin else None
         return _offset(trail, position_ or trail.begin)
 
     def stop_at_present_end(self) -> None:
