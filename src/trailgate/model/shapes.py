@@ -239,7 +239,7 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
 def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
     """Return the names of columns in the spelling of the schema, ignoring case; None selects all.
 
-    Raises OptionError for an unknown column, with the nearest name.
+    Raises OptionError for an unknown column, with the nearest name, and for one that is named twice.
     """
     if columns is None:
         return tuple(schema.names)
@@ -248,7 +248,12 @@ def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[s
         if name.casefold() not in known:
             hint = did_you_mean(name, schema.names) or f"Known: {', '.join(schema.names)}"
             raise OptionError(f"there is no column {name}", hint=hint)
-    return tuple(known[name.casefold()] for name in wanted)
+    names = tuple(known[name.casefold()] for name in wanted)
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            hint = "Upper and lower case do not count in names of columns. Name it once"
+            raise OptionError(f"the column {name} is named twice", hint=hint)
+    return names
 
 
 @lru_cache(TABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,25 @@ def test_a_record_that_would_lose_its_last_character_is_refused(tmp_path: Path) 
     trailgate.write_records([batch], tmp_path / "data", copybook, delimiter="\\n", **options)
 
     assert (tmp_path / "data").read_bytes() == b"ab\na\r\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "problem"),
+    [
+        ("N", pa.array([1.5, 0.0]), "double values do not fit the item: Float value 1.500000"),
+        ("T_1", pa.array([b"\xfe", b"\xfe"], pa.large_binary()), "large_binary values"),
+        ("T_1", pa.array([b"\xff", None]), "binary values do not fit the item: Invalid UTF8"),
+    ],
+    ids=str,
+)
+def test_columns_that_arrow_cannot_convert_are_errors_with_their_field(
+    tmp_path: Path, copybook: Path, name: str, values: pa.Array, problem: str
+) -> None:
+    table = pa.Table.from_batches([BATCH])
+    wrong = table.set_column(table.column_names.index(name), name, values)
+
+    with pytest.raises(EncodeError, match=re.escape(problem)) as raised:
+        trailgate.write_records(wrong, tmp_path / "data", copybook, record_format="rdw")
+
+    assert raised.value.where.field == name
+    assert not (tmp_path / "data").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -63,6 +64,21 @@ def test_names_are_compared_without_case_and_an_unknown_one_is_named(prefix: Pat
         read_trail(prefix, columns=["op_typ"])
     with pytest.raises(OptionError, match="no column ioo_type"):
         read_trail(prefix, records="all", columns="ioo_type")
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ({}, "after,AFTER"),
+        ({"table": "MY.ORDERS"}, "NAME,ID,name"),
+        ({"records": "all"}, "position,io_type,position"),
+    ],
+)
+def test_a_column_that_is_named_twice_is_an_error(
+    prefix: Path, options: dict[str, Any], columns: str
+) -> None:
+    with pytest.raises(OptionError, match="is named twice"):
+        read_trail(prefix, columns=columns, **options).read_all()
 
 
 def test_records_have_columns_too(prefix: Path) -> None:

@@ -125,6 +125,23 @@ def test_where_a_stream_begins_can_be_said(tmp_path: Path) -> None:
         check_starting_position("yesterday")
 
 
+@pytest.mark.parametrize("position", ["7:1", "0:999999"])
+def test_a_stream_cannot_begin_after_the_trails_end(tmp_path: Path, position: str) -> None:
+    prefix = write_files(tmp_path / "ot", [[*ONE, *TWO]])
+
+    with pytest.raises(OptionError, match=f"{position} is after the trail's end, which is 0:"):
+        Reader(prefix, position)
+
+
+def test_a_stream_from_the_trails_end_does_not_repeat_the_last_transaction(tmp_path: Path) -> None:
+    prefix = write_files(tmp_path / "ot", [[*ONE, *TWO]])
+    end = Reader(prefix, "latest").offset.place
+    reader = Reader(prefix, f"{end.number}:{end.offset}")
+    write_files(prefix, [[*ONE, *TWO, *THREE]])
+
+    assert reader.batch() == ["5", "6"]
+
+
 def _cut_back(prefix: Path) -> None:
     write_files(prefix, [[*ONE, *TWO]])
 

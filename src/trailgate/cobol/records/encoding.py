@@ -240,6 +240,8 @@ class RecordEncoder:
                 where = Where(record=int(rows[record]) + 1, field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
             raise error.with_place(field=item.name) from None
+        except pa.ArrowException as error:
+            raise _unfit(values, item.name, error) from None
         written.put(item, rows, encoded)
 
     def _encoder_of(self, field: CopybookField) -> Encoder:
@@ -310,6 +312,14 @@ def _counter_columns(root: ItemNode, layout: CopybookLayout) -> frozenset[str]:
     )
 
 
+def _unfit(values: pa.Array, name: str, error: pa.ArrowException) -> EncodeError:
+    """Return the error of a column whose type or values Arrow cannot convert to those of its item."""
+    reason = str(error).partition("\n")[0]
+    problem = f"{values.type} values do not fit the item: {reason}"
+    hint = "read_records(...).schema is the schema that the columns need"
+    return EncodeError(problem, where=Where(field=name), hint=hint)
+
+
 def _count(
     columns: Mapping[str, pa.Array], item: PlacedItem, stated: Mapping[str, Mapping[str, int]]
 ) -> CounterValues:
@@ -324,7 +334,10 @@ def _count(
             row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             where = Where(record=row + 1, field=item.name)
             raise EncodeError("a value that the option countMap does not contain", where=where)
-    counts = pc.cast(values, pa.int64()).fill_null(0)
+    try:
+        counts = pc.cast(values, pa.int64()).fill_null(0)
+    except pa.ArrowException as error:
+        raise _unfit(values, item.name, error) from None
     return CounterValues(counts.to_numpy(zero_copy_only=False))
 
 

@@ -88,7 +88,10 @@ class TrailStream:
         self._sound = BEFORE_ALL.number  # files up to this number end with a complete record
 
     def initial(self, position: str) -> StreamOffset:
-        """Return where a new stream starts. A position inside a transaction means its beginning."""
+        """Return where a new stream starts. A position inside a transaction means its beginning.
+
+        Raises OptionError for a position after the trail's end.
+        """
         trail = self._find()
         if trail is None:
             return NOWHERE
@@ -97,8 +100,15 @@ class TrailStream:
         elif position == LATEST:
             position_ = find_last_end(trail, trail.end, trail.begin)
         else:
-            requested = min(TrailPosition(*parse_position(position)), trail.end)
-            position_ = find_last_begin(trail, requested) if requested > trail.begin else None
+            requested = TrailPosition(*parse_position(position))
+            if requested > trail.end:
+                end = f"{trail.end.number}:{trail.end.offset}"
+                problem = f"startingPosition {position} is after the trail's end, which is {end}"
+                raise OptionError(problem, hint="latest begins with what is added from now on")
+            if requested == trail.end == find_last_end(trail, trail.end, trail.begin):
+                position_ = requested  # after the last transaction, not inside it
+            else:
+                position_ = find_last_begin(trail, requested) if requested > trail.begin else None
         return _offset(trail, position_ or trail.begin)
 
     def stop_at_present_end(self) -> None:
