@@ -29,7 +29,7 @@ def drawn() -> str:
         unpack(Path())
         printed([*CAPTURE, "--from", "messages", "--to", "dirdat/ot", "--update-befores"])
         for module in ("output", "rows"):
-            patch.setattr(f"trailgate.terminal.{module}.in_colours", lambda _=None: True)
+            patch.setattr(f"trailgate.terminal.{module}.shows_colours", lambda _=None: True)
         shown = printed([*SHOW])
     console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
     console.print(f"[bold]$ trailgate {' '.join(SHOW)}[/bold]")

@@ -179,7 +179,11 @@ def test_runs_of_one_group_that_take_turns_apply_each_change_once(
     name: str, tmp_path: Path
 ) -> None:
     address, rows = TARGETS[name]
-    for number in range(examples(4) // 2):
+    faults, number = 0, 0
+    # One pair of runs may meet no fault, by chance.
+    while number < examples(4) // 2 or not faults:
+        number += 1
+        assert number < 20
         own = chance(f"turns {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -201,9 +205,8 @@ def test_runs_of_one_group_that_take_turns_apply_each_change_once(
                 if next(runs[at].batches(), None) is None:
                     ended.add(at)
                 runs[at].release()
-            faults = sum(sum(one.retries.faults.values()) for one in runs)
+            faults += sum(sum(one.retries.faults.values()) for one in runs)
         assert rows(folder) == source.rows
-        assert faults
 
 
 @contextmanager

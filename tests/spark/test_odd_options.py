@@ -258,7 +258,7 @@ ODD: Final = [
     ("journal, streamed", {"url": "stomp://h/q"}, "receive is false, and a url is given"),
     ("journal, streamed", {"ignoreUnsupported": "true"}, "ignore_unsupported needs"),
     ("tables, written", {"skipApplied": "true"}, "the option skipApplied applies only to streams"),
-    ("tables, written", {"ignoreUnsupported": "true"}, "ignore_unsupported is about"),
+    ("tables, written", {"ignoreUnsupported": "true"}, "ignore_unsupported needs a Replicat parameter file"),
     ("tables, written", {"tables": "NO.*"}, "no table of the trail's definitions fits"),
     ("tables, written", {"path": "lake"}, "takes no path"),
     ("tables, stream written", {"path": "lake"}, "takes no path"),

@@ -112,7 +112,7 @@ def test_a_file_that_comes_too_late_stops_the_stream(spark: SparkSession, folder
     put(folder, 3)
     os.utime(folder / "in" / "m0003.txt", (1, 1))
 
-    with pytest.raises(PySparkException, match=r"4 files sort up to m0005\.txt, of which 3 were"):
+    with pytest.raises(PySparkException, match=r"4 files sort up to m0005\.txt, but only 3 of"):
         to_trail(frame, folder)
 
 

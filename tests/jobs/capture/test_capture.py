@@ -125,7 +125,7 @@ def test_rollover_splits_no_record(place: Place) -> None:
     assert place.names("ot") == [f"name {i}" for i in range(100)]
 
 
-STEPS = ["write_whole", "_place_file", "sync_folder", "append_lines", "replace_state"]
+STEPS = ["replace_whole_file", "_place_file", "sync_folder", "append_lines", "replace_state"]
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -83,7 +83,7 @@ def test_an_id_that_is_wrong_stops_after_those_before_it(
 ) -> None:
     with (
         caplog.at_level(logging.WARNING, "trailgate"),
-        pytest.raises(TrailgateError, match="0001 came before, with another body"),
+        pytest.raises(TrailgateError, match="0001 was received before with a different body"),
     ):
         store(tmp_path, [[(1, "a"), (1, "a"), (2, "b"), (1, "c"), (3, "d")]])
 

@@ -23,7 +23,7 @@ delim.schemaandtable=table
         ("delim.dateformat=yyyy-MM-dd", "Did you mean YYYY-MM-DD?"),
         ("delim.dateformat=yyyy-mm-dd hh:mm:ss.sss", "Did you mean YYYY-MM-DD HH:MI:SS.FFF?"),
         ("delim.dateformat.MY.T=QQ", "not understood at 'QQ'"),
-        ("delim.dateformat.MY.T.DAY=DD/DD", "gives the day twice"),
+        ("delim.dateformat.MY.T.DAY=DD/DD", "has the day twice"),
         ("delim.timestamp.format=%Y", "not understood at 'Y'"),
     ],
 )

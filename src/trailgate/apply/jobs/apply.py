@@ -51,7 +51,7 @@ from trailgate.storage.reading.trail_file import first_ddl, latest_tables, list_
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
-LOG: Final = logging.getLogger(__name__)
+LOG: Final = logging.getLogger("trailgate.jobs.apply")  # `--follow` prints "trailgate.apply"
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, in which tables are searched for patterns
 UNDEFINED: Final = (
     "no operation on a matching table; the trail defines no tables, so their names are unknown"

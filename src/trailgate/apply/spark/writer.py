@@ -55,7 +55,7 @@ WRITING: Final = Options(
         BASE,
     ),
 )
-LOG: Final = logging.getLogger(__name__)
+LOG: Final = logging.getLogger("trailgate.spark.apply")  # `--follow` prints "trailgate.apply"
 # Options that Spark passes to every sink.
 OF_SPARK: Final = ("checkpointlocation", "queryname")
 
