@@ -180,7 +180,7 @@ def test_columns_that_the_table_fills_are_filled(
 @pytest.mark.parametrize(
     ("property_name", "change", "words"),
     [
-        ("appendOnly", "SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "takes no updates"),
+        ("appendOnly", "SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "does not allow updates"),
         ("CHECK", "ADD CONSTRAINT small CHECK (a < 5)", r"constraints refuse a row: .*small"),
     ],
 )
