@@ -184,6 +184,8 @@ def test_records_are_taken_in_each_form_of_arrow(kind: str, tmp_path: Path) -> N
 
 def test_rows_are_an_error_that_states_what_to_do(tmp_path: Path) -> None:
     rows: Any = [{"A": 1, "B": "x"}]
-    with pytest.raises(trailgate.OptionError, match=r"item 1 of batches is a dict.*pa\.Table\.from_pylist"):
+    with pytest.raises(
+        trailgate.OptionError, match=r"item 1 of batches is a dict.*pa\.Table\.from_pylist"
+    ):
         write_records(rows, tmp_path / "new", copybook_text=COPYBOOK)
     assert not list(tmp_path.iterdir())
