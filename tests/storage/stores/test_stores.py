@@ -214,7 +214,7 @@ def test_a_new_object_replaces_none(bucket: Bucket, size: int) -> None:
     upload = bucket.store.begin("x")
     upload.file.write(bytes(size))
 
-    with pytest.raises(StorageError, match="there already"):
+    with pytest.raises(StorageError, match="already exists"):
         upload.finish()
     upload.abort()
 

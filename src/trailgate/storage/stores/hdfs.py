@@ -210,7 +210,7 @@ class HdfsStore(ObjectStore):
             if error.kind == NOT_EMPTY:
                 raise _NotEmptyError from None
             where = Where(source=self.shown(key_of(key)))
-            what = "refuses it" if error.kind != UNREACHED else "cannot be reached"
+            what = "refused the request" if error.kind != UNREACHED else "cannot be reached"
             problem = f"the store {what}: {error.problem}"
             raise WriteError(problem, where=where, hint=error.hint) from None
 
