@@ -197,6 +197,9 @@ def check_arguments(function: Function) -> Function:
             hint = hints().get(name, Any)
             if not _is_of(value, hint):
                 raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            # Arrow and numpy would raise OverflowError without naming the argument.
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise OptionError(f"{name} must be a number of 64 bits, not a larger one")
             # open() would raise ValueError without naming the argument.
             if isinstance(value, str) and "\0" in value:
                 raise OptionError(f"{name} has a zero byte: {value!r}")
@@ -222,8 +225,8 @@ def _is_of(value: Any, hint: Any) -> bool:
         kind = (int, float)
     if str(getattr(kind, "__module__", "")).startswith("pyspark."):
         return True  # Spark Connect has other classes of the same names
-    # Bytes iterate as numbers, which no function here expects.
-    if kind is Iterable and isinstance(value, bytes | bytearray):
+    # Bytes iterate as numbers, and a mapping as its keys, which no function here expects.
+    if kind is Iterable and isinstance(value, bytes | bytearray | Mapping):
         return False
     of_kind = isinstance(value, kind)
     return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
