@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.columnar.kernels.strings import GAP as GAP_SIZE
-from trailgate.terminal.columns import GAP
 from trailgate.terminal.layout import PaintedText, RowLayout, TableRow, display_width, flow_parts
+from trailgate.terminal.output import GAP
 
 STRINGS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
 PARTS = st.lists(STRINGS, min_size=1, max_size=8).map(

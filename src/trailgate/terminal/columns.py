@@ -23,10 +23,10 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
+from trailgate.terminal.output import GAP
 
 # Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
 # those that take two: kana, CJK, Hangul, full-width forms.
-GAP: Final = "  "  # between two cells, or two parts of data
 NARROW: Final = r"\x{A1}-\x{AC}\x{AE}-\x{2AF}\x{391}-\x{3A1}\x{3B1}-\x{3C9}\x{400}-\x{482}"
 DOUBLE: Final = (
     r"\x{3041}-\x{3096}\x{30A1}-\x{30FA}\x{4E00}-\x{9FA5}\x{AC00}-\x{D7A3}\x{FF01}-\x{FF5E}"

@@ -18,8 +18,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from trailgate.terminal.columns import GAP
-from trailgate.terminal.output import make_painter, printable, terminal_width
+from trailgate.terminal.output import GAP, make_painter, printable, terminal_width
 
 if TYPE_CHECKING:
     import pyarrow as pa

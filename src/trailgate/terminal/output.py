@@ -17,6 +17,7 @@ from typing import IO, Any, Final
 
 from trailgate.errors import WriteError
 
+GAP: Final = "  "  # between two cells, or two parts of data
 WIDTH: Final = 140  # of a table if there is no terminal
 
 # Parameters of the sequences that colour a terminal (ECMA-48 §8.3.117, SGR).

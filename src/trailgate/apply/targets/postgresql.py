@@ -274,7 +274,7 @@ class PostgreSQLTarget:
             return None
         number, *name = match
         rows = self._execute(COLUMNS, [number, number])
-        types = {one.name: _column_type(one) for one in map(_Attribute._make, rows)}
+        types = {one.name: _column_type(one) for one in (_Attribute(*row) for row in rows)}
         schema = pa.schema([(name, one.type) for name, one in types.items()])
         existing = table.as_held((name[0], name[1]), schema)
         columns = tuple(
