@@ -108,7 +108,8 @@ class Option(NamedTuple):
             where = error.with_place(field=self.spelling).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
-            problem = f"{self.spelling} must be {self.kind.words}, not {given!r}"
+            shown = _shown(given) if isinstance(given, int) else repr(given)
+            problem = f"{self.spelling} must be {self.kind.words}, not {shown}"
             raise OptionError(problem) from None
 
 
@@ -245,6 +246,9 @@ def _words(hint: Any) -> str:
 
 def _shown(value: Any) -> str:
     """Return a value as one line of an error: a short literal, or only the type's name."""
+    # Python refuses to print numbers of more than 4,300 digits.
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"a number of {value.bit_length()} bits"
     # The repr of other values may be long or have several lines.
     if isinstance(value, str | int | float | bytes | None):
         return repr(value)
@@ -295,7 +299,8 @@ def _whole_number(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    if _whole_number(text) < 1:
+    # Arrow and numpy count with 64 bits.
+    if not 0 < _whole_number(text) < 2**63:
         raise ValueError
     return int(text)
 
