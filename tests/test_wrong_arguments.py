@@ -38,6 +38,8 @@ WRONG: Final[Mapping[str, Callable[[], Any]]] = {
     "None": lambda: None,
     "a number": lambda: 3,
     "a negative number": lambda: -1,
+    "a huge number": lambda: 10**30,
+    "a huge negative number": lambda: -(10**30),
     "a fraction": lambda: 2.5,
     "a truth value": lambda: True,
     "an object": object,

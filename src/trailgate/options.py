@@ -108,7 +108,8 @@ class Option(NamedTuple):
             where = error.with_place(field=self.spelling).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
-            problem = f"{self.spelling} must be {self.kind.words}, not {given!r}"
+            shown = _shown(given) if isinstance(given, int) else repr(given)
+            problem = f"{self.spelling} must be {self.kind.words}, not {shown}"
             raise OptionError(problem) from None
 
 
@@ -197,6 +198,9 @@ def check_arguments(function: Function) -> Function:
             hint = hints().get(name, Any)
             if not _is_of(value, hint):
                 raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            # Arrow and numpy would raise OverflowError without naming the argument.
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise OptionError(f"{name} must be a number of 64 bits, not a larger one")
             # open() would raise ValueError without naming the argument.
             if isinstance(value, str) and "\0" in value:
                 raise OptionError(f"{name} has a zero byte: {value!r}")
@@ -222,8 +226,8 @@ def _is_of(value: Any, hint: Any) -> bool:
         kind = (int, float)
     if str(getattr(kind, "__module__", "")).startswith("pyspark."):
         return True  # Spark Connect has other classes of the same names
-    # Bytes iterate as numbers, which no function here expects.
-    if kind is Iterable and isinstance(value, bytes | bytearray):
+    # Bytes iterate as numbers, and a mapping as its keys, which no function here expects.
+    if kind is Iterable and isinstance(value, bytes | bytearray | Mapping):
         return False
     of_kind = isinstance(value, kind)
     return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
@@ -242,6 +246,9 @@ def _words(hint: Any) -> str:
 
 def _shown(value: Any) -> str:
     """Return a value as one line of an error: a short literal, or only the type's name."""
+    # Python refuses to print numbers of more than 4,300 digits.
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"a number of {value.bit_length()} bits"
     # The repr of other values may be long or have several lines.
     if isinstance(value, str | int | float | bytes | None):
         return repr(value)
@@ -292,7 +299,8 @@ def _whole_number(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    if _whole_number(text) < 1:
+    # Arrow and numpy count with 64 bits.
+    if not 0 < _whole_number(text) < 2**63:
         raise ValueError
     return int(text)
 

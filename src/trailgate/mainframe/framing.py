@@ -54,10 +54,13 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
 def _length(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
     """Return the bytes of a fixed record, from the option or from the layouts.
 
-    Raises OptionError if the kinds have different lengths.
+    Raises OptionError if the kinds have different lengths, or if the option is above 2 GB.
     """
     if given["record_length"] is not None:
-        return int(given["record_length"])
+        length = int(given["record_length"])
+        if length >= 1 << 31:
+            raise OptionError("recordLength must be below 2 GB (2^31 bytes)")
+        return length
     kinds: RecordKinds | None = given["kinds"]
     names = [given["record"]] if kinds is None else kinds.records
     sizes = {name: find_layout(layouts, name).size for name in names}
