@@ -3,7 +3,7 @@
 Names are compared without case, underscores and hyphens: Spark's ``fromPosition``, Python's
 ``from_position`` and the command line's ``--from-position`` are one option.
 
-An ``Option`` has a name, a ``OptionType`` (which parses and checks values), a meaning and a default. Most
+An ``Option`` has a name, an ``OptionType`` (which parses and checks values), a meaning and a default. Most
 are declared as the fields of a dataclass and read by ``field_options``::
 
     limit: Annotated[int | None, COUNT, "The maximum number of rows."] = None

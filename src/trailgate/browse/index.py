@@ -1,7 +1,7 @@
 """The index of a trail: a summary of the complete trail for its pages, built in one pass.
 
 The check of a trail reads each record once and passes its results chunk by chunk
-(``jobs.checking``). Of each chunk the index keeps a ``IndexSpan``: its byte range, its range of times
+(``jobs.checking``). Of each chunk the index keeps an ``IndexSpan``: its byte range, its range of times
 and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
 contain matches.
 

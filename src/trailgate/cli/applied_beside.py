@@ -77,7 +77,7 @@ class CompanionApply:
             # There is no trail as long as all messages are bad or belong to an open transaction.
             if find_begun_trail(self._trail) is None:
                 return
-            # Retries.none(): the capture must not wait for the target. A failure is retried by a
+            # TargetRetries.none(): the capture must not wait for the target. A failure is retried by a
             # later call of ``published``.
             self._run = ApplyRun(
                 self._trail, self._to, ApplyOptions(), retries=TargetRetries.none()
@@ -97,7 +97,7 @@ class CompanionApply:
 
 @contextmanager
 def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionApply]:
-    """Yield an ``CompanionApply`` for a live capture; at the end, apply all captured operations."""
+    """Yield a ``CompanionApply`` for a live capture; at the end, apply all captured operations."""
     log_to_stderr(LOG)
     beside = CompanionApply(trail, to, output)
     try:

@@ -247,7 +247,7 @@ class BadRowIsolation:
 
     The parts are in ascending order. A part that raises TrailgateError is tried again in halves:
 
-        isolation = Isolation(len(values))
+        isolation = BadRowIsolation(len(values))
         for rows in isolation:
             with isolation:
                 convert(values.slice(rows.start, len(rows)))

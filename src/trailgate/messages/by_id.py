@@ -85,7 +85,7 @@ def chain_by_id(
             add_problem(bad, int(raw.message[-1]) if len(raw.message) else -1, missing_end_error())
         walk.end()
     begin = find_begin_rows(walk.opens)
-    # begin_rows is -1 for operations of the transaction that was open before; it has `state.count`
+    # `begin` is -1 for operations of the transaction that was open before; it has `state.count`
     # operations already.
     ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
     marks = unit_marks(
@@ -340,7 +340,7 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
     if raw.excluded is None:
         return np.zeros(count, bool)
     begin = find_begin_rows(opens)
-    # begin_rows is -1 in the transaction open from before, whose exclusion is in the state.
+    # `begin` is -1 in the transaction open from before, whose exclusion is in the state.
     of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
     excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
     return excluded

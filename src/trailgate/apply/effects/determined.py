@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import (
     FetchRows,
@@ -183,7 +184,7 @@ def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
     """Return a column with the values of the rows in ``deleted`` set to NULL and marked as missing."""
     if one.values is None or not deleted.any():
         return one
-    values = pa.compute.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)
+    values = pc.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)
     return StateColumn(values, one.is_missing(len(deleted)) | deleted)
 
 

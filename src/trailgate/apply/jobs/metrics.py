@@ -117,11 +117,6 @@ class ApplyStatistics:
         """Mark the run as ended by an error."""
         return replace(self, up=False)
 
-    @property
-    def retried(self) -> int:
-        """The number of faults of the target."""
-        return sum(self.faults.values())
-
 
 def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
     """Format all known metrics in Prometheus's text format, each with these labels."""

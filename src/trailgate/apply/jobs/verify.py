@@ -61,7 +61,6 @@ from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
 
 SCHEMA: Final = "trailgate_verify"
-ACTUAL: Final = "trailgate_actual"
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows per table in a report
 KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
@@ -224,9 +223,9 @@ class _Expected(ApplyTarget):
         return self.scratch.rows(whole, keys, keys_alone=False)
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
+        """Write changes to the scratch table, after the real target has checked their values."""
         # A value that only the real database can check is cast there, and rolled back. So a value
         # that it refuses is an error here as it was for apply.
-        """Write changes to the scratch table, after the real target has checked their values."""
         theirs = self.tables[effects.nets.table.name[1]][1]
         if theirs is not None and isinstance(self.real, CheckingTarget):
             nets = effects.nets
@@ -458,8 +457,8 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDifference:
-    # After the kind, each column has two values: the expected and the actual one.
     """Convert a row of the comparison. A missing or surplus row lists all columns, a different row those that differ."""
+    # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
     key_values = {name: pairs[name][kind == "surplus"] for name in key}
@@ -502,8 +501,8 @@ def _positions(
 
 
 def _positions_on_key(operations: TargetOperations, row: RowDifference) -> Iterator[str]:
-    # An operation is on the row's key if its new or its old key equals it in all columns.
     """Yield the positions of the operations on a row's key."""
+    # An operation is on the row's key if its new or its old key equals it in all columns.
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):
         equal_keys = np.ones(len(operations), bool)

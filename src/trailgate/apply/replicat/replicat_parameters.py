@@ -21,8 +21,6 @@ _NO_EVENTS: Final = "there are no events"
 _NO_SQL: Final = "there is no database that would run it"
 _NO_MATCHING: Final = "columns are matched by name: write the pairs in COLMAP"
 _ADDED: Final = "missing target columns are added, unless --schema-changes strict"
-_WRITTEN_ONCE: Final = "the reader makes batches, and each table is written in one go"
-_BY_KEY: Final = "rows are found by their key columns alone"
 
 NOTED: Final = expand_reasons(
     {

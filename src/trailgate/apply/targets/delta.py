@@ -445,6 +445,8 @@ def _find_commit(path: str, version: int, position: str) -> tuple[str | None, in
                 )
         except FileNotFoundError:  # removed by a cleanup of the log
             return None, None
+        except (DeltaError, OSError) as error:
+            raise convert_open_error(error, path) from None
         if commit.get("trailgate.position") == position:
             op_ts = commit.get("trailgate.op_ts")
             return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None

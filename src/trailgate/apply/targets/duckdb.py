@@ -35,7 +35,6 @@ from trailgate.apply.targets.target import (
 )
 from trailgate.errors import (
     ApplyError,
-    OptionError,
     StorageError,
     TargetConflictError,
     TargetLockedError,
@@ -473,13 +472,7 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    """Return the schema and name of a table. The default schema is ``main``."""
-    if len(table.name) == 1:
-        return "main", table.name[0]
-    if len(table.name) == 2:
-        return table.name[0], table.name[1]
-    hint = "MAP it to SCHEMA.TABLE in a parameter file"
-    raise OptionError(f"DuckDB has no catalogs, and {table} names one", hint=hint)
+    return sql.schema_and_name(table, "main", "DuckDB")
 
 
 def _name(table: TargetTable | None) -> str:

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -738,7 +739,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Prepare a column for the CSV writer. Bytes become text in PostgreSQL's hex format."""
     if not pa.types.is_binary(column.type):
         return column
-    chunks = [pa.compute.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
+    chunks = [pc.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
     return pa.chunked_array(chunks, pa.string())
 
 
@@ -749,13 +750,7 @@ def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    """Return the schema and name of a table. The default schema is ``public``."""
-    if len(table.name) == 1:
-        return "public", table.name[0]
-    if len(table.name) == 2:
-        return table.name[0], table.name[1]
-    hint = "MAP it to SCHEMA.TABLE"
-    raise OptionError(f"a database of PostgreSQL has no catalogs, and {table} names one", hint=hint)
+    return sql.schema_and_name(table, "public", "a database of PostgreSQL")
 
 
 def _quoted(table: TargetTable) -> str:

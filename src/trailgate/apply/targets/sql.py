@@ -29,7 +29,7 @@ from trailgate.apply.effects.stored_types import StorageRule, spell_stored_value
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
 from trailgate.apply.targets.target import RowRefusedError, ValuesRefusedError
 from trailgate.arrays import Mask
-from trailgate.errors import ApplyError, DefinitionError, Where
+from trailgate.errors import ApplyError, DefinitionError, OptionError, Where
 
 CHECKPOINT = "trailgate_checkpoint"
 MOST_REFUSED: Final = 10_000  # refused values that one statement returns
@@ -360,6 +360,19 @@ def format_sql_literal(value: pa.Scalar) -> str:
         return str(value.as_py()).lower()
     text = str(value.as_py()).replace("'", "''")
     return f"TIMESTAMP '{text}'" if pa.types.is_timestamp(value.type) else f"'{text}'"
+
+
+def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[str, str]:
+    """Return the schema and name of a table. ``default`` is the schema of a name of one part.
+
+    Raises OptionError for a name of three parts.
+    """
+    if len(table.name) == 1:
+        return default, table.name[0]
+    if len(table.name) == 2:
+        return table.name[0], table.name[1]
+    hint = "MAP it to SCHEMA.TABLE in a parameter file"
+    raise OptionError(f"{database} has no catalogs, and {table} names one", hint=hint)
 
 
 def not_a_table_error(what: str, name: str) -> DefinitionError:

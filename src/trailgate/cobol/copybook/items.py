@@ -407,8 +407,8 @@ def column_names(layout: CopybookLayout) -> tuple[str, ...]:
 
 
 def _column_names(items: list[PlacedItem]) -> list[str]:
-    # A nameless group does not distinguish anything.
     """Return a distinct column name for each item."""
+    # A nameless group does not distinguish anything.
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
     suffixes = map(_suffix, items)

@@ -238,16 +238,6 @@ _TEXT_WORDS: Final[Mapping[TextWordUnits, re.Pattern[str]]] = MappingProxyType(
 )
 
 
-def scan_lines(
-    lines: Sequence[SourceLine], source: str, words: TextWordUnits = TextWordUnits.SEPARATED
-) -> list[CopybookToken]:
-    """Scan lines into text words. Raises DefinitionError if a literal is not closed."""
-    scanned: list[CopybookToken] = []
-    for line in join_lines(lines):
-        scanned += scan_line(line, source, words)
-    return scanned
-
-
 def scan_line(line: SourceLine, source: str, words: TextWordUnits) -> Iterator[CopybookToken]:
     """Yield the text words of a logical line, or its comment."""
     if line.comment:

@@ -5,7 +5,7 @@ factor. There are several rules if there are several kinds of records, chosen by
 field. Rules come from an expression over items (``parse_length_expression``), from a table of values
 (``lengths_by_value``), or from layouts with OCCURS DEPENDING ON (``layout_lengths``). For example, a
 record of a 2-byte counter N and N items of 10 bytes has the length 2 + 10 * N. The kernel
-``computed_records`` evaluates the rules.
+``find_computed_records`` evaluates the rules.
 """
 
 from __future__ import annotations

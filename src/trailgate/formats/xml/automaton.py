@@ -597,7 +597,7 @@ class _Tables:
         ]
         words = [[None, *known] for known in values.values()]
         # All combinations of the groups' values. The first group varies fastest, as in
-        # `chosen_state`.
+        # `choose_state`.
         for number, digits in enumerate(product(*reversed(words))):
             hold = {
                 (group, value)

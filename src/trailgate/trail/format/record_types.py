@@ -215,7 +215,7 @@ def _by_type(member: str) -> npt.NDArray[np.uint8]:
 
 
 OP_TYPE_OF: Final = _by_type("op_type")  # by IOType; 0 if it is not an operation
-ROLE_OF: Final = _by_type("role")  # Role.REFUSED for unknown types
+ROLE_OF: Final = _by_type("role")  # RecordRole.REFUSED for unknown types
 PREFIX_OF: Final = _by_type("prefix")
 LAYOUT_OF: Final = _by_type("layout")
 
