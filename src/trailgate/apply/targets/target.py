@@ -248,7 +248,7 @@ def _module(address: str) -> Any:
     kind = TARGETS.get(scheme)
     if kind is None or not colon or not rest:
         examples = ", ".join(kind.example for kind in TARGETS.values() if kind.module)
-        near = did_you_mean(scheme, TARGETS) if colon else ""
+        near = did_you_mean(scheme, TARGETS) if colon and kind is None else ""
         raise OptionError(
             f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
         )

@@ -140,8 +140,10 @@ def read_file(address: Address, what: str = "file") -> bytes:
         with store.open_input_file(path) as file:
             return bytes(file.read())
     except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        reason = "the file does not exist" if missing else error
         where = Where(source=str(address))
-        raise StorageError(f"cannot read the {what}: {error}", where=where) from error
+        raise StorageError(f"cannot read the {what}: {reason}", where=where) from error
 
 
 def is_file(address: Address) -> bool:
