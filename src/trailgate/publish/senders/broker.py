@@ -1,6 +1,6 @@
 """Publish to a broker: messages of whole transactions together with the state of the publication.
 
-After a lost connection the broker's state tells whether the last batch has arrived. If the state is
+After a lost connection the broker's state shows whether the last batch has arrived. If the state is
 of neither this run's last batch nor the one before, another run publishes there, and this one ends.
 """
 

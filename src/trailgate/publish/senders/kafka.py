@@ -2,7 +2,7 @@
 
 The position of each group is a message of the compacted topic ``trailgate-positions``; the key is
 the group. ``init_transactions`` comes before the position is read: it ends what a killed run left
-open, and fences a run that still goes on.
+open, and fences a run that still continues.
 """
 
 from __future__ import annotations

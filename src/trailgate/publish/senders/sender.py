@@ -184,7 +184,7 @@ class Sender(Protocol):
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages in order, and store the state with them: both or neither.
 
-        Raises BrokerError; then it is not known which of the two, and ``open`` tells.
+        Raises BrokerError; then it is not known which of the two; ``open`` returns it.
         """
         ...
 
