@@ -98,13 +98,12 @@ NEEDED: dict[tuple[str, ...], frozenset[str]] = {
 }
 RUN = f"""
 import sys
-import trailgate.cli.main as program
+from trailgate.cli.startup import hide_pandas
 
-program.leave = sys.exit
-try:
-    program.main(sys.argv[1:])
-except SystemExit as done:
-    assert not done.code, done.code
+hide_pandas()
+from trailgate.cli.main import run
+
+assert run(sys.argv[1:]) == 0
 print(*sorted({set(ONLY_IF_NEEDED)} & set(sys.modules)), sep=",")
 """
 

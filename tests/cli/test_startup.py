@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +26,7 @@ CLAMPED = Annotated[int, typer.Option(min=2, max=10, clamp=True)]
 PARSED = Annotated[int, typer.Option(parser=lambda text: int(str(text), 16))]
 EXISTING = Annotated[Path, typer.Option(exists=True)]
 DASHES = [(f"--option={text}",) for text in ("", "1", "07", "+3", "1_0", "3.0", "1e3", "ff", "-5")]
-CASES: list[tuple[Any, Any, list[tuple[str, ...]]]] = [
+CASES: list[tuple[Any, Any, Sequence[tuple[str, ...]]]] = [
     (int, 0, [*DASHES, ("--option=12345678901234567890",), ("--option=٣",)]),
     (AT_LEAST_2, None, [*DASHES, ("--option=2",), ("--option=10",), ("--option=11",)]),
     (CLAMPED, 5, DASHES),
@@ -62,39 +63,48 @@ def _outcome(kind: Any, default: Any, arguments: tuple[str, ...], *, convert: bo
 
 @pytest.mark.parametrize(("kind", "default", "lines"), CASES, ids=lambda value: str(value)[:40])
 def test_values_and_errors_are_those_of_typer(
-    kind: Any, default: Any, lines: list[tuple[str, ...]]
+    kind: Any, default: Any, lines: Sequence[tuple[str, ...]]
 ) -> None:
     for arguments in ((), *lines):
         expected = _outcome(kind, default, arguments, convert=False)
         assert _outcome(kind, default, arguments, convert=True) == expected, arguments
 
 
-LEAVE = """
+EXIT = """
 import atexit, sys
-from trailgate.cli.startup import leave
+from trailgate.cli.startup import QuickExit
+exiting = QuickExit()
 atexit.register(lambda: print("registered"))
+class Kept:
+    def __del__(self): print("freed", file=sys.stderr)
+kept = Kept()
 sys.stdout.write("not flushed\\n")
-leave(3)
+exiting.code = 3
+sys.exit(3)
 """
 
 
-def test_leaving_flushes_the_output_and_runs_what_is_registered() -> None:
+def _exited(code: str) -> tuple[int, bytes, bytes]:
     # without PYTHONUNBUFFERED, so that there is something to flush
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(
-        [sys.executable, "-c", LEAVE], stdout=subprocess.PIPE, check=False, env=environment
+        [sys.executable, "-c", code], capture_output=True, check=False, env=environment
     )
+    return done.returncode, done.stdout, done.stderr
 
-    assert (done.returncode, done.stdout) == (3, b"not flushed\nregistered\n")
+
+def test_a_quick_exit_flushes_the_output_and_runs_what_is_registered() -> None:
+    assert _exited(EXIT) == (3, b"not flushed\nregistered\n", b"")
 
 
-def test_leaving_waits_for_threads() -> None:
-    code = LEAVE.replace(
-        "leave(3)",
-        "import threading, time\n"
-        "threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start()\nleave(3)",
-    )
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False)
+def test_without_a_code_python_exits_as_usual() -> None:
+    code = EXIT.replace("exiting.code = 3\n", "")
 
-    assert done.returncode == 3
-    assert b"done\n" in done.stdout
+    assert _exited(code) == (3, b"not flushed\nregistered\n", b"freed\n")
+
+
+def test_a_quick_exit_waits_for_threads() -> None:
+    thread = "threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start()"
+    code = EXIT.replace("sys.exit(3)", f"import threading, time\n{thread}\nsys.exit(3)")
+
+    assert _exited(code)[:2] == (3, b"not flushed\ndone\nregistered\n")

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.startup import convert_without_pydantic, hide_pandas, leave
+from trailgate.cli.startup import QuickExit, convert_without_pydantic, hide_pandas
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 from trailgate.terminal.output import quiet_pipe, say
 
@@ -129,13 +129,14 @@ FAULTS: Final = MappingProxyType(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit (the console entry point)."""
+    exiting = QuickExit()
     hide_pandas()
     _open_closed()
     _log_compiling()
     words = sys.argv[1:] if arguments is None else arguments
     code = run(words)
     if words and words[0] in PRINTING:
-        leave(code)
+        exiting.code = code
     sys.exit(code)
 
 

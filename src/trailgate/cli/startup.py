@@ -10,13 +10,12 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NoReturn, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 DIGITS: Final = 18  # so many decimal digits always fit in 64 bits
 
@@ -28,7 +27,7 @@ class PandasHider:
     again if a table is converted to pandas later.
     """
 
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+    def find_spec(self, fullname: str, *_: object) -> None:
         """Raise ModuleNotFoundError for pandas; at the import of pyspark, stop hiding it."""
         if fullname == "pyspark":
             sys.meta_path.remove(self)
@@ -44,21 +43,22 @@ def hide_pandas() -> None:
 
 def convert_without_pydantic(parameter: Any) -> None:
     """Give a parameter of typer a conversion that leaves only unusual values to pydantic."""
-    if hasattr(parameter, "_runtime_param"):  # typer 0.29 and later
-        parameter._runtime_param = _Conversion(parameter)  # noqa: SLF001  typer has no other way
+    if hasattr(parameter, "get_runtime_param"):  # typer 0.29 and later
+        conversion = _Conversion(parameter.type_descriptor, parameter.get_runtime_param)
+        parameter.get_runtime_param = lambda: conversion
 
 
 class _Conversion:
     """Converts a parameter's value if it is written as values usually are, and else asks typer."""
 
-    def __init__(self, parameter: Any) -> None:
-        descriptor = parameter.type_descriptor
+    def __init__(self, descriptor: Any, of_typer: Callable[[], Any]) -> None:
         annotation = descriptor.annotation
         kind = annotation if isinstance(annotation, type) else get_origin(annotation)
         if isinstance(kind, type) and issubclass(kind, Enum):
             kind = Enum
         parsed = descriptor.parameter_info.parser is not None
         self._convert = None if parsed else CONVERSIONS.get(kind)
+        self._of_typer = of_typer
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the converted value. Raises typer's errors for a value of the wrong form."""
@@ -68,8 +68,7 @@ class _Conversion:
             converted = self._convert(value, param.type_descriptor)
             if converted is not None:
                 return converted
-        param._runtime_param = None  # noqa: SLF001  typer then builds its own
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+        return self._of_typer().coerce(value, param=param, ctx=ctx)
 
 
 def _text(value: Any, _descriptor: Any) -> str | None:
@@ -123,16 +122,21 @@ CONVERSIONS: Final[Mapping[Any, Callable[[Any, Any], Any]]] = MappingProxyType(
 )
 
 
-def leave(code: int) -> NoReturn:
-    """Exit without freeing every object first, which takes longer than it takes to import typer.
+class QuickExit:
+    """Exits without freeing every object first, which takes longer than it takes to import typer.
 
-    Runs the registered exit functions and flushes the output, as Python does. Only for commands that
-    keep nothing open. If other threads run or the output cannot be flushed, it exits as usual.
+    The exit functions that were registered later run before, and the output is flushed. Set ``code``
+    only after a command that keeps nothing open. Without a code, and if the output cannot be
+    flushed, Python exits as usual.
     """
-    if threading.active_count() == 1:
-        with suppress(OSError, ValueError):  # a closed pipe; Python's own exit handles it
-            atexit._run_exitfuncs()  # noqa: SLF001  documented nowhere, but in all versions
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    sys.exit(code)
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        atexit.register(self._exit)
+
+    def _exit(self) -> None:
+        if self.code is not None:
+            with suppress(OSError, ValueError):  # a closed pipe
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(self.code)
