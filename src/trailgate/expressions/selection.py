@@ -34,6 +34,9 @@ from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
+MISSING_HINT: Final = (
+    "Test for the column first, as in COLUMN = @PRESENT AND ..., or add it to all messages"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +196,6 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
         return table.index(name)
     except DefinitionError as missing:
         raise rule.error(missing.problem, option, missing.hint) from None
-
-
-MISSING_HINT: Final = (
-    "Test for the column first, as in COLUMN = @PRESENT AND ..., or add it to all messages"
-)
 
 
 @dataclass(frozen=True, slots=True)

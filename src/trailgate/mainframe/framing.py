@@ -50,6 +50,12 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
     }
 )
 
+# The options that skip the header or trailer: as records, or as bytes.
+_ENDS: Final = {
+    "header": ("skip_first", "header_bytes"),
+    "trailer": ("skip_last", "trailer_bytes"),
+}
+
 
 def _length(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
     """Return the bytes of a fixed record, from the option or from the layouts.
@@ -69,13 +75,6 @@ def _length(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
         hint = "State recordLength, or a recordFormat in which each record has its own length"
         raise OptionError(f"the kinds of records differ in length: {sizes_shown} bytes", hint=hint)
     return max(sizes.values())
-
-
-# The options that skip the header or trailer: as records, or as bytes.
-_ENDS: Final = {
-    "header": ("skip_first", "header_bytes"),
-    "trailer": ("skip_last", "trailer_bytes"),
-}
 
 
 def skip_named_ends(

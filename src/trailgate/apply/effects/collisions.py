@@ -23,6 +23,12 @@ from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
 if TYPE_CHECKING:
     from trailgate.apply.effects.operations import TargetOperations
 
+NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
+HINT = (
+    "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
+    "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
+)
+
 
 class CollisionPolicy(Enum):
     """What to do if a row exists that should not, or is missing.
@@ -45,13 +51,6 @@ class CollisionPolicy(Enum):
     def inserts(self) -> bool:
         """Whether an update of a missing row inserts it."""
         return self is CollisionPolicy.INSERT_MISSING
-
-
-NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
-HINT = (
-    "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
-    "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
-)
 
 
 def find_collisions(

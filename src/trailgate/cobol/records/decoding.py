@@ -90,6 +90,16 @@ Presence = tuple[Mask | None, Mask | None]
 NO_MASKS: Final[Presence] = (None, None)
 LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the minimum of rows
 
+# Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
+# numbers that can be blank.
+_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
+_PICTURED: Final = (
+    *(Usage.EDITED, Usage.NATIONAL_EDITED),
+    *(Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT),
+)  # whose codecs depend on the picture
+_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *_PICTURED)
+_BLANKED: Final = (*_PRINTED, Usage.PACKED)
+
 
 class ColumnShape(Enum):
     """How groups and OCCURS are represented in columns."""
@@ -652,17 +662,6 @@ def _kind(field: CopybookField) -> CopybookField:
         blank_when_zero=field.blank_when_zero,
         code_page=field.code_page,
     )
-
-
-# Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
-# numbers that can be blank.
-_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
-_PICTURED: Final = (
-    *(Usage.EDITED, Usage.NATIONAL_EDITED),
-    *(Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT),
-)  # whose codecs depend on the picture
-_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *_PICTURED)
-_BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 def _usable(

@@ -48,6 +48,7 @@ from trailgate.columnar.code_pages import code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
 
 _BLANKS: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED, Usage.UNSIGNED_PACKED)
+_BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
 class RecordEncoder:
@@ -378,7 +379,6 @@ class BlockLimits:
 
 ONE_A_BLOCK: Final = BlockLimits()
 FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the maximum on z/OS
-_BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:

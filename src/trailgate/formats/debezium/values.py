@@ -63,6 +63,10 @@ _SCALE_HINT: Final = (
     "Without a schema, text of decimal.handling.mode=precise needs it. Write the messages with their schemas "
     "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
 )
+_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
+_REAL, _DOUBLE, _DATETIME = 142, 143, 192
+_NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
+_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +252,6 @@ def _take_structures(values: JsonValues) -> pa.Array:
 def _iso(_: ConnectFieldType, column: Column) -> Decode:
     """Choose a decoder of times: to UTC, or with the zone if the column has room for it."""
     return zoned_strings if column.zoned else iso_strings
-
-
-_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
-_REAL, _DOUBLE, _DATETIME = 142, 143, 192
-_NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
-_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
 
 
 def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:

@@ -42,6 +42,7 @@ R = TypeVar("R", bound=MessageRecords)
 _NO_WORDS: Final = np.zeros(0, np.int64)
 SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
 _OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
+_BEFORE, _AFTER = "before.", "after."
 
 
 def columns_by_name(table: Table) -> dict[str, int]:
@@ -274,9 +275,6 @@ class CellGroup(MessageRecordGroup[R]):
             return self.records.error(row, problem, hint, table=self.table.name, field=name)
 
         self.add(self.rows[rows], error)
-
-
-_BEFORE, _AFTER = "before.", "after."
 
 
 class CellImages:

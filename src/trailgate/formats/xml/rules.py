@@ -62,6 +62,8 @@ _SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'
 _PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
 GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
 _SYSTEM: Final = ("*ts", "*txid", "*seqid")
+_HEADER, _LITERAL = SourceKind.HEADER, SourceKind.LITERAL
+_ID: Final = (_HEADER, SourceKind.MESSAGE_ID)
 
 
 class RuleType(Enum):
@@ -83,8 +85,6 @@ class RuleProperty(NamedTuple):
 
 _TX, _OP, _COL = RuleType.TRANSACTION, RuleType.OPERATION, RuleType.COLUMN
 _BOTH: Final = (_TX, _OP)
-_HEADER, _LITERAL = SourceKind.HEADER, SourceKind.LITERAL
-_ID: Final = (_HEADER, SourceKind.MESSAGE_ID)
 
 VALUES: Final[tuple[RuleProperty, ...]] = (
     RuleProperty(

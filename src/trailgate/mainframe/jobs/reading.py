@@ -88,6 +88,12 @@ _ASCII_ENDS: Final = (None, b"\n", b"\r\n")
 
 Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
 
+# Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
+# have few rows but many columns, so that the cost of a value would grow with the record's length.
+# Batches of long records are therefore larger.
+_ROWS_OF_BATCH: Final = 512
+_MOST_CHUNK: Final = 32 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class CopybookOptions:
@@ -448,13 +454,6 @@ def record_schemas(
             table = name or options.segment or find_layout(options.layouts, options.record).name
             schemas[table] = schema
     return schemas
-
-
-# Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
-# have few rows but many columns, so that the cost of a value would grow with the record's length.
-# Batches of long records are therefore larger.
-_ROWS_OF_BATCH: Final = 512
-_MOST_CHUNK: Final = 32 << 20
 
 
 def _chunk_bytes(length: int) -> int:

@@ -16,6 +16,10 @@ from typing import Any, Final
 from trailgate.errors import StorageError, Where, WriteError
 
 TRIES: Final = 10  # the attempts to delete a folder
+RETRY_SECONDS: Final = 0.1
+# fcntl's struct flock for a lock of the complete file: type, whence, start, length, process.
+RANGE: Final = struct.Struct("hhqqi0q")
+HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
 
 
 @contextmanager
@@ -107,12 +111,6 @@ class WrittenFile:
     def close(self) -> None:
         """Close the file."""
         os.close(self._handle)
-
-
-RETRY_SECONDS: Final = 0.1
-# fcntl's struct flock for a lock of the complete file: type, whence, start, length, process.
-RANGE: Final = struct.Struct("hhqqi0q")
-HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
 
 
 @contextmanager

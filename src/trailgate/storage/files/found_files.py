@@ -41,6 +41,7 @@ Addresses = Address | Iterable[Address]
 
 
 UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
+SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 class FoundFile(NamedTuple):
@@ -251,9 +252,6 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
         border = total * part // parts
         index = bisect_right(ends, border)
         yield index, border - (ends[index] - sizes[index])
-
-
-SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 def read_source(address: Address, what: str = "copybook") -> str:

@@ -14,6 +14,13 @@ from trailgate.arrays import Octets
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import locate
 
+# Arrow's names of the supported codecs, by file suffix.
+CODECS: Final[Mapping[str, str]] = MappingProxyType(
+    {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+)
+PASSED: Final = 1 << 20  # bytes to unpack at once when skipping to an offset
+_NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
+
 
 class OpenedFile:
     """Reads a local file, or one in any store. ``what`` names it in errors."""
@@ -84,14 +91,6 @@ class OpenedFile:
         if read_count < size:
             problem = "the file became shorter while it was read"
             raise StorageError(problem, where=Where(source=self.path))
-
-
-# Arrow's names of the supported codecs, by file suffix.
-CODECS: Final[Mapping[str, str]] = MappingProxyType(
-    {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-)
-PASSED: Final = 1 << 20  # bytes to unpack at once when skipping to an offset
-_NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
 
 
 def codec_of(path: str) -> str | None:

@@ -40,6 +40,11 @@ from trailgate.storage.writing.target import check_trail
 from trailgate.storage.writing.trail_location import TrailTarget, number_files, number_text
 from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 
+TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
+
+# A staged file of at most this many bytes is appended to the last file. A longer one becomes a file.
+GATHERED: Final = 8 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
@@ -106,9 +111,6 @@ def is_committed(manifest: Manifest | None, batch: QueryBatch) -> bool:
     return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
 
-TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
-
-
 def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart]) -> bool:
     """Add a batch's staged files to a trail. Returns False if the trail already has the batch.
 
@@ -136,10 +138,6 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
         return True
     problem = f"other runs published to this trail during all {TRIED} attempts"
     raise StorageError(problem, where=Where(source=target.prefix))
-
-
-# A staged file of at most this many bytes is appended to the last file. A longer one becomes a file.
-GATHERED: Final = 8 << 20
 
 
 def commit_batch(

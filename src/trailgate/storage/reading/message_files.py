@@ -26,6 +26,18 @@ from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts,
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
 
+SPLIT_BYTES: Final = 128 << 20  # the maximum range: starting a task costs little compared to it
+LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
+SHARED: Final = (
+    4  # the number of ranges to aim for with less input, so that several cores have work
+)
+LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit memory
+CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
+
+BATCH_MESSAGES: Final = 1 << 14  # the most messages in a batch if each is a file
+NEWLINE: Final = 10
+RETURN: Final = 13
+
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
@@ -99,15 +111,6 @@ class MessageFileList(Sequence[MessageFile]):
         for part in (self._sizes, self._begins, self._kind, *self._paths.buffers()):
             digest.update(b"" if part is None else part)
         return f"<{len(self)} message files {digest.hexdigest()}>"
-
-
-SPLIT_BYTES: Final = 128 << 20  # the maximum range: starting a task costs little compared to it
-LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
-SHARED: Final = (
-    4  # the number of ranges to aim for with less input, so that several cores have work
-)
-LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit memory
-CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
 
 
 class MessagePosition(NamedTuple):
@@ -256,9 +259,6 @@ def plan_ranges(
     return tuple(MessageRange(*ends) for ends in pairwise([*cuts, messages.end]))
 
 
-BATCH_MESSAGES: Final = 1 << 14  # the most messages in a batch if each is a file
-NEWLINE: Final = 10
-RETURN: Final = 13
 Reader = OpenedFile | CompressedFile
 
 

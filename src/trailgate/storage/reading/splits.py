@@ -70,6 +70,12 @@ NEWER: Final = (
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
+SPLIT_BYTES: Final = 64 << 20
+NOT_UNDERSTOOD: Final = (
+    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
+    "(--definitions FILE), columns are numbered and numbers are unscaled"
+)
+FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
 
 
 class NoticeLog:
@@ -109,14 +115,6 @@ class NoticeLog:
 def is_newer(header: FileHeader) -> bool:
     """Return True if a file has an unknown level."""
     return header.trail.compatibility > HIGHEST_LEVEL
-
-
-SPLIT_BYTES: Final = 64 << 20
-NOT_UNDERSTOOD: Final = (
-    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
-    "(--definitions FILE), columns are numbered and numbers are unscaled"
-)
-FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
 
 
 @dataclass(frozen=True, slots=True)

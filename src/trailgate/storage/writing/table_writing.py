@@ -48,6 +48,9 @@ from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 Counts = dict[str, dict[str, int]]
 
+# The required columns. The others may be omitted, and are NULL then.
+NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
+
 
 def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
     """Count the operations [begin, stop) by table and type, and the transactions that begin there."""
@@ -77,10 +80,6 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
             for kind, count in kinds.items():
                 into[kind] = into.get(kind, 0) + count
     return total
-
-
-# The required columns. The others may be omitted, and are NULL then.
-NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
 
 
 @dataclass(frozen=True, slots=True)
