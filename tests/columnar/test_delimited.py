@@ -72,7 +72,12 @@ def bodies_of(draw: st.DrawFn, dialect: DelimitedDialect) -> list[bytes]:
     """Return bodies of the dialect's own tokens and some text, so that they meet often."""
     tokens = [dialect.field, dialect.line, b"a", b"bc"]
     if dialect.quote:
-        tokens += [dialect.quote, dialect.quote, dialect.escaped, dialect.field + dialect.quote]
+        tokens += [
+            dialect.quote,
+            dialect.quote,
+            dialect.escaped_quote,
+            dialect.field + dialect.quote,
+        ]
     if dialect.returns:
         tokens += [b"\r", b"\r\n"]
     body = st.lists(st.sampled_from(tokens), min_size=1, max_size=12).map(b"".join)
@@ -86,7 +91,8 @@ def rows_of(draw: st.DrawFn, dialect: DelimitedDialect) -> list[list[list[bytes]
     field = plain
     if dialect.quote:
         inner = st.lists(
-            st.sampled_from([b"", b"y", dialect.field, dialect.line, dialect.escaped]), max_size=4
+            st.sampled_from([b"", b"y", dialect.field, dialect.line, dialect.escaped_quote]),
+            max_size=4,
         )
         quote = dialect.quote
         field = st.one_of(plain, inner.map(lambda parts: quote + b"".join(parts) + quote))

@@ -41,7 +41,7 @@ def test_tasks_find_what_one_process_finds(spark: SparkSession, folder: Path) ->
     report = verify_records(spark, *files, **OPTIONS, split_bytes=400)
     (folder / "kinds.txt").write_text(OPTIONS["kinds"])
     chosen = OPTIONS | {"kinds": "@kinds.txt"}
-    based = verify_records(spark, "data", "r.cpy", base=str(folder), places=1, **chosen)
+    based = verify_records(spark, "data", "r.cpy", base=str(folder), examples=1, **chosen)
 
     assert report == local
     assert {(one.field, one.reason): one.count for one in report.fields} == {

@@ -378,7 +378,7 @@ class TrailIndex:
     def _add(self, step: CheckedChunk) -> None:
         view, number = step.found.view, self._sources[step.number].number
         names, of_table = self._tables_of(step)
-        counted = _counted(step, of_table, len(names))
+        counted = _count_chunk(step, of_table, len(names))
         self._count_tables(step, names, counted)
         if counted.last_timely >= 0:
             self.over_time.add(view.io_time, counted.kind, counted.timely)
@@ -476,14 +476,14 @@ class TrailIndex:
             if known.table != last and len(totals.versions) < VERSIONS:
                 totals.versions.append((place, known.table))
 
-    def _follow(self, step: CheckedChunk, number: int, found: TransactionExtents) -> None:
+    def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
         """Add the transactions of a chunk."""
         starts = np.append([0], step.followed.firsts)
         offsets = step.base + step.found.view.offsets[starts]
         tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))
         self._note_ids(number, offsets, tx)
         self._note_undone(step, number, starts)
-        self.transactions.follow(TransactionBegins(number, offsets, tx, csn), found)
+        self.transactions.follow(TransactionBegins(number, offsets, tx, csn), extents)
 
     def _note_undone(self, step: CheckedChunk, number: int, starts: Longs) -> None:
         """Keep the spans of transactions that a restart record of a chunk abandoned."""
@@ -555,7 +555,7 @@ class _Counted:
         return int(self.earliest.min()), int(self.latest.max())
 
 
-def _counted(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
+def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
     """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
     view, followed = step.found.view, step.followed
     # count_records writes its results into these arrays

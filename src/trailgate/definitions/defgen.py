@@ -285,13 +285,13 @@ ATTRIBUTES: Final[tuple[ColumnAttribute, ...]] = (
 
 
 def parse_number(
-    word: DefgenWord, what: str, codec: str, least: int = 0, greatest: int = _LARGEST
+    word: DefgenWord, meaning: str, codec: str, least: int = 0, greatest: int = _LARGEST
 ) -> int:
     """Parse a word as a number. Raises DefinitionError if it is not one, or out of range."""
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
         expected = f"a number from {least} to {greatest}"
-        raise word.error(f"expected {expected} for {what}, found {word.text!r}", codec)
+        raise word.error(f"expected {expected} for {meaning}, found {word.text!r}", codec)
     return value
 
 

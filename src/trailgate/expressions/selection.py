@@ -161,7 +161,7 @@ class CaptureRules:
                 raise other.error(problem, hint=hint)
         return tuple(matching)
 
-    def unmatched(self, known: Sequence[str]) -> list[str]:
+    def unmatched_warnings(self, known: Sequence[str]) -> list[str]:
         """Return a warning for each statement that matches none of the messages' tables."""
         return [
             describe_no_match(

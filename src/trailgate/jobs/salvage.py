@@ -171,8 +171,8 @@ class RecordGroups:
         return SUSPECT if self.closes[rows[-1]] else self.why_open(group + 1)
 
 
-def _counts(kind: FindingType) -> bool:
-    return kind.severity is Severity.ERROR and kind is not kinds.UNENDED
+def _counts(finding_type: FindingType) -> bool:
+    return finding_type.severity is Severity.ERROR and finding_type is not kinds.UNENDED
 
 
 def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]]:
@@ -428,16 +428,16 @@ class SalvagedTrail:
                 data = reader.read(place, min(COPIED, part.end - place))
                 self.write(part.number, [data.data])
 
-    def leave(self, left: SkippedBytes) -> None:
+    def leave(self, skipped: SkippedBytes) -> None:
         """Add an entry to the list of skipped bytes."""
         self.left_out += 1
-        self.left_out_bytes += left.length
+        self.left_out_bytes += skipped.length
         line = {
-            "file": name_of(self.files[left.number].path),
-            "offset": left.offset,
-            "length": left.length,
-            "reason": left.reason,
-            "transaction": left.transaction,
+            "file": name_of(self.files[skipped.number].path),
+            "offset": skipped.offset,
+            "length": skipped.length,
+            "reason": skipped.reason,
+            "transaction": skipped.transaction,
         }
         self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
 

@@ -104,15 +104,15 @@ class OptionArguments:
 MakeTest = Callable[[OptionArguments], RecordTest]
 
 
-def transaction(place: int) -> MakeTest:
-    """Return a function that builds the test of TRANSID (``place`` 0) or CSN (``place`` 1)."""
+def transaction(offset: int) -> MakeTest:
+    """Return a function that builds the test of TRANSID (``offset`` 0) or CSN (``offset`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
         # ids are compared once per transaction, not once per record
         compare, text = arguments.text()
         value = text.encode()
         return lambda chunk: chunk.transactions.which(
-            lambda ids: compare_strings(compare, ids[place], value)
+            lambda ids: compare_strings(compare, ids[offset], value)
         )
 
     return make

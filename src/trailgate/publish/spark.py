@@ -73,7 +73,11 @@ def publish(  # noqa: PLR0913  one parameter an option
     names = tuple(tables.split(",") if isinstance(tables, str) else tables or ())
     patterns = None if tables is None else TablePatterns(names)
     # The definitions are sent once, not with each part.
-    tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
+    tables_known, last, files_only = (
+        trail.definitions,
+        trail.end.number,
+        trail.without_definitions(),
+    )
     parts = [
         (files_only.window(split.start.number, min(split.end.number + AHEAD, last)), split)
         for split in plan_publishing(trail, after, split_bytes)

@@ -127,7 +127,7 @@ def plan_partitions(
     last = trail.end.number
     table = find_wanted_table(trail, options)
     if number is not None:
-        trail = trail.undefined()
+        trail = trail.without_definitions()
     partitions = []
     for split in splits:
         # A split ends at a byte, but its last transaction may end in a later file, so the task gets

@@ -73,11 +73,11 @@ def display_widths(strings: pa.Array) -> Longs:
 
 
 def format_rows(
-    rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, beside: bool
+    rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, next_to: bool
 ) -> pa.Array:
     """Return the text of each row without the last line break, or null if it must be formatted by itself.
 
-    ``widths`` are the columns of the head. The data start ``beside`` the head or in the line below
+    ``widths`` are the columns of the head. The data start ``next_to`` the head or in the line below
     it, and continuation lines are indented. Without a ``width`` each row is one line.
     """
     count = len(rows.starts) - 1
@@ -101,7 +101,7 @@ def format_rows(
     parts, lengths = rows.parts, np.diff(rows.starts)
     # ``after`` is what follows the head of each row: EMPTY, BESIDE or BELOW
     after = np.where(lengths == 0, EMPTY, BELOW)
-    if width is not None and beside:
+    if width is not None and next_to:
         # Trim blanks at the ends of first lines.
         ends_line &= np.repeat(in_columns, lengths)
         parts = pc.if_else(_bools(ends_line), pc.utf8_rtrim(parts, " "), parts)

@@ -133,7 +133,7 @@ def test_as_much_is_bad_as_the_column_of_errors_has(
         options: dict[str, Any] = {"record_format": "rdw", **chosen, **more}
         rows = read_records(data, copybook, errors="column", **options).read_all().to_pylist()
 
-        report = verify_records(data, copybook, places=1000, **options)
+        report = verify_records(data, copybook, examples=1000, **options)
 
         expected = Counter(error["field"] for row in rows for error in row["_errors"])
         found: Counter[str] = Counter()

@@ -53,7 +53,7 @@ def test_what_is_written_by_a_name_is_read_by_it(
     written: str, release: str, tmp_path: Path
 ) -> None:
     table, (block,) = Table(written, ORDERS.columns), changes([[Op("I", 1)]]).blocks
-    options = AppendOptions(trail_format=TrailFormat.named(release))
+    options = AppendOptions(trail_format=TrailFormat.from_options(release))
     with TrailAppender(tmp_path / "ot", Definitions((table,)), options) as appender:
         appender.append(ChangeBatch([replace(block, table=table)], 1))
 

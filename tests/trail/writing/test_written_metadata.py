@@ -125,7 +125,7 @@ def test_a_table_that_does_not_fit_a_record_is_named() -> None:
     ],
 )
 def test_a_release_names_its_level(release: str, level: int) -> None:
-    assert TrailFormat.named(release).level == level
+    assert TrailFormat.from_options(release).level == level
     assert TrailFormat(level).release == release
 
 
@@ -144,7 +144,7 @@ def test_a_format_that_is_not_there_is_refused(
     options: tuple[str | None, ...], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        TrailFormat.named(*options)
+        TrailFormat.from_options(*options)
 
 
 def test_level_8_is_refused() -> None:
@@ -153,7 +153,7 @@ def test_level_8_is_refused() -> None:
 
 
 def test_the_default_is_what_was_written_before() -> None:
-    assert TrailFormat.named() == TrailFormat(3, ByteOrder.BIG, UpdateFormat.SEPARATE)
+    assert TrailFormat.from_options() == TrailFormat(3, ByteOrder.BIG, UpdateFormat.SEPARATE)
 
 
 @settings(max_examples=examples(30), deadline=None)

@@ -132,4 +132,4 @@ def collision_error(
     error = ApplyError(problem, where=where, hint=hint)
     if column is not None:
         return error
-    return error.numbered(DUPLICATE if twice or not expected else MISSING)
+    return error.with_numbers(DUPLICATE if twice or not expected else MISSING)

@@ -74,7 +74,7 @@ class TargetRetries:
         """The ``time.monotonic`` time of the next attempt."""
         return max(one.due for one in self._backoffs.values())
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
         """Record a success, and log the end of an outage."""
         for one in self._backoffs.values():
             one.note_answer()
@@ -85,7 +85,7 @@ class TargetRetries:
             LOG.warning("the target works again after %.1f s; tried %s", seconds, times)
         self._tried = 0
 
-    def failed(self, error: TargetUnavailableError) -> None:
+    def record_fault(self, error: TargetUnavailableError) -> None:
         """Count a fault, and log the first one of an outage. Raises the fault if it must not be retried."""
         self.faults[error.reason] += 1
         if not self.is_out:
@@ -112,9 +112,9 @@ def call_with_retries(act: Callable[[], Result], retries: TargetRetries) -> Resu
         try:
             result = act()
         except TargetUnavailableError as error:
-            retries.failed(error)
+            retries.record_fault(error)
             if not retries.wait():
                 raise
         else:
-            retries.answered()
+            retries.record_success()
             return result

@@ -176,11 +176,11 @@ class _Expected(ApplyTarget):
             expected = _without_flags(expected)
         return expected if theirs is None else _as_compared(expected, theirs)
 
-    def discarded(self, block: ChangeBlock) -> Collection[int]:
+    def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that are in the discard file."""
         if self.discards is None:
             return ()
-        numbers = self.discards.listed(block)
+        numbers = self.discards.find_listed(block)
         chosen = np.flatnonzero(np.isin(block.order, numbers))
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
         return numbers
@@ -270,7 +270,7 @@ def verify_tables(
     trail: Address,
     to: str,
     *,
-    shown: int = SHOWN,
+    examples: int = SHOWN,
     definitions: Address | Definitions | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -281,7 +281,7 @@ def verify_tables(
     Use the same options as for apply. The tables are taken to have been empty at first, unless
     ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. Of loaded
     tables only rows that the trail has operations on are compared, in the columns that these log.
-    For each table the first ``shown`` differing rows are returned, with the positions of the
+    For each table the first ``examples`` differing rows are returned, with the positions of the
     operations on them.
 
     If the trail's first files are missing, tables of current rows are compared like loaded ones,
@@ -335,7 +335,11 @@ def verify_tables(
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
             comparisons = {
                 name: _compare(
-                    expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
+                    expected,
+                    name,
+                    mapped.mode(name),
+                    examples,
+                    mapping.time_columns(name) if mapping else (),
                 )
                 for name in expected.tables
             }
@@ -382,7 +386,7 @@ def _name_real_tables(begin: int) -> Iterator[None]:
 
 
 def _compare(
-    expected: _Expected, name: str, mode: str, shown: int, timed: Collection[str] = ()
+    expected: _Expected, name: str, mode: str, examples: int, timed: Collection[str] = ()
 ) -> TableComparison:
     """Compare one expected table with the real one, except for the columns in ``timed``."""
     wanted, theirs = expected.tables[name]
@@ -400,7 +404,7 @@ def _compare(
     if expected.loaded and (forgotten := expected.forgotten.get(str(ours))):
         expected.scratch.forget(ours, build_key_table(ours, list(forgotten)))
     counts, differing = expected.scratch.compare(
-        ours, rows, names, shown, determined=expected.loaded, is_whole=expected.is_whole(ours)
+        ours, rows, names, examples, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )
     return TableComparison(
         **{one: int(counts.get(one, 0)) for one in KINDS},

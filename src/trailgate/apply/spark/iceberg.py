@@ -270,8 +270,8 @@ def _closing(name: str, closing: ClosingUpdate) -> str:
     return f"UPDATE {name} SET {values} WHERE {is_open}"
 
 
-def _type(kind: pa.DataType) -> str:
-    return str(spark_schema(pa.schema([("c", kind)]))[0].dataType.simpleString())
+def _type(data_type: pa.DataType) -> str:
+    return str(spark_schema(pa.schema([("c", data_type)]))[0].dataType.simpleString())
 
 
 @contextmanager

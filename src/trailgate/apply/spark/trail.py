@@ -117,7 +117,12 @@ class TaskReading(ThreadReading):
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
         """Yield the result of each split. Raises the error of the earliest split that failed."""
         parts = [
-            (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
+            (
+                work.trail.window(
+                    split.start.number, split.end.number + AHEAD
+                ).without_definitions(),
+                split,
+            )
             for split in splits
         ]
         # the definitions are sent once, with the task; the files come with each part

@@ -64,8 +64,8 @@ def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
             raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
 
 
-def _has_fraction(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(kind) and kind.scale)
+def _has_fraction(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(data_type) and data_type.scale)
 
 
 def read_delta_rows(

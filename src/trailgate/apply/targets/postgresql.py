@@ -357,16 +357,14 @@ class PostgreSQLTarget:
         for column in table.columns:
             if column.name in names:
                 self._execute(
-                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
+                    f"ALTER TABLE {_quoted_name(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Widen integer columns to eight bytes."""
         self._lock()
         for name in names:
-            alter = (
-                f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
-            )
+            alter = f"ALTER TABLE {_quoted_name(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
             self._execute(alter, table=table)
             self._types.get(str(table), {}).pop(name, None)
 
@@ -434,19 +432,20 @@ class PostgreSQLTarget:
         for value, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
             text = mask_logins(" ".join(problem.split()))
             error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
-            errors[value] = error.numbered(REFUSALS.get(state, ()))
+            errors[value] = error.with_numbers(REFUSALS.get(state, ()))
         if not errors:
             return first
         joined = ValuesRefusedError(first.problem, where=first.where)
         joined.errors = errors
-        return joined.numbered(first.numbers)
+        return joined.with_numbers(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched 50,000 at a time."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
         self._try(
-            lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()), table
+            lambda: cursor.execute(f"SELECT {names} FROM {_quoted_name(table)} AS t".encode()),
+            table,
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -595,7 +594,7 @@ class PostgreSQLTarget:
         detail = mask_logins(error.diag.message_detail or "").strip()
         problem = f"PostgreSQL refuses: {_line(error)}" + (f". {detail}" if detail else "")
         refusal = kind(problem.rstrip("."), where=where, hint=hint)
-        return refusal.numbered(numbers)
+        return refusal.with_numbers(numbers)
 
 
 def open_tables(address: str, group: str) -> PostgreSQLTarget:
@@ -638,9 +637,9 @@ def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     return connection
 
 
-def group_positions(rest: str) -> list[GroupPosition]:
+def group_positions(path: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables of a database."""
-    address = f"postgresql:{rest}"
+    address = f"postgresql:{path}"
     with closing(_connect(address, "--status")) as connection:
         try:
             result = connection.execute(STATUS.encode())
@@ -743,17 +742,17 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.string())
 
 
-def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_string(kind):
-        return pa.array([None if one is None else str(one) for one in values], kind)
-    return pa.array(values, kind)
+def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_string(data_type):
+        return pa.array([None if one is None else str(one) for one in values], data_type)
+    return pa.array(values, data_type)
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
     return sql.schema_and_name(table, "public", "a database of PostgreSQL")
 
 
-def _quoted(table: TargetTable) -> str:
+def _quoted_name(table: TargetTable) -> str:
     return sql.quote_sql_name(*_parts(table))
 
 

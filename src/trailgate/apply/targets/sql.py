@@ -229,7 +229,7 @@ def build_write_statements(
             text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
             texts.append((text, count))
     for bits, count in _patterns(rows, effect == RowEffect.INSERT):
-        columns = _inserted(table, bits)
+        columns = _columns_to_insert(table, bits)
         values = ", ".join(dialect.value(table, at) for at in columns)
         is_one = f"s.e = {RowEffect.INSERT:d}" + (
             f" AND s.x = {bits:d}" if "x" in rows.column_names else ""
@@ -280,7 +280,7 @@ def _lacking(table: TargetTable, bits: int) -> list[int]:
     return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
 
 
-def _inserted(table: TargetTable, bits: int) -> list[int]:
+def _columns_to_insert(table: TargetTable, bits: int) -> list[int]:
     """Return the indexes of the columns to insert for rows with these bits. The other columns get their defaults."""
     lacking = _lacking(table, bits)
     return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
@@ -329,7 +329,7 @@ def build_replacing_statements(
         ),
     ]
     for bits, count in _patterns(rows, effect != RowEffect.DELETE):
-        columns = _inserted(table, bits)
+        columns = _columns_to_insert(table, bits)
         selected = ", ".join(f"v{at}" for at in columns) + f" FROM {whole}"
         selected += f" WHERE x = {bits:d}" if marked else ""
         every.append((_insertion(table, columns, selected, dialect), count))
@@ -375,9 +375,11 @@ def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[st
     raise OptionError(f"{database} has no catalogs, and {table} names one", hint=hint)
 
 
-def not_a_table_error(what: str, name: str) -> DefinitionError:
+def not_a_table_error(object_type: str, name: str) -> DefinitionError:
     """Return the error that a view, or a similar object, has a table's name."""
-    problem = f"the target has {what} of this name, and changes can only be applied to tables"
+    problem = (
+        f"the target has {object_type} of this name, and changes can only be applied to tables"
+    )
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
 
 
@@ -389,11 +391,11 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 
 
 def check_known_columns(
-    wanted: TargetTable, existing: TargetTable, known: str | None
+    expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
     """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
     names = {one.name.casefold() for one in existing.columns}
-    asked = {one.name.casefold() for one in wanted.columns}
+    asked = {one.name.casefold() for one in expected.columns}
     # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
     gone = [
         name
@@ -440,7 +442,7 @@ def convert_value_errors(column: TargetColumn) -> Iterator[None]:
         yield
     except ApplyError as error:
         refusal = RowRefusedError(error.problem, where=error.where, hint=error.hint)
-        raise refusal.with_place(field=column.name).numbered(error.numbers) from None
+        raise refusal.with_place(field=column.name).with_numbers(error.numbers) from None
 
 
 def build_refused_values_error(
@@ -512,7 +514,7 @@ class ComparisonScope(NamedTuple):
         """Return the condition that an expected row exists."""
         return f"e.{quote_sql_name(EXISTS_FLAG)}" if self.determined else "true"
 
-    def unknown(self, name: str) -> str:
+    def unknown_condition(self, name: str) -> str:
         """Return the condition that the value of a column is unknown."""
         if not self.determined or name in self.key:
             return "false"
@@ -532,7 +534,7 @@ def build_comparison(
         one: f"e.{quote_sql_name(one)} IS NOT DISTINCT FROM a.{quote_sql_name(one)}"
         for one in names
     }
-    fits = " AND ".join(f"({known.unknown(one)} OR {same[one]})" for one in names)
+    fits = " AND ".join(f"({known.unknown_condition(one)} OR {same[one]})" for one in names)
     joined = (
         f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
         f"ON {' AND '.join(same[one] for one in known.key)}"
@@ -545,7 +547,7 @@ def build_comparison(
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
     columns = ", ".join(
-        f"CASE WHEN {known.unknown(one)} THEN a.{quote_sql_name(one)} ELSE e.{quote_sql_name(one)} END, a.{quote_sql_name(one)}"
+        f"CASE WHEN {known.unknown_condition(one)} THEN a.{quote_sql_name(one)} ELSE e.{quote_sql_name(one)} END, a.{quote_sql_name(one)}"
         for one in names
     )
     order = ", ".join(

@@ -82,12 +82,12 @@ def _values(report: CheckReport, salvaged: SalvageResult | None) -> dict[str, An
     return values
 
 
-def _finding_values(found: Finding) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in found.__slots__}
-    values |= {"before": found.before.hex(), "raw": found.raw.hex()}
+def _finding_values(finding: Finding) -> dict[str, Any]:
+    values = {name: getattr(finding, name) for name in finding.__slots__}
+    values |= {"before": finding.before.hex(), "raw": finding.raw.hex()}
     known = {name: value for name, value in values.items() if value not in (None, "", 0)}
-    statement = KINDS[found.kind].statement
-    return {"severity": found.severity.value, "statement": statement, **known}
+    statement = KINDS[finding.kind].statement
+    return {"severity": finding.severity.value, "statement": statement, **known}
 
 
 def _print(report: CheckReport, salvaged: SalvageResult | None) -> None:

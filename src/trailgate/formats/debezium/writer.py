@@ -256,9 +256,9 @@ def _column(column: Column) -> EventColumn:
 
 
 def _convert_type(
-    written: JsonColumnFormat, column: Column, kind: str, name: str = ""
+    written: JsonColumnFormat, column: Column, op_type: str, name: str = ""
 ) -> EventColumn:
-    field: dict[str, Any] = {"type": kind, "optional": True, "field": column.name}
+    field: dict[str, Any] = {"type": op_type, "optional": True, "field": column.name}
     return EventColumn(written, field | ({"name": name, "version": 1} if name else {}))
 
 

@@ -335,14 +335,14 @@ class XmlImageReader:
         hint = _key_hint(self._rules, kind)
         return self._images.images(group, placed, records.findings.text, kind, hint)
 
-    def _plan(self, found: MatchRecords, table: Table, kind: int) -> Longs:
+    def _plan(self, records: MatchRecords, table: Table, kind: int) -> Longs:
         """Return the plan for `place_columns`: one row per rule."""
-        if self._fields is not found.fields:
-            self._fields, self._plans = found.fields, {}
+        if self._fields is not records.fields:
+            self._fields, self._plans = records.fields, {}
         plan = self._plans.get((table.name, kind))
         if plan is None:
             known = columns_by_name(table)
-            rows = [_plan_images(rule, found.fields, known, kind) for rule in self._rules]
+            rows = [_plan_images(rule, records.fields, known, kind) for rule in self._rules]
             plan = np.array(rows, np.int64).reshape(-1)
             self._plans[table.name, kind] = plan
         return plan

@@ -97,7 +97,7 @@ def plan_capture(
     prefix = location.prefix
     check_trail(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
-    captured = location.captured(manifest.captured) if manifest and not options.again else ()
+    captured = location.captured_files(manifest.captured) if manifest and not options.again else ()
     known = recognize_files(found, captured)
     source = known.files
     existing = location.definitions()
@@ -264,7 +264,7 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
     hint = (
         " The messages count as captured: after correcting the statement, capture them with --again"
     )
-    return [one + hint for one in job.capture.rules.unmatched(known)]
+    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]
 
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
@@ -345,23 +345,23 @@ Runner = Callable[[CaptureJob], CaptureSummary]
 
 def capture_loaded(
     loaded: LoadedCapture,
-    given: CaptureArguments,
+    arguments: CaptureArguments,
     source: Addresses,
     location: TrailLocation,
     runner: Runner = run_local,
 ) -> CaptureSummary:
     """Capture messages into the trail at `location`. Holds a lock, so that no other run writes to the trail."""
     options = CaptureOptions(
-        on_error=given.on_error,
-        max_bad=given.max_bad,
-        dry_run=given.dry_run,
-        again=given.again,
-        unordered_ids=given.unordered_ids,
-        remembered_ids=given.remember_ids or REMEMBERED,
-        message_per_line=given.message_per == "line",
-        **loaded.writing(given),
+        on_error=arguments.on_error,
+        max_bad=arguments.max_bad,
+        dry_run=arguments.dry_run,
+        again=arguments.again,
+        unordered_ids=arguments.unordered_ids,
+        remembered_ids=arguments.remember_ids or REMEMBERED,
+        message_per_line=arguments.message_per == "line",
+        **loaded.writing(arguments),
     )
-    with nullcontext() if given.dry_run else location.backend.held():
+    with nullcontext() if arguments.dry_run else location.backend.held():
         return runner(plan_capture(loaded.capture, source, location, options))
 
 

@@ -88,17 +88,17 @@ def record_types_form(names: Sequence[str], kinds: Collection[str], rows: int) -
     return RowForm(head, parts, rows, data="fields")
 
 
-def _shown(places: Sequence[BadFieldExample], *, with_file: bool) -> list[str]:
+def _shown(examples: Sequence[BadFieldExample], *, with_file: bool) -> list[str]:
     """Format places, each but the last with a comma."""
-    shown = [_in_words(place, with_file=with_file) for place in places]
+    shown = [_in_words(place, with_file=with_file) for place in examples]
     return [f"{one}," for one in shown[:-1]] + shown[-1:]
 
 
-def _in_words(place: BadFieldExample, *, with_file: bool) -> str:
-    parts = [name_of(place.file)] if with_file else []
-    if place.record is not None:
-        parts.append(f"record {place.record}")
-    if place.offset is not None:
-        parts.append(f"byte {place.offset}")
-    raw = place.raw[:BYTES].hex(" ") + (" ..." if len(place.raw) > BYTES else "")
+def _in_words(example: BadFieldExample, *, with_file: bool) -> str:
+    parts = [name_of(example.file)] if with_file else []
+    if example.record is not None:
+        parts.append(f"record {example.record}")
+    if example.offset is not None:
+        parts.append(f"byte {example.offset}")
+    raw = example.raw[:BYTES].hex(" ") + (" ..." if len(example.raw) > BYTES else "")
     return " ".join(parts) + (f": {raw}" if raw else "")

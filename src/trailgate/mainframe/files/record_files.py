@@ -233,7 +233,7 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitS
             boundary = None
             for windows in WINDOWS:
                 data = opened.read(at, windows * longest)
-                last = opened.ended(at + data.size)
+                last = opened.is_at_end(at + data.size)
                 boundary = find_common_begin(octets(data), framing, last=last)
                 if boundary is not None or last:
                     break
@@ -302,7 +302,7 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
         while at < split.end:
             framing = replace(framing, left=left)
             data = file.read(at, size)
-            finish = file.ended(at + data.size)
+            finish = file.is_at_end(at + data.size)
             try:
                 frames, damage = _frames_at(data, framing, at, finish=finish), None
             except DecodeError as error:  # yield the complete records before the damage first

@@ -50,10 +50,10 @@ def _kinds(text: str) -> RecordKinds | str:
     return text[1:] if text.startswith("@") else RecordKinds.parse(text)
 
 
-def load_kinds(given: RecordKinds | str | None) -> RecordKinds | None:
+def load_kinds(kinds: RecordKinds | str | None) -> RecordKinds | None:
     """Return the kinds. If an address is given, read them from the file."""
     return (
-        RecordKinds.parse(read_source(given, "file of kinds")) if isinstance(given, str) else given
+        RecordKinds.parse(read_source(kinds, "file of kinds")) if isinstance(kinds, str) else kinds
     )
 
 

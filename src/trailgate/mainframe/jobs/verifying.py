@@ -187,37 +187,37 @@ def verify_records(
     path: Addresses,
     copybook: Addresses | None = None,
     *,
-    places: int = SHOWN,
+    examples: int = SHOWN,
     progress: Progress | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Verify files of records, and return a report with the first ``places`` of each field and reason.
+    """Verify files of records, and return a report with the first ``examples`` of each field and reason.
 
     The options are those of ``read_records``, where ``errors`` has no effect. ``progress`` is
     called with the number of bytes read and the total. Raises OptionError, DefinitionError or
     StorageError.
     """
     chosen = CopybookOptions.of({"copybook": copybook, **options})
-    return verify_files(path, chosen, places=places, progress=progress)
+    return verify_files(path, chosen, examples=examples, progress=progress)
 
 
 def verify_files(
-    path: Addresses, options: CopybookOptions, *, places: int, progress: Progress | None = None
+    path: Addresses, options: CopybookOptions, *, examples: int, progress: Progress | None = None
 ) -> RecordsReport:
     """Verify files in this process, each as one split, as ``verify_records`` does."""
-    job = prepare_verify(path, options, places, WHOLE_FILE)
+    job = prepare_verify(path, options, examples, WHOLE_FILE)
     return join_findings(job, verify_splits(job, job.splits, progress))
 
 
 def prepare_verify(
-    path: Addresses, options: CopybookOptions, places: int, split_bytes: int | None = None
+    path: Addresses, options: CopybookOptions, examples: int, split_bytes: int | None = None
 ) -> VerifyJob:
     """Plan the verification of files in splits of ``split_bytes`` (None: the option's)."""
     options = replace(options, records=replace(options.records, errors=BadFieldPolicy.COLUMN))
     options.decoder()  # only to raise errors early
     size = split_bytes or options.split_bytes
     files = find_record_files(path, options.partitions)
-    return VerifyJob(options, places, tuple(_work(file, options, size) for file in files))
+    return VerifyJob(options, examples, tuple(_work(file, options, size) for file in files))
 
 
 def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:

@@ -114,7 +114,7 @@ class WrittenFile:
 
 
 @contextmanager
-def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
+def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[None]:
     """Lock a trail for one run. Raises StorageError with the holder if it is not free in ``wait`` seconds.
 
     The system releases the lock when the process ends, for whatever reason.
@@ -127,7 +127,7 @@ def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
         # flock belongs to the open file, so it is released when the process ends.
         if not _acquire(handle, time.monotonic() + wait):
             holder = _holder(handle)
-            problem = f"another run is writing this {what}{holder and f': {holder}'}"
+            problem = f"another run is writing this {subject}{holder and f': {holder}'}"
             raise StorageError(problem, where=Where(source=prefix))
         _write_holder(handle)
         _show_locked(handle)

@@ -129,7 +129,9 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
         after = manifest_after(before, batch, parts, (*before.files, *published), unfinished)
         try:
             target_now = replace(
-                target, location=location, definitions=location.merged(target.definitions)
+                target,
+                location=location,
+                definitions=location.merge_definitions(target.definitions),
             )
             location.publish(target_now, before, after, placed)
         # Another run has published: read the manifest again and retry.
@@ -187,7 +189,7 @@ class _Commit:
     def write_definitions(self) -> None:
         """Write the definitions of all tables beside the trail, if they changed."""
         location = self.target.location
-        data = write_sourcedefs(location.merged(self.target.definitions))
+        data = write_sourcedefs(location.merge_definitions(self.target.definitions))
         if location.backend.read(".def") != data:
             self.disk.replace(Path(f"{location.prefix}.def"), data)
 

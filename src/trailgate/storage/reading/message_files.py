@@ -186,14 +186,14 @@ def position_of(batch: MessageBatch, message: int) -> MessagePosition:
 
 
 def with_place(
-    error: TrailgateError, files: MessageFiles, place: MessagePosition
+    error: TrailgateError, files: MessageFiles, position: MessagePosition
 ) -> TrailgateError:
     """Add to an error the file's name and, if the file has several messages, the message's offset."""
-    where, path = error.where, files.files[place.file].path
-    if files.is_lined(place.file):
-        error.where = replace(where, source=path, message=None, begin=place.offset)
+    where, path = error.where, files.files[position.file].path
+    if files.is_lined(position.file):
+        error.where = replace(where, source=path, message=None, begin=position.offset)
     else:  # the file is a single message, or this is a part of it
-        offset = where.offset if where.offset is None else where.offset + place.offset
+        offset = where.offset if where.offset is None else where.offset + position.offset
         error.where = replace(where, source=path, message=None, offset=offset)
     return error
 
@@ -213,13 +213,13 @@ def find_messages(
 
 
 def messages_of(
-    found: Iterable[FoundFile],
+    parts: Iterable[FoundFile],
     per_line: bool = False,
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
     """Return found files as message files."""
-    files = MessageFileList(_file(file.path, file.size) for file in found)
+    files = MessageFileList(_file(file.path, file.size) for file in parts)
     return MessageFiles(files, per_line, longest, cutter)
 
 
@@ -359,7 +359,7 @@ def _read_complete(
     # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
-    while not reader.ended(data.size) and size <= longest:
+    while not reader.is_at_end(data.size) and size <= longest:
         size = min(2 * size, longest + 1)
         data = reader.read(0, size)
     if data.size > longest:
@@ -379,11 +379,11 @@ def _read_lines(
     # A line that starts exactly at the offset follows a newline at offset - 1.
     at = offset if offset == 0 else _after_newline(reader, offset - 1, chunk)
     size = chunk
-    while not reader.ended(at):
+    while not reader.is_at_end(at):
         data = reader.read(at, size)
         if not data.size:
             return
-        if not reader.ended(at + data.size):
+        if not reader.is_at_end(at + data.size):
             length = _whole_lines(data)
             # A line is longer than the buffer: read more.
             if not length:
@@ -411,7 +411,7 @@ def _whole_lines(data: pa.Buffer) -> int:
 def _after_newline(reader: Reader, at: int, chunk: int) -> int:
     """Return the offset after the first newline from an offset on."""
     step = min(chunk, 1 << 16)
-    while not reader.ended(at):
+    while not reader.is_at_end(at):
         data = bytes(reader.read(at, step))
         newline = data.find(b"\n")
         if newline >= 0:

@@ -188,7 +188,7 @@ class SplitReader:
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        wanted: ReadSelection = EVERYTHING,
+        selection: ReadSelection = EVERYTHING,
         charset: str | None = None,
         *,
         give_open: bool = False,
@@ -196,7 +196,7 @@ class SplitReader:
     ) -> None:
         self._trail = trail
         self._split = split
-        self._state = ReaderState(wanted=wanted)
+        self._state = ReaderState(wanted=selection)
         self._charset, self._give_open = charset, give_open
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)

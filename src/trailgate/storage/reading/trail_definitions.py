@@ -49,7 +49,7 @@ class TrailDefinitions:
         self._trail = trail
         self._files: dict[int, _FileTables] = {}
 
-    def defined(self, name: str, positions: pa.Array) -> Iterator[tuple[Table, Longs]]:
+    def definitions_of(self, name: str, positions: pa.Array) -> Iterator[tuple[Table, Longs]]:
         """Yield each definition that applies to operations on a table, with the rows of these operations.
 
         Raises DefinitionError if a definition is unknown; its record number is the row.
@@ -102,10 +102,10 @@ class TrailDefinitions:
                 raise self._unknown_error(name, place, int(rows[chosen][0]), is_gone=file is None)
             yield table, rows[chosen]
 
-    def _unknown_error(self, name: str, place: str, row: int, *, is_gone: bool) -> DefinitionError:
-        problem = f"the trail does not define the table before position {place}"
+    def _unknown_error(self, name: str, source: str, row: int, *, is_gone: bool) -> DefinitionError:
+        problem = f"the trail does not define the table before position {source}"
         if is_gone:
-            problem = f"the trail has no file with position {place}, which defined the table"
+            problem = f"the trail has no file with position {source}, which defined the table"
         where = Where(source=self._trail.prefix, table=name, record=row)
         return DefinitionError(problem, where=where, hint=GONE_HINT)
 

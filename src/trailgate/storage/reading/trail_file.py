@@ -209,7 +209,7 @@ class TrailFileReader:
         for data, base, offset in self._find_typed(begin, until, IO_METADATA):
             yield decode_record(data, offset, order=self.order, base=base)
 
-    def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
+    def offsets_of_type(self, begin: int, until: int, io_type: int) -> Iterator[int]:
         """Yield the offsets of the records of a type that start in a range."""
         for _, base, offset in self._find_typed(begin, until, io_type):
             yield base + offset
@@ -351,7 +351,7 @@ def first_ddl(
         with TrailFileReader(file) as reader:
             start_offset = start.offset if file.number == start.number else 0
             until = min(file.size, end.offset) if file.number == end.number else file.size
-            for offset in reader.typed(max(start_offset, reader.begin), until, IO_DDL):
+            for offset in reader.offsets_of_type(max(start_offset, reader.begin), until, IO_DDL):
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )

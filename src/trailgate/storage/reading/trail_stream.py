@@ -148,7 +148,7 @@ class TrailStream:
                 check_complete(file)
         return reached
 
-    def continued(self, stored: StoredPosition) -> StreamOffset:
+    def resume_at(self, stored: StoredPosition) -> StreamOffset:
         """Return where reading continues after a stored position.
 
         Raises StorageError if the trail is a different one, or lacks what follows the position.

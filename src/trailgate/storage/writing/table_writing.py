@@ -236,7 +236,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
         # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin()
         # Another run may have added tables to the definitions meanwhile.
-        target = replace(target, definitions=location.merged(target.definitions))
+        target = replace(target, definitions=location.merge_definitions(target.definitions))
         counts: Counts = {}
         for part in parts:
             counts = add_counts(counts, part.counts)

@@ -38,7 +38,7 @@ class RecordTables:
 
 
 def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> RecordTables:
-    """Find the tables of readable records. ``known`` are the tables from metadata.
+    """Find the tables of readable records. ``tables`` are the tables from metadata.
 
     Raises DecodeError if a name is not UTF-8 or a table index is unknown.
     """
@@ -51,7 +51,7 @@ def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> 
 
 
 def _table(
-    source: TrailBytes, view: RecordColumns, row: int, known: TrailTables, name: bytes | int
+    source: TrailBytes, view: RecordColumns, row: int, tables: TrailTables, name: bytes | int
 ) -> TrailTable:
     if isinstance(name, bytes):
         try:
@@ -60,13 +60,13 @@ def _table(
             start = int(view.offsets[row]) + NAME_AT
             span = (start, start + len(name) - 1)
             raise source.error("a table name is not UTF-8", span) from None
-    if name not in known.tables:
+    if name not in tables.tables:
         raise source.error(
             f"table index {name} is not in the metadata before the record",
             view.spans(row),
             hint="Is a part of the file missing, or does reading begin after its metadata?",
         )
-    return known.tables[name]
+    return tables.tables[name]
 
 
 def names_match(

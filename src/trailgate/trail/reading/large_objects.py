@@ -182,7 +182,7 @@ def insert_large_objects(
     image: Image,
     placed: tuple[LargeObjects, Longs, int],
     *,
-    wanted: ReadSelection,
+    selection: ReadSelection,
 ) -> Image:
     """Insert large objects into an image. ``placed`` are the objects, the row of each, and the number of rows.
 
@@ -203,8 +203,8 @@ def insert_large_objects(
         decode = LARGE.get(column.family)
         if decode is None:
             raise cells.error(f"a large object, but {explain_unreadable(column)}", 0)
-        if wanted.values:
-            new = decode_leniently(decode, cells) if wanted.lenient else (decode(cells), None)
+        if selection.values:
+            new = decode_leniently(decode, cells) if selection.lenient else (decode(cells), None)
             columns[index] = _overlay(columns[index], rows[chosen], new, count)
     return tuple(columns)
 

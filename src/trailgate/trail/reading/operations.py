@@ -316,4 +316,4 @@ def _with_large(
     if not len(objects):
         return image
     placed = (objects, rows[at], len(records))
-    return insert_large_objects(context.source, table, image, placed, wanted=context.wanted)
+    return insert_large_objects(context.source, table, image, placed, selection=context.wanted)

@@ -100,7 +100,7 @@ class TrailFormat:
             raise OptionError(problem, hint=hint)
 
     @classmethod
-    def named(
+    def from_options(
         cls, release: str | None = None, byte_order: str | None = None, updates: str | None = None
     ) -> Self:
         """Return the format for the values of options. None selects the default."""
