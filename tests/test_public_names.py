@@ -111,7 +111,7 @@ def test_the_version_is_that_of_the_package() -> None:
     [
         (trailgate.read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
         (trailgate.read_records, RECORD_OPTIONS, {"path", "counts"}),
-        (trailgate.verify_records, RECORD_OPTIONS, {"path", "places", "progress"}),
+        (trailgate.verify_records, RECORD_OPTIONS, {"path", "examples", "progress"}),
         (trailgate.write_records, WRITING, {"batches", "path"}),
     ],
 )

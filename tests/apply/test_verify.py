@@ -111,11 +111,11 @@ def test_each_difference_has_its_row_and_its_operations(tmp_path: Path) -> None:
     )
     found = verify_tables(tmp_path / "ot", to).tables["hr.t"]
 
-    assert (found.equal, found.missing, found.surplus, found.different) == (2, 1, 1, 2)
+    assert (found.equal, found.missing, found.extra, found.different) == (2, 1, 1, 2)
     kinds: dict[Any, Any] = {row.key["id"]: (row.kind, dict(row.columns)) for row in found.rows}
     assert kinds[1][0] == "missing"
     assert kinds[99] == (
-        "surplus",
+        "extra",
         {"id": (None, 99), "a": (None, 5), "b": (None, None), "c": (None, None)},
     )
     assert kinds[2] == ("different", {"c": (3, 7), "b": (2, None)})
@@ -150,7 +150,7 @@ def test_of_loaded_tables_the_logged_columns_are_compared(tmp_path: Path) -> Non
     assert kinds[1] == ("different", {"a"}) == kinds[9]
     assert {key: kind for key, (kind, _) in kinds.items()} == {
         1: "different",
-        3: "surplus",
+        3: "extra",
         4: "missing",
         9: "different",
     }

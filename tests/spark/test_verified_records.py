@@ -49,9 +49,9 @@ def test_tasks_find_what_one_process_finds(spark: SparkSession, folder: Path) ->
         ("K", "kind of record"): 80,
         ("M", "record too short"): 80,
     }
-    assert [place.record for place in report.fields[0].places] == [4, 10, 16]
+    assert [place.record for place in report.fields[0].examples] == [4, 10, 16]
     assert "data/a" in report.unread[0]
-    assert [len(one.places) for one in based.fields] == [1, 1, 1]
+    assert [len(one.examples) for one in based.fields] == [1, 1, 1]
     with pytest.raises(OptionError, match="paddin"):
         verify_records(spark, *files, paddin="trim")  # type: ignore[call-arg]
 

@@ -375,7 +375,7 @@ class SalvagedTrail:
         self.now = time_ns() // 1000
         self.headers: list[tuple[bytes, ByteOrder]] = []
         self.tables: dict[str, Table] = {}
-        self.left_out = self.left_out_bytes = 0
+        self.skipped_parts = self.skipped_bytes = 0
         self.list = (folder / "left-out").open("w")
         self.selection = SalvageSelection(self.write, self.copy, self.leave)
 
@@ -430,8 +430,8 @@ class SalvagedTrail:
 
     def leave(self, skipped: SkippedBytes) -> None:
         """Add an entry to the list of skipped bytes."""
-        self.left_out += 1
-        self.left_out_bytes += skipped.length
+        self.skipped_parts += 1
+        self.skipped_bytes += skipped.length
         line = {
             "file": name_of(self.files[skipped.number].path),
             "offset": skipped.offset,
@@ -475,8 +475,8 @@ class SalvageResult:
     files: tuple[str, ...]
     transactions: int
     operations: int
-    left_out: int
-    left_out_bytes: int
+    skipped_parts: int
+    skipped_bytes: int
     listed: str
     report: CheckReport
 
@@ -556,8 +556,8 @@ def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> Sa
         files=tuple(file.name for file in published),
         transactions=work.selection.transactions,
         operations=sum(one.operations for one in totals),
-        left_out=work.left_out,
-        left_out_bytes=work.left_out_bytes,
+        skipped_parts=work.skipped_parts,
+        skipped_bytes=work.skipped_bytes,
         listed=str(_list_path(work.prefix)),
         report=report,
     )

@@ -114,7 +114,7 @@ def test_a_record_without_a_parent_is_an_error_or_left_out(
         rows(files, records)
     counts = verify_records(*files, **OPTIONS)
     assert [(one.reason, one.count) for one in counts.fields] == [("no parent", 1)]
-    assert counts.fields[0].places[0].record == number
+    assert counts.fields[0].examples[0].record == number
     dropped = verify_records(*files, **OPTIONS, orphans="drop")
     assert dropped.is_good
     assert len(rows(files, records, orphans="drop")) == sum(name in "AVX" for name in records)

@@ -66,8 +66,8 @@ def test_a_whole_trail_is_saved_whole(tmp_path: Path, order: ByteOrder, headers:
     files[1] = files[1][:7] + files[1][9:]
     for path, records in zip(paths, files, strict=True):
         assert body(tmp_path / path.name.replace("ot", "new")) == encoded(records)
-    assert salvaged.left_out == 1
-    assert salvaged.left_out_bytes == sum(map(len, encoded(abandoned)))
+    assert salvaged.skipped_parts == 1
+    assert salvaged.skipped_bytes == sum(map(len, encoded(abandoned)))
     assert salvaged.transactions == 10
     report = check_trail(str(tmp_path / "new"))
     assert report.findings == ()

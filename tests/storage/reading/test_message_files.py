@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from trailgate.errors import DecodeError, StorageError
 from trailgate.storage.reading.message_files import (
     LEAST_BYTES,
+    MESSAGE_SPLIT_BYTES,
     SHARED,
-    SPLIT_BYTES,
     START,
     MessageFile,
     MessageFiles,
@@ -143,9 +143,9 @@ def test_ranges_are_of_one_size(tmp_path: Path, sizes: list[int]) -> None:
         (LEAST_BYTES, 1),
         (LEAST_BYTES + 1, 2),
         (SHARED * LEAST_BYTES, SHARED),
-        (SPLIT_BYTES, SHARED),
-        (SHARED * SPLIT_BYTES, SHARED),
-        (SHARED * SPLIT_BYTES + 1, SHARED + 1),
+        (MESSAGE_SPLIT_BYTES, SHARED),
+        (SHARED * MESSAGE_SPLIT_BYTES, SHARED),
+        (SHARED * MESSAGE_SPLIT_BYTES + 1, SHARED + 1),
     ],
 )
 def test_a_few_cores_share_input_that_is_not_large(size: int, count: int) -> None:

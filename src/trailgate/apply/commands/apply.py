@@ -317,7 +317,7 @@ def _print_comparison(report: VerifyReport, target: str) -> None:
     rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)
     # Most comparisons have no untouched rows, so their column appears only if there are some.
-    row_kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
+    row_kinds = ("equal", *(["untouched"] if loaded else []), "missing", "extra", "different")
     print_rows(
         ("table", *row_kinds),
         [(name, *(getattr(one, kind) for kind in row_kinds)) for name, one in rows],

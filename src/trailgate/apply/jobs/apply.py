@@ -57,7 +57,7 @@ UNDEFINED: Final = (
     "no operation on a matching table; the trail defines no tables, so their names are unknown"
 )
 SHOWN: Final = 80  # characters of a DDL statement in an error
-SPLIT_BYTES: Final = 8 << 20
+APPLY_SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20  # a batch whose operations are not folded
 Progress = Callable[["ApplyReport"], None]
@@ -110,7 +110,7 @@ class ThreadReading:
     """How the splits of a batch are read: by threads of this process. A subclass may override ``run``."""
 
     threads: int | None = None
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = APPLY_SPLIT_BYTES
     fold_rows: int | None = FOLD_ROWS
     batch_bytes: int = BATCH_BYTES
 

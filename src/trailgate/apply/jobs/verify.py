@@ -63,7 +63,7 @@ from trailgate.storage.files.trail_files import find_trail
 SCHEMA: Final = "trailgate_verify"
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows per table in a report
-KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
+KINDS: Final = ("equal", "untouched", "missing", "extra", "different")
 TIMED: Final = "Which versions exist depends on when batches were applied"
 REMAINING: Final = "only rows with operations in the remaining files are compared, in the columns that these log; other rows count as untouched"
 WHOLE: Final = "the trail begins at file number {}, and without the earlier files its rows cannot be compared: {}"
@@ -75,7 +75,7 @@ LOADED: Final = "The trail does not contain the versions from before it"
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that differs from what the trail makes of it. ``kind`` is "missing", "surplus" or "different".
+    """A row that differs from what the trail makes of it. ``kind`` is "missing", "extra" or "different".
 
     ``columns`` are the differing columns, each with its expected and its actual value.
     ``positions`` are those of the operations on the row's key.
@@ -99,7 +99,7 @@ class TableComparison:
     equal: int = 0
     untouched: int = 0
     missing: int = 0
-    surplus: int = 0
+    extra: int = 0
     different: int = 0
     rows: tuple[RowDifference, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class TableComparison:
     @property
     def is_equal(self) -> bool:
         """Whether no row differs."""
-        return not (self.missing or self.surplus or self.different)
+        return not (self.missing or self.extra or self.different)
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,11 +461,11 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDifference:
-    """Convert a row of the comparison. A missing or surplus row lists all columns, a different row those that differ."""
+    """Convert a row of the comparison. A missing or extra row lists all columns, a different row those that differ."""
     # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
-    key_values = {name: pairs[name][kind == "surplus"] for name in key}
+    key_values = {name: pairs[name][kind == "extra"] for name in key}
     differing = {
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
     }

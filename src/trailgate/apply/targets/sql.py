@@ -526,7 +526,7 @@ def build_comparison(
 ) -> tuple[str, str]:
     """Return two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
 
-    The kinds are "equal", "different", "missing" (only expected), "surplus" (only in the target),
+    The kinds are "equal", "different", "missing" (only expected), "extra" (only in the target),
     "untouched" (nothing is known about the row), and "absent" (rightly not in the target). A
     differing row has its kind, and then the expected and the actual value of each column.
     """
@@ -541,9 +541,9 @@ def build_comparison(
     )
     # ``here`` is NULL on the side of the outer join that has no row.
     kind = (
-        f"CASE WHEN e.here IS NULL THEN '{'surplus' if known.is_whole else 'untouched'}' "
+        f"CASE WHEN e.here IS NULL THEN '{'extra' if known.is_whole else 'untouched'}' "
         f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
-        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'surplus' "
+        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'extra' "
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
     columns = ", ".join(
@@ -555,5 +555,5 @@ def build_comparison(
     )
     return (
         f"SELECT {kind}, count(*) FROM {joined} GROUP BY 1",
-        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'surplus', 'different') ORDER BY {order} LIMIT {most:d}",
+        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'extra', 'different') ORDER BY {order} LIMIT {most:d}",
     )

@@ -75,8 +75,8 @@ def _values(report: CheckReport, salvaged: SalvageResult | None) -> dict[str, An
             "files": list(salvaged.files),
             "transactions": salvaged.transactions,
             "operations": salvaged.operations,
-            "left_out": salvaged.left_out,
-            "left_out_bytes": salvaged.left_out_bytes,
+            "skipped_parts": salvaged.skipped_parts,
+            "skipped_bytes": salvaged.skipped_bytes,
             "list": salvaged.listed,
         }
     return values
@@ -107,7 +107,7 @@ def _print(report: CheckReport, salvaged: SalvageResult | None) -> None:
     if salvaged is not None:
         say(
             f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
-            f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
+            f"to {salvaged.prefix}; {salvaged.skipped_parts:,} parts of {salvaged.skipped_bytes:,} bytes "
             f"skipped, listed in {salvaged.listed}"
         )
 

@@ -203,14 +203,14 @@ def _verify(path: list[str], options: CopybookOptions, arguments: RecordsArgumen
     from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
 
     as_json = arguments.format is OutputFormat.JSON
-    places = SHOWN if arguments.limit is None else arguments.limit
+    examples = SHOWN if arguments.limit is None else arguments.limit
     if arguments.master is not None:
         from trailgate.mainframe.spark.jobs import run_verify
 
-        report = run_verify(arguments.master, prepare_verify(path, options, places))
+        report = run_verify(arguments.master, prepare_verify(path, options, examples))
     else:
         with progress_bar("verifying", show=not as_json) as progress:
-            report = verify_files(path, options, examples=places, progress=progress)
+            report = verify_files(path, options, examples=examples, progress=progress)
     with quiet_pipe():
         if as_json:
             print(json.dumps(report_values(report), ensure_ascii=False))

@@ -40,7 +40,7 @@ from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
-SPLIT_BYTES: Final = 64 << 20
+RECORD_SPLIT_BYTES: Final = 64 << 20
 WHOLE_FILE: Final = 1 << 61  # as the size of a split: larger than any file
 UNKNOWN: Final = 1 << 62  # as the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of a record; a longer one is taken as a wrong length
@@ -155,7 +155,7 @@ def _partitions(path: str, names: tuple[str, ...]) -> tuple[tuple[str, str | Non
 def plan_record_splits(
     files: tuple[RecordFile, ...],
     framing: Framing,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = RECORD_SPLIT_BYTES,
     search: SplitSearch = SplitSearch.WORDS,
     *,
     numbered: bool = False,

@@ -34,7 +34,7 @@ from trailgate.cobol.values.codec import (
     NumberRepresentation,
     PaddingPolicy,
 )
-from trailgate.mainframe.files.record_files import SPLIT_BYTES, SplitSearch
+from trailgate.mainframe.files.record_files import RECORD_SPLIT_BYTES, SplitSearch
 from trailgate.mainframe.framing import LENGTH_WIDTH
 from trailgate.mainframe.jobs.option_texts import (
     CONSTANTS,
@@ -195,7 +195,7 @@ OPTIONS: Final = Options(
         ),
         Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
         Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
-        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+        Option("split_bytes", COUNT, "how many bytes of a file a task reads", RECORD_SPLIT_BYTES),
         Option(
             "split_search",
             choice(SplitSearch),

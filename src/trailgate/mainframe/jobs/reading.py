@@ -42,7 +42,7 @@ from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
 from trailgate.mainframe.files.record_files import (
-    SPLIT_BYTES,
+    RECORD_SPLIT_BYTES,
     WHOLE_FILE,
     RecordSplit,
     SplitSearch,
@@ -104,7 +104,7 @@ class CopybookOptions:
     kinds: RecordKinds | None
     records: RecordOptions
     framing: Framing
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = RECORD_SPLIT_BYTES
     segment: str | None = None
     search: SplitSearch = SplitSearch.WORDS
     partitions: tuple[str, ...] = ()

@@ -26,7 +26,9 @@ from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts,
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
 
-SPLIT_BYTES: Final = 128 << 20  # the maximum range: starting a task costs little compared to it
+MESSAGE_SPLIT_BYTES: Final = (
+    128 << 20
+)  # the maximum range: starting a task costs little compared to it
 LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
 SHARED: Final = (
     4  # the number of ranges to aim for with less input, so that several cores have work
@@ -231,7 +233,7 @@ def _file(path: str, size: int) -> MessageFile:
 
 
 def plan_ranges(
-    messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
+    messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, apart: bool = True
 ) -> tuple[MessageRange, ...]:
     """Divide the files into consecutive ranges of about equal size, at most ``split_bytes``.
 

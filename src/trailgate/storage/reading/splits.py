@@ -70,7 +70,7 @@ NEWER: Final = (
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
-SPLIT_BYTES: Final = 64 << 20
+TRAIL_SPLIT_BYTES: Final = 64 << 20
 NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
     "(--definitions FILE), columns are numbered and numbers are unscaled"
@@ -132,7 +132,7 @@ class TrailSplit:
 
 def plan_splits(
     trail: TrailFiles,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = TRAIL_SPLIT_BYTES,
     bounds: tuple[TrailPosition, TrailPosition] | None = None,
 ) -> list[TrailSplit]:
     """Return splits that together contain every operation between two positions once, in order.
