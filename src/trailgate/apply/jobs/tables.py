@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges, build_key_table
 from trailgate.apply.effects.collisions import NAMES, CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
@@ -36,7 +37,6 @@ from trailgate.apply.effects.faults import (
     ErrorResponses,
     OperationErrors,
 )
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode, ComputeChanges
 from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operations import TargetOperations

@@ -22,8 +22,15 @@ import pyarrow.compute as pc
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError
-from trailgate.formats.debezium.bits import MOST_BITS, bit_bytes, bit_numbers, bit_strings
-from trailgate.formats.debezium.decimals import MOST_SCALE, decimal_strings, variable_decimals
+from trailgate.formats.debezium.decimals import (
+    MOST_BITS,
+    MOST_SCALE,
+    bit_bytes,
+    bit_numbers,
+    bit_strings,
+    decimal_strings,
+    variable_decimals,
+)
 from trailgate.formats.debezium.options import DebeziumOptions
 from trailgate.formats.debezium.placeholder import PlaceholderFinder
 from trailgate.formats.debezium.times import (
