@@ -43,7 +43,7 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.targets.duckdb import DuckDBTarget as Scratch
 from trailgate.apply.targets.target import (
     AppliedPosition,
@@ -292,10 +292,8 @@ def verify_tables(
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
-    loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
-    others = sorted(mapped.modes - {"current"})
-    if loaded and others:
-        raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
+    loaded, others = _is_loaded(given), mapped.modes - {"current"}
+    _check_modes(mapped, loaded=loaded)
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
     # Without the first files, rows of unknown origin are in the target, as in a loaded table.
     is_partial = begin > 0 and not loaded and not others
@@ -328,21 +326,8 @@ def verify_tables(
 
         first, expected = run("expected.duckdb")
         with first:
-            mapping = first.mapped.mapping
-            if mapping is not None and mapping.has_times and "history" in mapped.modes:
-                problem = "row versions with @DATENOW columns cannot be compared"
-                raise OptionError(problem, hint=TIMED)
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
-            comparisons = {
-                name: _compare(
-                    expected,
-                    name,
-                    mapped.mode(name),
-                    examples,
-                    mapping.time_columns(name) if mapping else (),
-                )
-                for name in expected.tables
-            }
+            comparisons = _compare_tables(expected, first.mapped, examples)
             differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
                 note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
@@ -355,6 +340,38 @@ def verify_tables(
             with again:
                 comparisons = _with_positions(comparisons, again.reads())
     return VerifyReport(comparisons, whole, notices)
+
+
+def _is_loaded(options: ApplyOptions) -> bool:
+    """Return whether options state that the tables were loaded before the trail was applied."""
+    return bool(options.after_csn or options.overlay_until) or options.on_collision != "stop"
+
+
+def _check_modes(mapped: ResolvedApplyOptions, *, loaded: bool) -> None:
+    """Raise OptionError if the tables of a mode cannot be compared."""
+    others = sorted(mapped.modes - {"current"})
+    if loaded and others:
+        raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
+    if mapped.mapping is not None and mapped.mapping.has_times and "history" in mapped.modes:
+        problem = "row versions with @DATENOW columns cannot be compared"
+        raise OptionError(problem, hint=TIMED)
+
+
+def _compare_tables(
+    expected: _Expected, mapped: ResolvedApplyOptions, examples: int
+) -> dict[str, TableComparison]:
+    """Compare every expected table with the real one, by name."""
+    mapping = mapped.mapping
+    return {
+        name: _compare(
+            expected,
+            name,
+            mapped.mode(name),
+            examples,
+            mapping.time_columns(name) if mapping else (),
+        )
+        for name in expected.tables
+    }
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:

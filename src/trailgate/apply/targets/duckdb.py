@@ -257,7 +257,7 @@ class DuckDBTarget:
             sql.quote_sql_name(*table.name),
             ", ".join(map(sql.quote_sql_name, table.key_names)),
         )
-        same = sql.build_key_match(table, "t", "s")
+        same = sql.build_key_match(table)
         self._execute(f"DELETE FROM {name} AS t USING {STAGING} AS s WHERE {same}")
         self._execute(f"INSERT INTO {name} ({names}) SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)

@@ -14,7 +14,7 @@ becomes ``UPDATE ... SET name = CASE WHEN s.m1 THEN t.name ELSE s.c1 END, ...``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -128,11 +128,7 @@ class StagingDialect:
 
     def match(self, table: TargetTable) -> str:
         """Return the join condition that ``t`` and ``s`` have the same key."""
-        equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-        return " AND ".join(
-            f"(t.{quote_sql_name(table.columns[at].name)} {equal} {self.value(table, at)})"
-            for at in table.key
-        )
+        return build_key_match(table, staged=lambda at: self.value(table, at))
 
     def selection(self, table: TargetTable, staging: str, *, keys_alone: bool) -> str:
         """Return the statement that selects the rows whose keys are in a staging table."""
@@ -484,14 +480,60 @@ def build_row_count_error(table: TargetTable, expected: int, changed: int) -> Ap
 
 
 def build_key_match(
-    table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quote_sql_name
+    table: TargetTable,
+    *,
+    quote: Callable[[str], str] = quote_sql_name,
+    staged: Callable[[int], str] = "s.c{}".format,
+    compared: Callable[[TargetColumn, str], str] = lambda _, value: value,
 ) -> str:
-    """Return the join condition that a row of the table and a staged row have the same key."""
+    """Return the join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
+
+    ``staged`` returns the staged value of a column by its index, and ``compared`` the form in which
+    values of a column are compared, for example ``CAST(t.x AS VARCHAR)``.
+    """
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    pairs = []
+    for at in table.key:
+        column = table.columns[at]
+        left, right = compared(column, f"t.{quote(column.name)}"), compared(column, staged(at))
+        pairs.append(f"({left} {equal} {right})")
     # Without parentheses DataFusion binds AND more tightly than IS NOT DISTINCT FROM.
-    return " AND ".join(
-        f"({left}.{quote(table.columns[at].name)} {equal} {right}.c{at})" for at in table.key
-    )
+    return " AND ".join(pairs)
+
+
+class MergeClauses(NamedTuple):
+    """What a MERGE writes from a staged row ``s`` into the table ``t``: expressions by quoted column name.
+
+    A clause applies to the staged rows that have its effect, see ``staged_effect``.
+    """
+
+    inserted: Mapping[str, str]
+    updated: Mapping[str, str]
+
+
+def build_merge_clauses(
+    effects: TableChanges, quote: Callable[[str], str] = quote_sql_name
+) -> MergeClauses:
+    """Return the values that a MERGE inserts and updates.
+
+    Columns that the source does not have are left out, so that they get their defaults, and so are
+    computed columns, which the table computes. A value that was not logged keeps the table's value.
+    """
+    table = effects.nets.table
+    inserted, updated = {}, {}
+    for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
+        if column.computed or (column.extra and one.values is None):
+            continue
+        name = quote(column.name)
+        inserted[name] = f"s.c{at}"
+        if at not in table.key:
+            updated[name] = f"CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
+    return MergeClauses(inserted, updated)
+
+
+def staged_effect(effect: RowEffect) -> str:
+    """Return the condition that a staged row has an effect."""
+    return f"s.e = {effect:d}"
 
 
 def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
