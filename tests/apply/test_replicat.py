@@ -236,6 +236,7 @@ def test_what_is_not_obeyed_is_refused_with_its_line(line: str, problem: str) ->
 def test_any_text_gives_parameters_or_our_error() -> None:
     own = Random(7)
     words = [*WAYS["whole"].split(), *"(),'\"&;\n*", "MAP", "COLMAP"]
+    ReplicatMapping(parse_replicat(WAYS["whole"]))
     for _ in range(2000):
         text = " ".join(own.choice(words) for _ in range(own.randrange(30)))
         try:

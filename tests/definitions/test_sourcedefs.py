@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.definitions.defgen import (
@@ -242,19 +242,23 @@ def test_what_is_written_reads_back_the_same(
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_definitions_or_our_error(data: bytes) -> None:
-    _read_or_refuse(data)
+    _is_read(data)
 
 
+@example(path=FILES[0], at=0, cut=0, put=b"")
 @given(st.sampled_from(FILES), st.integers(0, 1200), st.integers(0, 40), st.binary(max_size=8))
 def test_any_damage_gives_definitions_or_our_error(
     path: Path, at: int, cut: int, put: bytes
 ) -> None:
     data = path.read_bytes()
 
-    _read_or_refuse(data[:at] + put + data[at + cut :])
+    damaged = data[:at] + put + data[at + cut :]
+
+    assert _is_read(damaged) or damaged != data
 
 
-def _read_or_refuse(data: bytes) -> None:
+def _is_read(data: bytes) -> bool:
+    """Return whether bytes are definitions, which must be written the same. A refusal must name the line."""
     try:
         definitions = read_sourcedefs(data, "any.def")
     except TrailgateError as error:
@@ -262,7 +266,8 @@ def _read_or_refuse(data: bytes) -> None:
     else:
         again = read_sourcedefs(write_sourcedefs(definitions))
         assert again.tables == definitions.tables
-        return
+        return True
 
     assert refusal.where.source == "any.def"
     assert refusal.where.line is not None
+    return False
