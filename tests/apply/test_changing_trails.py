@@ -500,7 +500,7 @@ def test_a_file_that_existed_when_the_trail_was_read_last_is_named(tmp_path: Pat
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_the_error_about_purged_files_advises_works(target: str, tmp_path: Path) -> None:
+def test_the_advice_of_the_error_about_purged_files_works(target: str, tmp_path: Path) -> None:
     to, prefix = target.format(tmp_path), write_trail(tmp_path / "ot", THREE[:1])
     apply_trail(prefix, to)
     both(rewrite(THREE), remove(0, 1))(prefix)

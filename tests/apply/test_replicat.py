@@ -227,7 +227,7 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
         ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
     ],
 )
-def test_what_is_not_obeyed_is_refused_with_its_line(line: str, problem: str) -> None:
+def test_unsupported_parameters_are_refused_with_their_line(line: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem) as found:
         parse_replicat(f"REPLICAT r\n{line}\nMAP hr.t, TARGET hr.t;\n", "rep.prm")
     assert "rep.prm, line 2" in str(found.value)

@@ -157,7 +157,7 @@ def test_of_loaded_tables_the_logged_columns_are_compared(tmp_path: Path) -> Non
     assert (found.equal, found.untouched) == (1, 1)  # rows 2 and 7; that row 6 is gone is not known
 
 
-def test_a_delta_table_that_was_changed_is_told(tmp_path: Path) -> None:
+def test_a_changed_delta_table_is_reported(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
     to = TARGETS["delta"][0].format(tmp_path)
     apply_trail(tmp_path / "ot", to)
@@ -264,7 +264,7 @@ def test_operations_that_are_not_applied_yet_are_not_looked_at(
         apply_trail(prefix, to, params=params)
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+def test_values_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
     to = TARGETS["duckdb"][0].format(tmp_path)
     with pytest.raises(StorageError, match="has applied nothing"):

@@ -196,7 +196,7 @@ def test_any_bytes_are_split_or_refused(data: bytes, delimiters: list[bytes]) ->
     assert bool((fields.starts <= fields.ends).all())
 
 
-def test_the_place_of_a_broken_quote_is_told() -> None:
+def test_the_position_of_a_broken_quote_is_reported() -> None:
     with pytest.raises(DecodeError, match="a quoted value is not closed") as unclosed:
         indexed([b'a,"b', b"c,d"], COMMAS, b"\n")
     with pytest.raises(DecodeError, match="text follows a closing quote") as trailing:
@@ -206,7 +206,7 @@ def test_the_place_of_a_broken_quote_is_told() -> None:
     assert trailing.value.where.offset == 4
 
 
-def test_all_bodies_with_broken_quotes_are_told_at_once() -> None:
+def test_all_bodies_with_broken_quotes_are_reported_at_once() -> None:
     bodies = [b'a,"b', b'a,"b"', b'"a"b,"c', b"d", b'"']
 
     with pytest.raises(UnbalancedQuotesError) as caught:

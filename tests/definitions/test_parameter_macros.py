@@ -52,7 +52,7 @@ COMMENTS = {
 
 
 @pytest.mark.parametrize("text", COMMENTS)
-def test_comments_are_left_out(text: str) -> None:
+def test_comments_are_skipped(text: str) -> None:
     assert texts(text) == COMMENTS[text]
 
 

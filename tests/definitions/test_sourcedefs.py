@@ -91,7 +91,7 @@ def test_any_encoding_that_is_written_is_read_again(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
-def test_a_wrong_file_is_said_to_be_wrong_where_it_is(case: dict[str, Any]) -> None:
+def test_a_bad_definitions_file_is_reported_with_its_line(case: dict[str, Any]) -> None:
     text = RIGHT.decode()
     assert case["replace"] in text
     wrong = text.replace(case["replace"], case["by"], 1).encode()
@@ -232,7 +232,7 @@ TABLES = st.builds(
         time_zone=st.sampled_from(["", "GMT"]),
     ),
 )
-def test_what_is_written_reads_back_the_same(
+def test_written_definitions_read_back_the_same(
     tables: tuple[Table, ...], database: DatabaseLines
 ) -> None:
     definitions = Definitions(tables, database)

@@ -37,7 +37,7 @@ def read(data: bytes, *, finish: bool = True) -> Operations:
 
 @MODEST
 @given(runs())
-def test_what_is_written_is_read_again(operations: Operations) -> None:
+def test_written_values_are_read_back(operations: Operations) -> None:
     encoded = encode(batch_of(DEFINITIONS, operations))
 
     assert compared(read(encoded.body.to_pybytes())) == compared(operations)

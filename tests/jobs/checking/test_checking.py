@@ -87,7 +87,7 @@ def test_a_trail_of_ours_is_whole_with_its_manifest(tmp_path: Path) -> None:
     assert ("count", "ot000000001", None) in found(report)
 
 
-def test_damage_is_told_with_its_place_its_bytes_and_where_reading_goes_on(tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_offset_its_bytes_and_the_next_record(tmp_path: Path) -> None:
     one = [encode_record(record) for record in transaction(0, 3)]
     path = tmp_path / "ot000000000"
     path.write_bytes(one[0] + one[1][:-1] + b"X" + one[2] + encode_record(change(1, ONLY)))

@@ -74,7 +74,7 @@ def test_a_whole_trail_is_saved_whole(tmp_path: Path, order: ByteOrder, headers:
     assert sum(file.operations for file in report.files) == salvaged.operations
 
 
-def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
+def test_skipped_parts_are_listed_with_the_reason(tmp_path: Path) -> None:
     records = [*transaction(0, 1), *transaction(1, 3), *transaction(2, 2)]
     (path,) = write_files(tmp_path / "ot", [records])
     parts = encoded(records)
@@ -224,7 +224,7 @@ def damaged(data: bytes, how: list[tuple[str, int, int]]) -> bytes:
     st.sampled_from((300, 1000, 4 << 20)),
 )
 @settings(max_examples=examples(50))
-def test_what_is_saved_of_any_damaged_trail_checks_clean(
+def test_the_salvage_of_any_damaged_trail_checks_clean(
     tmp_path_factory: pytest.TempPathFactory,
     order: ByteOrder,
     headers: bool,

@@ -409,7 +409,7 @@ def test_files_and_macros_are_read() -> None:
     assert [one.text for one in (*found.ignored, *found.unused)] == ["BATCHSQL (tables)", "REPORT"]
 
 
-def test_schemas_and_catalogs_are_left_out() -> None:
+def test_schemas_and_catalogs_are_excluded() -> None:
     lines = "SCHEMAEXCLUDE tmp\nSCHEMAEXCLUDE pdb1.old\nCATALOGEXCLUDE pdb2\nSOURCECATALOG pdb1\nTABLE A.*;\nTABLE *.*.*;"
     rules = parse_extract(LEAST + lines).rules
     names = {

@@ -181,7 +181,7 @@ def test_any_frame_of_a_trail_is_written_whole_or_refused(
 
 @settings(max_examples=examples(25))
 @given(data=st.data())
-def test_what_is_left_of_transactions_is_written(
+def test_the_remaining_operations_of_transactions_are_written(
     rows: pa.Table, folder: Path, data: st.DataObject
 ) -> None:
     frame = filtered(filtered(rows, data), data)

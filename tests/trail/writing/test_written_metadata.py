@@ -53,7 +53,7 @@ def test_level_0_has_no_header() -> None:
 
 @pytest.mark.assumed
 @pytest.mark.parametrize("order", ByteOrder)
-def test_tables_are_told_in_their_order_and_read_again(order: ByteOrder) -> None:
+def test_tables_are_listed_in_order_and_read_again(order: ByteOrder) -> None:
     form = TrailFormat(5, order)
     database = DatabaseLines(database_type="ORACLE", character_set="UTF-8", time_zone="GMT+09:00")
     tables = Definitions(DEFINITIONS.tables, database)
