@@ -287,7 +287,11 @@ def process(_arguments: OptionArguments) -> RecordTest:
 
 
 class FilterOption(NamedTuple):
-    """An option. If ``joins``, any of its filters suffices. ``bare`` options have no arguments."""
+    """An option of FILTER: its names, its arguments for HELP, and the test of a record that it makes.
+
+    A record must pass every option. If an option is given several times, it must pass all of them,
+    or with ``joins`` any of them. ``bare`` options have no arguments.
+    """
 
     names: tuple[str, ...]
     arguments: str

@@ -361,6 +361,8 @@ def _check_indexes(
     used = checked[start:stop] & (index >= 0)
     if not used.any():
         return tables
+    # A table index is unknown if no metadata record assigned it, and undefined if the assigned name
+    # has no definition.
     numbers = np.unique(index[used]).tolist()
     unknown = [number for number in numbers if number not in tables.tables.tables]
     inspected.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))

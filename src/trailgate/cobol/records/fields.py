@@ -103,6 +103,8 @@ class RecordBytes:
         """Return these records and ``others`` together, in a new buffer. Both must be contiguous."""
         if not len(self):
             return others
+        # The joined buffer is the used bytes of these records, and then all bytes of the others. So
+        # offsets move back by the unused bytes before the first record, and the others' forward.
         data = self.data[int(self.starts[0]) : int(self.ends[-1])]
         begin, move = int(self.starts[0]), len(data)
         starts = np.append(self.starts - begin, others.starts + move)

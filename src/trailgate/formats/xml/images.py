@@ -142,6 +142,7 @@ class CellColumns:
         numbers = [
             int(t) if t.isascii() and t.isdecimal() and int(t) < width else UNNAMED for t in found
         ]
+        # The index -1 of a cell without a number selects the last element, UNNAMED.
         own = np.array([*numbers, UNNAMED])[indexes]
         numbered, named = indexes >= 0, codes >= 0
         self._refuse(

@@ -75,7 +75,7 @@ class PathMatcher:
                 yield value
 
     def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
-        """Return whether a path that yields no value finds an element nevertheless, which then has no content."""
+        """Return whether a path to text finds an element. If it yields no value, that element is empty."""
         contents = path.accessor is not None and path.accessor.part in {
             ElementPart.TEXT,
             ElementPart.CONTENT,

@@ -54,6 +54,8 @@ class TrailDefinitions:
 
         Raises DefinitionError if a definition is unknown; its record number is the row.
         """
+        # Without a position it is unknown which definition in the trail was the last one before an
+        # operation. That is fine as long as the table has only one.
         missing = np.flatnonzero(np.asarray(positions.is_null()))
         if len(missing):
             yield self._only(name, int(missing[0])), missing

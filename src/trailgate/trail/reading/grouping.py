@@ -193,6 +193,8 @@ def _owners(
     rows = np.arange(count)
     if len(first) == count:
         return rows
+    # The last operation that starts at or before each record. Example: operations start at records
+    # 0 and 3, so records 0 to 4 belong to the operations 0 0 0 1 1.
     owner = np.searchsorted(first, rows, "right") - 1
     role = view.role[:count]
     pieces = np.flatnonzero((role == RecordRole.LARGE_OBJECT) | (role == RecordRole.FRAGMENT))
@@ -202,6 +204,7 @@ def _owners(
         problem = "a piece does not follow the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
     changes = np.flatnonzero(role == RecordRole.CHANGE)
+    # Compare the table of each piece with that of the last change before it.
     good = names_match(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
     if not good.all():
         problem = "a piece is of another table than its change"

@@ -85,11 +85,13 @@ def read_large_objects(
     if not len(rows):
         return source, NO_OBJECTS
     pieces = _read_heads(source, operations, rows)
+    # The pieces of an object are consecutive: another record or column begins the next object.
     begins = np.ones(len(rows), bool)
     begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
     _check(source, operations, pieces, begins)
     data = operations.view.data.take(pieces.rows)
     source, starts = source.extend(Spans(data.starts + PIECE_HEAD, data.ends))
+    # The pieces were copied one after the other, so an object spans from its first to its last one.
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(rows)) - 1
     spans = Spans(starts[first], starts[last] + pieces.size[last])

@@ -263,8 +263,8 @@ def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 class _RecordBatch:
     """The contents of one batch of records; ``records`` is the number of consumed records.
 
-    ``is_cut`` means that more of its records can be read with other tables. ``source`` ends with
-    the values that were joined from several records.
+    ``is_cut``: the batch ends early, before a record that redefines a table, and the rest is read as
+    the next batch. ``source`` ends with the values that were joined from several records.
     """
 
     records: int
