@@ -30,7 +30,7 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.targets.sql import ADDED_COLUMNS
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
 TARGETS: Final = ("duckdb:{}/x.duckdb", "delta:{}/lake")

@@ -19,7 +19,7 @@ from store_servers.bucket import Bucket
 from stored_place import KilledError
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.spark.trail_sink import trail_stream_writer, trail_writer
 from trailgate.storage.publish import store_folder
 from trailgate.storage.reading.trails import read_trail

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sample_trail import NOTES, Op, write_trail
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 

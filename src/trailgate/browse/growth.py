@@ -14,7 +14,7 @@ from typing import Final
 
 from trailgate.browse.index import IndexedFile, StoppedError, TrailIndex
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import (
+from trailgate.jobs.trail_check import (
     CheckedChunk,
     FileBeginning,
     FileEnd,

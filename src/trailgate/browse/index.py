@@ -1,7 +1,7 @@
 """The index of a trail: a summary of the complete trail for its pages, built in one pass.
 
 The check of a trail reads each record once and passes its results chunk by chunk
-(``jobs.checking``). Of each chunk the index keeps an ``IndexSpan``: its byte range, its range of times
+(``jobs.trail_check``). Of each chunk the index keeps an ``IndexSpan``: its byte range, its range of times
 and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
 contain matches.
 
@@ -29,7 +29,7 @@ from trailgate.browse.transactions import (
     TransactionStatistics,
 )
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.checking import (
+from trailgate.jobs.trail_check import (
     CheckedChunk,
     FileBeginning,
     FileEnd,
@@ -46,12 +46,12 @@ from trailgate.storage.files.addresses import locate, name_of
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import StoredTrail, TrailPosition, find_stored_trail
 from trailgate.storage.reading.trail_file import usual_charset
-from trailgate.trail.checking import EARLIEST, LATEST
 from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingCollector, Severity
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, RecordRole
 from trailgate.trail.reading.reader import ReaderState
-from trailgate.trail.records.metadata import TrailTable
+from trailgate.trail.record_checks import EARLIEST, LATEST
+from trailgate.trail.records.table_metadata import TrailTable
 
 KINDS: Final = "IUKDT"
 NO_KIND: Final = len(KINDS)

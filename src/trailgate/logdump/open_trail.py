@@ -46,7 +46,6 @@ from trailgate.trail.records.framing import (
     resync,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
@@ -55,6 +54,7 @@ from trailgate.trail.records.record_problems import (
     first_problem,
 )
 from trailgate.trail.records.record_view import RecordColumns, find_names, view_records
+from trailgate.trail.records.table_metadata import TrailTables
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_separate
 
 NONE: Final = -1

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.trail.format.record_types import ROWS
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
-from trailgate.trail.records.metadata import MetadataType
+from trailgate.trail.records.table_metadata import MetadataType
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)

@@ -24,8 +24,8 @@ from damaged_trails import (
 from laws import examples
 from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.checking import check_trail
 from trailgate.jobs.salvage import salvage
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.listing import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
@@ -237,7 +237,7 @@ def test_the_salvage_of_any_damaged_trail_checks_clean(
     paths[number].write_bytes(damaged(paths[number].read_bytes(), how))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trailgate.jobs.checking.CHUNK", chunk)
+        patch.setattr("trailgate.jobs.trail_check.CHUNK", chunk)
         salvage(str(folder / "ot"), str(folder / "new"))
 
     report = check_trail(str(folder / "new"))

@@ -10,7 +10,7 @@ import pytest
 from sample_trail import ORDERS, Op, changes
 from trail.building import cell, record, text
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Column, Definitions, Table

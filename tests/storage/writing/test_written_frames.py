@@ -19,7 +19,7 @@ from laws import examples
 from sample_trail import DEFINITIONS, NOTES, ORDERS, Op, write_trail
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TransactionError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.table_writing import (

@@ -22,7 +22,7 @@ from trailgate.trail.format.file_header import (
     encode_header,
 )
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import NO_TABLES, MetadataType
+from trailgate.trail.records.table_metadata import NO_TABLES, MetadataType
 from trailgate.trail.writing.file_headers import encode_file_start, encode_metadata
 from trailgate.trail.writing.trail_format import RELEASES, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.exclusions import number_dependent_rows
 from trailgate.apply.effects.faults import DUPLICATE
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.nets import RowEffect, encode_keys
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetTable

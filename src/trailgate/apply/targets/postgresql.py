@@ -28,9 +28,9 @@ from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
@@ -543,7 +543,7 @@ class PostgreSQLTarget:
         if not self._execute(HAS_PLPGSQL):
             return _name_rows(effects, {})
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{TRIES}")
-        self._execute(TRIES_OF.format(_quoted(table), DIALECT.match(table) or "false"))
+        self._execute(TRIES_OF.format(_quoted_name(table), DIALECT.match(table) or "false"))
         texts = []
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             if expected < 0:  # the statement that empties the table
@@ -577,7 +577,7 @@ class PostgreSQLTarget:
         others = {
             (child, name): parent if child_name == own else child_name
             for name, child, child_name, parent in self._execute(
-                TABLES_OF_KEY, [_quoted(table), _quoted(table)]
+                TABLES_OF_KEY, [_quoted_name(table), _quoted_name(table)]
             )
         }
         ((turns,),) = self._execute(f"SELECT coalesce(max(turn), 0) FROM {TRIES}")
@@ -605,13 +605,13 @@ class PostgreSQLTarget:
         columns = [one for one in table.columns if one.name in _identifying(table)]
         quoted = sql.quote_sql_name
         found, errors, related = [], [], []
-        for parent, name, key, own, theirs in self._execute(KEYS_TO, [_quoted(table)]):
+        for parent, name, key, own, theirs in self._execute(KEYS_TO, [_quoted_name(table)]):
             known = " AND ".join(f"t.{quoted(one)} IS NOT NULL" for one in own)
             pairs = zip(own, theirs, strict=True)
             same = " AND ".join(f"p.{quoted(that)} = t.{quoted(this)}" for this, that in pairs)
             values = ", ".join(f"t.{quoted(one)}" for one in own)
             lacking = self._execute(
-                f"SELECT {DIALECT.select_list(columns)}, concat_ws(', ', {values}) FROM {_quoted(table)} AS t "
+                f"SELECT {DIALECT.select_list(columns)}, concat_ws(', ', {values}) FROM {_quoted_name(table)} AS t "
                 f"WHERE {known} AND NOT EXISTS (SELECT FROM {parent} AS p WHERE {same})"
             )
             problem = f'insert or update on table "{_parts(table)[1]}" violates foreign key constraint "{key}"'

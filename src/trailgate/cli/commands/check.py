@@ -17,8 +17,8 @@ from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
-    from trailgate.jobs.checking import CheckReport
     from trailgate.jobs.salvage import SalvageResult
+    from trailgate.jobs.trail_check import CheckReport
 
 SHOWN: Final = 20  # the most files and findings printed
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -41,8 +41,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Check a trail. The exit code is 1 if it is damaged."""
-    from trailgate.jobs.checking import check_trail
     from trailgate.jobs.salvage import salvage
+    from trailgate.jobs.trail_check import check_trail
 
     if salvage_to is not None:
         salvaged = salvage(path, salvage_to, definitions, values=values)

@@ -29,7 +29,7 @@ from trailgate.cobol.values.codec import (
     encode_error,
     refuse_nulls,
 )
-from trailgate.cobol.values.digits import (
+from trailgate.cobol.values.decimals import (
     DECIMAL_DIGITS,
     NumberForm,
     column_of,

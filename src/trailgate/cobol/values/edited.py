@@ -23,7 +23,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField
 from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions, page_of
-from trailgate.cobol.values.digits import (
+from trailgate.cobol.values.decimals import (
     DigitBytes,
     DigitRows,
     decode_digits,

@@ -14,7 +14,7 @@ import numpy as np
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
 from trailgate.cobol.values.codec import Classify, FaultReason, ValueOptions, page_of
-from trailgate.cobol.values.digits import could_be_sign, number_of, sign_offset, zone_of
+from trailgate.cobol.values.decimals import could_be_sign, number_of, sign_offset, zone_of
 
 _CODES: Final = {why: code for code, why in enumerate(FaultReason)}
 _SINGLE: Final[Mapping[Usage, FaultReason]] = MappingProxyType(

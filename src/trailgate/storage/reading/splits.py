@@ -43,7 +43,7 @@ from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
 from trailgate.trail.records.damage import MISNUMBERED, find_other_number
 from trailgate.trail.records.framing import wrap_trail_bytes
-from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.table_metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
 from trailgate.trail.writing.trail_format import RELEASES
 

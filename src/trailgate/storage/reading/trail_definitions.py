@@ -24,7 +24,7 @@ from trailgate.model.tables import Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
+from trailgate.trail.records.table_metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 
 LOOK_BACK: Final = 1 << 30  # the most bytes to search before a position
 GONE_HINT: Final = "Name a file with the table's definition by the option definitions"

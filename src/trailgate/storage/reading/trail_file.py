@@ -38,9 +38,14 @@ from trailgate.trail.records.framing import (
     resync,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
 from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.records.table_metadata import (
+    METADATA_LEVEL,
+    NO_TABLES,
+    TrailTable,
+    TrailTables,
+)
 from trailgate.trail.values.codec import UTF_8, find_charset
 
 LONGEST: Final = 64 << 10  # the maximum length of a record or header

@@ -22,8 +22,8 @@ from trailgate.model.table_patterns import normalize_table_name
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole
 from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
-from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordColumns, find_names
+from trailgate.trail.records.table_metadata import TrailTable, TrailTables
 from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
 SHOWN = 64  # bytes of a record that an error shows

@@ -35,8 +35,8 @@ from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, inse
 from trailgate.trail.reading.tokens import build_token_maps, find_user_tokens, marks_as_tokens
 from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.kernels import UNLISTED
-from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordColumns
+from trailgate.trail.records.table_metadata import TrailTable
 from trailgate.trail.values.cells import (
     MAX_COLUMNS,
     count_columns_used,

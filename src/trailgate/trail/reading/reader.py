@@ -40,9 +40,9 @@ from trailgate.trail.reading.tokens import (
 )
 from trailgate.trail.records.framing import RecordSpans, TrailBytes, find_records, wrap_trail_bytes
 from trailgate.trail.records.kernels import MIN_RECORD
-from trailgate.trail.records.metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
+from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.transactions import LAST, is_separate
 from trailgate.trail.values.codec import UTF_8, find_charset
 

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Self, TypeVar
 from trailgate.errors import OptionError
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import METADATA_LEVEL
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.records.table_metadata import METADATA_LEVEL
 
 Kind = TypeVar("Kind", bound=Enum)
 

@@ -45,9 +45,9 @@ from trailgate.trail.reading.tokens import FirstTokens, find_token
 from trailgate.trail.records import record_problems as problems
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import SYSTEM_KEY
-from trailgate.trail.records.metadata import MetadataType, TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordColumns, RecordNames, find_names
+from trailgate.trail.records.table_metadata import MetadataType, TrailTables
 from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, record_marks
 from trailgate.trail.values.cells import mask_filled_areas
 

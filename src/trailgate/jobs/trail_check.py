@@ -1,6 +1,6 @@
 """Check a trail: its files, headers, records, transactions, definitions and manifest.
 
-The files are read once, in chunks (``check_steps``). First ``trail.checking`` looks for faults in all
+The files are read once, in chunks (``check_steps``). First ``trail.record_checks`` looks for faults in all
 records of a chunk at once. The good records are then decoded by the code of the readers, so that
 everything that a reader would refuse is found; without ``values`` only indicators and lengths are
 checked, with them values are decoded and converted to the types of their columns. If a chunk is
@@ -32,7 +32,13 @@ from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
 from trailgate.trail.annotation.file_header import detect_header_order, format_iso_time
-from trailgate.trail.checking import (
+from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
+from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
+from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
+from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
+from trailgate.trail.reading.images import ReadSelection
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.record_checks import (
     InspectedRecords,
     KnownTables,
     TransactionCheckState,
@@ -42,18 +48,12 @@ from trailgate.trail.checking import (
     follow_records,
     inspect_records,
 )
-from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
-from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
-from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
-from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
-from trailgate.trail.reading.images import ReadSelection
-from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.damage import UNFINISHED, describe_unreadable, find_other_number
 from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
-from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import LONGEST, detect_record_order, find_next_record
 from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.records.table_metadata import TrailTables
 
 # The most bad transactions of a chunk that are isolated one by one. If there are more, for example
 # because the definitions belong to other tables, larger parts of the chunk count as bad.
