@@ -312,14 +312,9 @@ def verify_tables(
             scratch = Scratch(str(Path(folder, file)), given.group)
             expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
-            scratch_options = replace(given, discards=str(Path(folder, "discards.jsonl")))
+            own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             scratch_run = ApplyRun(
-                trail,
-                to,
-                scratch_options,
-                definitions=definitions,
-                reading=reading,
-                target=expected,
+                trail, to, own, definitions=definitions, reading=reading, target=expected
             )
             scratch_run.check_source(whole)
             return scratch_run, expected
@@ -331,9 +326,9 @@ def verify_tables(
             differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
                 note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
-                notices = (*notices, note)
+                notices += (note,)
             elif differs and first.keeps and discards is None:
-                notices = (*notices, NO_DISCARDS.format(get_discard_path(given)))
+                notices += (NO_DISCARDS.format(get_discard_path(given)),)
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             again, _ = run("positions.duckdb")

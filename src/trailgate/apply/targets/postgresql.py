@@ -634,7 +634,7 @@ class PostgreSQLTarget:
         where = Where(source=self._shown, table=str(table), field=field or None)
         hint = DEFERRABLE if state.startswith("23") else ""
         error = RowRefusedError(text.rstrip("."), where=where, hint=hint)
-        return error.numbered(REFUSALS.get(state, ()))
+        return error.with_numbers(REFUSALS.get(state, ()))
 
     def _check_stored(self, table: TargetTable, triggers: str) -> None:
         """Raise RowRefusedError if triggers changed or removed a row that was just written."""

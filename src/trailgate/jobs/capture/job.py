@@ -59,9 +59,10 @@ from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.files.manifest import format_captured
+from trailgate.storage.files.manifest import Manifest, format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
+    MessageFiles,
     MessagePosition,
     find_messages,
     plan_ranges,
@@ -119,17 +120,7 @@ def plan_capture(
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
     header = file_header(prefix, options.seq_digits, now, process)
-    ids = None
-    if capture.options.has_sequence_ids:
-        last = None if manifest is None or options.again else manifest.last_id or None
-        ordered, by_id = not options.unordered_ids, capture.options.by_id
-        ids = SequenceIdRule(location.address, last, ordered, by_id)
-    message_ids = None
-    # Only .jsonl files have headers, and thus message ids.
-    if any(file.json for file in source.files):
-        message_ids = MessageIdRule.of(
-            capture.options, ordered=not options.unordered_ids, remembered=options.remembered_ids
-        )
+    ids, message_ids = _id_rules(capture, source, location, manifest, options)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     # Ids of messages and transactions known by id depend on everything before, so such input is one
     # range.
@@ -154,6 +145,25 @@ def plan_capture(
         ids=ids,
         message_ids=message_ids,
     )
+
+
+def _id_rules(
+    capture: Capture,
+    source: MessageFiles,
+    location: TrailLocation,
+    manifest: Manifest | None,
+    options: CaptureOptions,
+) -> tuple[SequenceIdRule | None, MessageIdRule | None]:
+    """Return how sequence ids and message ids are checked, each None if the messages have no such ids."""
+    ids, ordered = None, not options.unordered_ids
+    if capture.options.has_sequence_ids:
+        last = None if manifest is None or options.again else manifest.last_id or None
+        ids = SequenceIdRule(location.address, last, ordered, capture.options.by_id)
+    # Only .jsonl files have headers, and thus message ids.
+    if not any(file.json for file in source.files):
+        return ids, None
+    remembered = options.remembered_ids
+    return ids, MessageIdRule.of(capture.options, ordered=ordered, remembered=remembered)
 
 
 def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
