@@ -70,7 +70,7 @@ def build_rows_error(
     joined.rows = RefusedRows(
         rows.keys.take(pa.array(chosen)), [rows.errors[row] for row in chosen], ()
     )
-    return joined.numbered(first.numbers)
+    return joined.with_numbers(first.numbers)
 
 
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:
