@@ -23,7 +23,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
-from trailgate.terminal.output import GAP
+from trailgate.terminal.output import GAP, NULL
 
 # Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
 # those that take two: kana, CJK, Hangul, full-width forms.
@@ -39,7 +39,6 @@ EMPTY, BESIDE, BELOW = (
     1,
     2,
 )  # what follows a head: nothing, data in the same line, or data in the lines below
-NULL: Final = "NULL"
 ARROW: Final = " -> "  # between the value before and the one after
 ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
 QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
