@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from trail.building import BIG, INSERT, cell, record, table_record, text
-from trailgate.jobs import checking
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs import trail_check
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Table
-from trailgate.trail.records.metadata import TrailTables
+from trailgate.trail.records.table_metadata import TrailTables
 from trailgate.trail.records.record import TrailRecord
 
 BAD = b"\x7f\x7f\0\x01x"  # 7f7f is not an indicator
@@ -60,7 +60,7 @@ def test_tables_defined_between_bad_transactions_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever tables are bad, a check gives the findings that a look at each record alone gives."""
-    monkeypatch.setattr(checking, "SOUGHT", 100)
+    monkeypatch.setattr(trail_check, "SOUGHT", 100)
     for bits in range(1, 64, 4):
         bad = {number + 1 for number in range(6) if bits >> number & 1}
         offsets = _write(tmp_path / "ot000000000", 6, bad)
