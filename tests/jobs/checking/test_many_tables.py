@@ -10,8 +10,8 @@ from trail.building import BIG, INSERT, cell, record, table_record, text
 from trailgate.jobs import trail_check
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Table
-from trailgate.trail.records.table_metadata import TrailTables
 from trailgate.trail.records.record import TrailRecord
+from trailgate.trail.records.table_metadata import TrailTables
 
 BAD = b"\x7f\x7f\0\x01x"  # 7f7f is not an indicator
 # Each metadata record is read at most so many times: by the reader, by the check, once more to
