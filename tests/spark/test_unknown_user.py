@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,52 +22,70 @@ from trailgate.spark.local_session import session
 spark = session("local[1]")
 print(spark.range(3).count(), spark.sql("SELECT current_user()").collect()[0][0])
 """
+AS_USER: Final = ("setpriv", "--reuid", UID, "--regid", UID, "--clear-groups", "env")
 
 pytestmark = pytest.mark.servers  # each starts a Java of its own
+only_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None,
+    reason="only root can run as another user, by setpriv of util-linux",
+)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as another user")
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, of util-linux")
-@pytest.mark.parametrize("home", ["folder", "missing"])
-def test_a_user_without_an_entry_gets_a_session(home: str, tmp_path: Path) -> None:
-    # The folders of pytest and of root's Python are closed to others.
-    readable = subprocess.run(
-        ["setpriv", "--reuid", UID, "--clear-groups", "test", "-r", sys.prefix], check=False
+@pytest.fixture(scope="module")
+def python() -> str:
+    """Return a Python that the other user can run: this one, or the system's of the same version."""
+    same = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for program in (sys.executable, f"/usr/bin/{same}", f"/usr/local/bin/{same}"):
+        # Root's own Python is often in a folder that is closed to others.
+        tried = subprocess.run([*AS_USER, program, "-c", ""], capture_output=True, check=False)
+        if tried.returncode == 0:
+            return program
+    pytest.skip("no Python of this version that another user can run")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder for everybody: the folders of pytest are closed to others."""
+    made = Path("/tmp") / f"trailgate-user-{os.getpid()}"
+    made.mkdir(mode=0o777)
+    made.chmod(0o777)
+    yield made
+    shutil.rmtree(made)
+
+
+def _run(arguments: Sequence[str], folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join([str(SOURCES), *sys.path]),
+        "HOME": str(home),
+        "TMPDIR": str(folder),
+    }
+    return subprocess.run(
+        [*AS_USER, *arguments],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    if readable.returncode:
-        pytest.skip("the environment is in a folder that others cannot read")
-    folder = Path("/tmp") / f"trailgate-user-{os.getpid()}"
-    folder.mkdir(mode=0o777)
-    folder.chmod(0o777)
-    try:
-        environment = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(SOURCES),
-            "HOME": str(folder if home == "folder" else tmp_path / "none"),
-            "TMPDIR": str(folder),
-        }
-        done = subprocess.run(
-            [
-                "setpriv",
-                "--reuid",
-                UID,
-                "--regid",
-                UID,
-                "--clear-groups",
-                sys.executable,
-                "-c",
-                SCRIPT,
-            ],
-            env=environment,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        shutil.rmtree(folder)
+
+
+@only_root
+def test_a_user_without_an_entry_gets_a_session(python: str, folder: Path) -> None:
+    done = _run([python, "-c", SCRIPT], folder, folder)
 
     assert done.stdout == f"3 user{UID}\n", done.stderr
+
+
+@only_root
+def test_a_user_without_an_entry_and_home_sees_the_demo(python: str, folder: Path) -> None:
+    pytest.importorskip("deltalake")
+
+    done = _run([python, "-m", "trailgate", "demo", "--only-spark"], folder, folder / "none")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("WILL       BG SOFTWARE CO.     SEATTLE") == 2, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs javac")
