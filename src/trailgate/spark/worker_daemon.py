@@ -18,7 +18,7 @@ run_task = daemon.worker
 CLOSED = 1  # any exit code but 0: the daemon waits until Spark has closed the socket, then ends
 
 
-def worker(sock: socket.socket, authenticated: bool) -> int:  # noqa: FBT001  PySpark's signature
+def worker(sock: socket.socket, authenticated: bool) -> int:
     """Run one task and return its exit code, ``CLOSED`` if Spark stopped reading."""
     try:
         return int(run_task(sock, authenticated))
