@@ -65,7 +65,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """State the seed where something failed."""
+    """State the seed where something failed, and the errors of tests that passed when they ran once more (``--reruns``)."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"RERUN {report.nodeid}")
+        for line in report.longreprtext.splitlines():
+            if line.startswith("E "):
+                terminalreporter.write_line(line)
     if {"failed", "error"} & terminalreporter.stats.keys():
         terminalreporter.write_line(
             f"{SEED_NAME}={seed()} draws the places of faults as this run did"

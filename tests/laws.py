@@ -1,15 +1,14 @@
 """How deep laws are tried: as many examples as a law names under the profile ``full``, and faults at places that chance draws.
 
 ``TRAILGATE_EVERY=1`` tries faults at every place and thousands of histories of each class, ``TRAILGATE_KILLS=20`` kills so often what is killed at any moment, and ``TRAILGATE_SEED`` draws
-as a run before did: a run that fails states its seed. The seed is another one in each run, and one a day in continuous integration, so that
-runs together try all places.
+as a run before did: a run that fails states its seed. The seed is another one in each run, so that runs together try all places;
+``.ci/run`` has one seed.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
@@ -22,7 +21,6 @@ HALF: Final = 50
 FAST: Final = 10
 WHOLE: Final = "TRAILGATE_EVERY" in os.environ
 HISTORIES: Final = 5000  # of a class, with TRAILGATE_EVERY
-DAY: Final = 86_400
 KILLS: Final = int(os.environ.get("TRAILGATE_KILLS", "0"))
 SEED_NAME: Final = "TRAILGATE_SEED"
 
@@ -40,8 +38,7 @@ def examples(full: int) -> int:
 
 def seed() -> int:
     """Return the seed of this run, which its other processes have too: they inherit it in the environment."""
-    drawn = int(time.time()) // DAY if "CI" in os.environ else random.randrange(1 << 32)
-    return int(os.environ.setdefault(SEED_NAME, str(drawn)))
+    return int(os.environ.setdefault(SEED_NAME, str(random.randrange(1 << 32))))
 
 
 def histories(usual: int, *, tests: int = 1, full: int = HISTORIES) -> int:

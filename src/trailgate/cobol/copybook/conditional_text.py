@@ -327,8 +327,8 @@ class _Directives:
         words.check_end()
         self._constants.define(name, value, override=override)
         if is_named:
-            is_integer = isinstance(value, Decimal) and value == int(value)
-            self._constants.named[name.upper] = int(value) if is_integer else None
+            integer = int(value) if isinstance(value, Decimal) else None
+            self._constants.named[name.upper] = integer if integer == value else None
 
     def set(self, words: _Expression) -> None:
         if not self.active:
