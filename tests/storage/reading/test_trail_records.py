@@ -15,7 +15,7 @@ from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write
 from trail.building import record
 from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.splits import plan_splits
@@ -93,7 +93,7 @@ def test_table_indexes_are_named_by_the_metadata_in_front(tmp_path: Path) -> Non
     assert [row["table_index"] for row in found] == [None, 1, 2, None, 2]
 
 
-def test_what_is_wrong_inside_a_record_is_told_in_its_row(tmp_path: Path) -> None:
+def test_damage_inside_a_record_is_shown_in_its_row(tmp_path: Path) -> None:
     good = inserts([1])[0]
     no_header = bytearray(good)
     no_header[8] = 0x46
