@@ -56,6 +56,7 @@ def folder() -> Iterator[Path]:
 
 
 @only_root
+@pytest.mark.timeout(600)  # two starts of Python without cached bytecode
 @pytest.mark.parametrize("home", ["", "none"])
 def test_a_user_without_an_entry_gets_a_session(home: str, python: str, folder: Path) -> None:
     environment = {
