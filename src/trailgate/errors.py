@@ -237,10 +237,12 @@ class TargetConflictError(TargetUnavailableError):
 class BrokerError(TrailgateError):
     """A broker cannot be reached, closes the connection, or violates its protocol.
 
-    Another attempt may succeed.
+    Another attempt may succeed. ``reason`` and ``lasting`` are as in ``TargetUnavailableError``.
     """
 
     retriable: ClassVar[bool] = True
+    reason: ClassVar[str] = "unreachable"
+    lasting: ClassVar[bool] = True
 
 
 class BrokerRefusedError(BrokerError):

@@ -455,8 +455,8 @@ OLDER: Final[dict[str, Callable[[str], None]]] = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 

@@ -111,8 +111,8 @@ def execute(to: str, *statements: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 

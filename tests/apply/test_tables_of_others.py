@@ -24,8 +24,8 @@ Change = tuple[int, dict[str, Any] | None, dict[str, Any] | None]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 

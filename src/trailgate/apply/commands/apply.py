@@ -23,9 +23,9 @@ from trailgate.terminal.output import progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import ApplyRun
-    from trailgate.apply.jobs.retries import TargetRetries
     from trailgate.apply.jobs.tables import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport
+    from trailgate.jobs.retries import Retries
 
 NOT_ALL: Final = 4  # the exit code of a run that applied only a part, and listed the rest
 EXIT_CODES: Final = (
@@ -167,8 +167,8 @@ def apply(given: ApplyArguments, trail: str) -> None:
     """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import retry_policy
     from trailgate.apply.commands.output import print_report, report_to_json
-    from trailgate.apply.jobs.retries import LOG
     from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.jobs.retries import LOG
     from trailgate.terminal.live_view import log_to_stderr
 
     log_to_stderr(LOG)
@@ -205,7 +205,7 @@ def _follow(given: ApplyArguments, trail: str) -> None:
     _exit(statistics.done, lacks_operations=lacks_operations)
 
 
-def _opened(given: ApplyArguments, trail: str, retries: TargetRetries) -> ApplyRun:
+def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
     """Open a run that applies a trail, and report parameters without effect."""
     from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 

@@ -25,7 +25,6 @@ from trailgate.apply.jobs.metrics import count_bytes_after
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
-from trailgate.apply.jobs.retries import TargetRetries, call_with_retries
 from trailgate.apply.jobs.tables import ApplyReport, TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.columnar.digits import long_position, parse_position, short_position
@@ -37,6 +36,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
@@ -100,7 +100,7 @@ def apply_trail(
         given,
         definitions=definitions,
         reading=ThreadReading(threads),
-        retries=TargetRetries(patience),
+        retries=Retries(patience),
     ) as run:
         return run.to_end(progress)
 
@@ -136,7 +136,7 @@ class ApplyRun:
         definitions: Address | Definitions | None = None,
         reading: ThreadReading | None = None,
         target: ApplyTarget | None = None,
-        retries: TargetRetries | None = None,
+        retries: Retries | None = None,
     ) -> None:
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
@@ -144,7 +144,7 @@ class ApplyRun:
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = NoticeLog()
-        self.retries = retries or TargetRetries()
+        self.retries = retries or Retries()
         self._open = partial(
             TargetTables,
             to,

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
-from trailgate.apply.jobs.retries import TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
+from trailgate.jobs.retries import Retries
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.transaction_spans import find_first_end, find_last_end
 
@@ -108,7 +108,7 @@ class ApplyStatistics:
         """Set the lag after a position."""
         return replace(self, lag_bytes=lag_bytes, position=position)
 
-    def with_target(self, retries: TargetRetries) -> Self:
+    def with_target(self, retries: Retries) -> Self:
         """Set the state of the target and the counts of its faults."""
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)

@@ -7,7 +7,8 @@ A batch is applied in these steps:
 3. Reduce the rest to at most one change per key (``effects``).
 4. Write the changes of each table, and commit them with the batch's last position.
 
-If the target refuses a row and errors are discarded, the refused operation has to be found: the
+If the target refuses a row and errors are discarded, the refused operation has to be found. Some
+targets name all refused rows at once, and ``refused_rows`` finds their operations. Otherwise the
 batch is rolled back and applied in halves, until a part of one transaction remains. Within that
 transaction a binary search tries longer and shorter beginnings of it.
 """
@@ -54,15 +55,24 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import (
     KnownTable,
     SplitOperations,
-    build_position,
     join_split_operations,
     merge_known_tables,
     merge_source_definitions,
+)
+from trailgate.apply.jobs.refused_rows import (
+    RowsRefusedError,
+    build_rows_error,
+    check_deferred_rows,
+    find_middle,
+    find_refused_operations,
+    find_refused_values,
+    slice_batch,
 )
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
+    FindingTarget,
     RowRefusedError,
     ValuesRefusedError,
     check_mode,
@@ -78,11 +88,12 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.model.changes import DELETE, ChangeBlock
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 
+MOST_ROUNDS: Final = 8  # searches for refused rows in a batch, before it is halved
 MOST_SOUGHT: Final = 1 << 20  # the largest batch, in operations, in which a refused one is searched
 GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
 CHANGED_SINCE: Final = (
@@ -565,11 +576,14 @@ class TargetTables:
         self._target.commit(position)
         self.done = position
 
-    def _apply_parts(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
+    def _apply_parts(
+        self, batch: SplitOperations, policy: CollisionPolicy, rounds: int = MOST_ROUNDS
+    ) -> ApplyReport:
         """Apply a batch, and find the operations whose rows the target refuses.
 
-        If the error names the refused values, these operations are excluded directly. Otherwise the
-        batch is applied in two halves, recursively.
+        If the error names the refused values or rows, their operations are excluded directly. Each
+        round finds the first refused operation of each row. After ``rounds`` of them, and if the
+        error names no row, the batch is applied in two halves, recursively.
         """
         try:
             return self._apply(batch, policy)
@@ -578,12 +592,18 @@ class TargetTables:
                 raise self._locate_refusal(batch, policy, error) from None
             refusal = error
         if isinstance(refusal, ValuesRefusedError) and (
-            by_value := _find_refused_values(batch, refusal)
+            by_value := find_refused_values(batch, refusal)
         ):
             return self._apply_parts(replace(batch, errors={**batch.errors, **by_value}), policy)
-        middle = _find_middle(batch)
+        if isinstance(refusal, RowsRefusedError) and rounds:
+            tried = self._without_excluded(batch)
+            retry = partial(self._try_write, policy=policy, find=True)
+            if by_row := find_refused_operations(tried, refusal, retry):
+                without = replace(batch, errors={**batch.errors, **by_row})
+                return self._apply_parts(without, policy, rounds - 1)
+        middle = find_middle(batch)
         if middle is not None:
-            parts = _slice_batch(batch, 0, middle), _slice_batch(batch, middle, batch.rows)
+            parts = slice_batch(batch, 0, middle), slice_batch(batch, middle, batch.rows)
             done = ApplyReport()
             for part in parts:
                 if part is not None:
@@ -631,7 +651,7 @@ class TargetTables:
         while fails - fits > 1:
             middle = (fits + fails) // 2
             end = numbers[middle - 1] + 1
-            part = _slice_batch(batch, 0, end)
+            part = slice_batch(batch, 0, end)
             error = None if part is None else self._try_write(part, policy)
             if error is None:
                 fits = middle
@@ -640,12 +660,29 @@ class TargetTables:
         chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
         return dict.fromkeys(chosen, refusal)
 
-    def _try_write(self, batch: SplitOperations, policy: CollisionPolicy) -> RowRefusedError | None:
-        """Write operations, roll them back, and return the error if the target refused them."""
+    def _without_excluded(self, batch: SplitOperations) -> SplitOperations:
+        """Return a batch without the operations that its errors exclude, alone or with their transactions."""
+        excluded = self._excluded_transactions(batch, batch.errors)
+        operations = {
+            name: one.without(batch.errors).without_transactions(excluded)
+            for name, one in batch.operations.items()
+        }
+        return replace(
+            batch, operations={name: one for name, one in operations.items() if len(one)}
+        )
+
+    def _try_write(
+        self, batch: SplitOperations, policy: CollisionPolicy, *, find: bool = False
+    ) -> RowRefusedError | None:
+        """Write operations, roll them back, and return the error if the target refused them.
+
+        With ``find`` deferred constraints are checked too, and the error names all refused rows if
+        the target can find them.
+        """
         known, changes = dict(self._known), dict(self._changes)
         try:
             with self._rollback_on_error():
-                self._write(batch, policy)
+                self._write(batch, policy, find=find)
         except RowRefusedError as error:
             return error
         self._target.rollback()
@@ -658,7 +695,7 @@ class TargetTables:
         assert end is not None
         batch = self._without_discarded(batch)
         with self._rollback_on_error():
-            report, faults, excluded = self._write(batch, policy, discards=True)
+            report, faults, excluded = self._write(batch, policy, discards=True, find=self.keeps)
             if not self._options.dry_run:
                 self._discard(batch, faults, excluded)
                 self._target.commit(end)
@@ -713,12 +750,18 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitOperations, policy: CollisionPolicy, *, discards: bool = False
+        self,
+        batch: SplitOperations,
+        policy: CollisionPolicy,
+        *,
+        discards: bool = False,
+        find: bool = False,
     ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
         """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
 
         With ``discards`` these operations go to the discard file first, if the target commits each
-        table by itself.
+        table by itself. With ``find`` an error about a row names all refused rows, if the target can
+        find them.
         """
         assert batch.last is not None
         if not self._options.dry_run:
@@ -730,14 +773,7 @@ class TargetTables:
             # discarded operations must be on the disk before it.
             if discards and self._target.commits_alone:
                 self._discard(batch, faults, excluded)
-            for _, steps, _ in effects:
-                for one in steps:
-                    # A step before the last one is committed with its own position. If the run is
-                    # killed then, the table continues after that step.
-                    at = batch.last
-                    if one is not steps[-1]:
-                        at = AppliedPosition(at.trail, one.at, op_ts=at.op_ts)
-                    self._target.write(one, at)
+            self._write_tables(effects, batch.last, find=find)
             for operations in batch.operations.values():
                 discarded = _unapplied(operations.order, operations.transaction, faults, excluded)
                 if discarded.any():
@@ -748,6 +784,29 @@ class TargetTables:
                     )
         reasons = _count_reasons(batch, faults, excluded)
         return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
+
+    def _write_tables(
+        self, effects: Sequence[TableEffects], last: AppliedPosition, *, find: bool
+    ) -> None:
+        """Write the changes of each table, up to the position ``last``."""
+        finding = self._target if find and isinstance(self._target, FindingTarget) else None
+        for number, (_, steps, _) in enumerate(effects):
+            for one in steps:
+                # A step before the last one is committed with its own position. If the run is
+                # killed then, the table continues after that step.
+                at = last
+                if one is not steps[-1]:
+                    at = AppliedPosition(at.trail, one.at, op_ts=at.op_ts)
+                try:
+                    self._target.write(one, at)
+                except RowRefusedError as error:
+                    if finding is None or isinstance(error, ValuesRefusedError):
+                        raise
+                    rows = finding.find_refused_rows(one)
+                    table = one.nets.table
+                    raise build_rows_error(error, table, rows, effects, number) from None
+        if finding is not None:
+            check_deferred_rows(finding, effects)
 
     def _effects(
         self, batch: SplitOperations, policy: CollisionPolicy
@@ -868,53 +927,6 @@ def _unapplied(
     return mask
 
 
-def _find_refused_values(
-    batch: SplitOperations, refusal: ValuesRefusedError
-) -> dict[int, TrailgateError]:
-    """Return the operations that write a refused value, each with its error."""
-    errors: dict[int, TrailgateError] = {}
-    refused = pa.array(list(refusal.errors), pa.string())
-    table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
-    for name, operations in batch.operations.items():
-        if table not in (name.casefold(), str(operations.table).casefold()):
-            continue
-        for at, column in enumerate(operations.table.columns):
-            if column.name.casefold() != field:
-                continue
-            # A key column has its values in ``key`` and ``old_key``, other columns in ``values``.
-            key_indexes = [index for index, key in enumerate(operations.table.key) if key == at]
-            images = [
-                one
-                for index in key_indexes
-                for one in (operations.key[index], operations.old_key[index])
-            ]
-            written = np.ones(len(operations), bool)
-            if not key_indexes and operations.values[at].values is not None:
-                # A delete writes no values, except in a table without a key (--mode append), where
-                # every operation adds a row. Missing values are not written.
-                images = [operations.values[at].values]
-                written = (operations.op_type != DELETE) | (not operations.key)
-                written &= ~operations.values[at].is_missing(len(operations))
-            for values in images:
-                if not pa.types.is_string(values.type):
-                    continue
-                bad = np.asarray(pc.fill_null(pc.is_in(values, refused), False)) & written
-                for row in np.flatnonzero(bad).tolist():
-                    errors[int(operations.order[row])] = refusal.errors[values[row].as_py()]
-    return {number: one for number, one in errors.items() if number not in batch.errors}
-
-
-def _find_middle(batch: SplitOperations) -> int | None:
-    """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
-    pairs = [(one.order, one.transaction) for one in batch.operations.values()]
-    order = np.concatenate([order for order, _ in pairs])
-    sort = np.argsort(order)
-    # Rows of all tables in the order of the trail: a new transaction begins where its number changes.
-    order, transaction = order[sort], np.concatenate([numbers for _, numbers in pairs])[sort]
-    begins = order[1:][np.diff(transaction) != 0]
-    return int(begins[len(begins) // 2]) if len(begins) else None
-
-
 def _split_at_csn(
     batch: SplitOperations, csn: str
 ) -> tuple[SplitOperations | None, SplitOperations | None]:
@@ -928,35 +940,7 @@ def _split_at_csn(
     first = min((int(order.min()) for order in later if len(order)), default=None)
     if first is None:
         return batch, None
-    return _slice_batch(batch, 0, first), _slice_batch(batch, first, batch.rows)
-
-
-def _slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
-
-    def rows(order: Longs) -> Longs:
-        return np.flatnonzero((order >= start) & (order < end))
-
-    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
-    operations = {name: part for name, part in chosen.items() if len(part)}
-    if not operations or batch.last is None:
-        return None
-    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
-    # position also has the digest and where the next batch begins.
-    end_at = batch.last
-    if end < batch.rows:
-        last = max(operations.values(), key=lambda part: int(part.order.max()))
-        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
-    return replace(
-        batch,
-        operations=operations,
-        blocks=[
-            (block.take(rows(block.order)), transactions[rows(block.order)])
-            for block, transactions in batch.blocks
-        ],
-        errors={number: one for number, one in batch.errors.items() if start <= number < end},
-        last=end_at,
-    )
+    return slice_batch(batch, 0, first), slice_batch(batch, first, batch.rows)
 
 
 def _extend_table(
