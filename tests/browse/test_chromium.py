@@ -44,6 +44,8 @@ PAGES: Final = (
     "table?name=MY.ORDERS",
     "sql?sql=SELECT+*+FROM+operations",
     "quarantine",
+    "row?table=MY.ORDERS&key=1",
+    "operations?text=one&table=MY.*",
 )
 
 

@@ -43,7 +43,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrailIndex]:
 
 @pytest.fixture(scope="module")
 def rows(index: TrailIndex) -> list[dict[str, Any]]:
-    return read_trail(index.found.prefix).read_all().to_pylist()
+    found: list[dict[str, Any]] = read_trail(index.found.prefix).read_all().to_pylist()
+    return found
 
 
 @pytest.fixture(scope="module")

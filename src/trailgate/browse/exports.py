@@ -19,8 +19,8 @@ from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.browse.statements import FILE_SECONDS
 from trailgate.errors import OptionError, StorageError
-from trailgate.model.changes import ChangeBatch
-from trailgate.model.operations_table import OPERATIONS_SCHEMA, to_operations
+from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
+from trailgate.model.operations_table import to_operations
 from trailgate.sql.job import QueryCancellation
 
 SKIP: Final = "skip"  # the value of ``unread`` with which unreadable parts are left out

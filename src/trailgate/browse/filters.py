@@ -191,8 +191,8 @@ class OperationFilters:
         tests: tuple[tuple[object, Callable[[], Mask]], ...] = (
             (self.kinds, lambda: _is_one_of(block.op_type, self.kinds)),
             (self.indicators, lambda: _is_one_of(block.tx_ind, self.indicators)),
-            (earliest is not None, lambda: block.op_ts >= earliest),
-            (latest is not None, lambda: block.op_ts <= latest),
+            (earliest is not None, lambda: block.op_ts >= (earliest or 0)),
+            (latest is not None, lambda: block.op_ts <= (latest or 0)),
             (self.tx, lambda: as_mask(pc.equal(block.tx_id, self.tx))),
             (self.from_csn, lambda: ~as_mask(below_csn(block.csn, self.from_csn))),
             (self.to_csn, lambda: ~as_mask(above_csn(block.csn, self.to_csn))),
@@ -229,7 +229,7 @@ class OperationFilters:
         """Return the mask of the rows of one image whose value matches."""
         logged = ~image.is_missing(rows)
         if self.match == NULL:
-            return logged & as_mask(image.values.is_null())
+            return logged & as_mask(pc.is_null(image.values))
         text = formatter_for(column)(image.values)
         if self.match == EQUALS:
             return logged & as_mask(pc.equal(text, self.text))

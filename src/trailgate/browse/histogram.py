@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs
 from trailgate.browse.kernels import count_times
 
 BINS: Final = 256
@@ -81,9 +81,12 @@ class TimeHistogram:
         return (self.first + int(used[0])) * self.width, self.counts[:, used[0] : used[-1] + 1]
 
 
-def empty_runs(used: Mask) -> list[tuple[int, int]]:
-    """Return the runs of empty bins between bins in use: the first bin and the one after the last."""
-    bins = np.flatnonzero(used)
+def empty_runs(counts: Longs) -> list[tuple[int, int]]:
+    """Return the runs of empty bins between bins in use: the first bin and the one after the last.
+
+    ``counts`` has one row for each type.
+    """
+    bins = np.flatnonzero(counts.any(axis=0))
     at = np.flatnonzero(np.diff(bins) > 1)
     return list(zip((bins[at] + 1).tolist(), bins[at + 1].tolist(), strict=True))
 

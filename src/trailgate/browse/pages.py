@@ -25,7 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import trailgate
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs
 from trailgate.browse.capture_state import capture_state
 from trailgate.browse.histogram import TimeHistogram, empty_runs
 from trailgate.browse.index import KINDS, TrailIndex
@@ -280,14 +280,14 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
             Tick(round(100 * (at - begin) / (last - begin), 2), text)
             for at, text in round_times(begin, last)
         ),
-        gaps=tuple(_gaps(counts.any(axis=0), begin, width)),
+        gaps=tuple(_gaps(counts, begin, width)),
     )
 
 
-def _gaps(used: Mask, begin: int, width: int) -> Iterator[Gap]:
+def _gaps(counts: Longs, begin: int, width: int) -> Iterator[Gap]:
     """Yield the runs of at least ``GAP`` empty bins."""
-    step = WIDTH / len(used)
-    for first, last in empty_runs(used):
+    step = WIDTH / counts.shape[1]
+    for first, last in empty_runs(counts):
         if last - first >= GAP:
             at, end = begin + first * width, begin + last * width
             title = f"no operations from {time_text(at)} to {time_text(end)}"
@@ -347,7 +347,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
     for at in used:
         count = int(counts[at])
         title = f"{names[at]}: {count:,} transaction{'' if count == 1 else 's'}"
-        # A logarithmic scale, because a few large transactions stand beside very many small ones.
+        # A logarithmic scale, because there are a few large transactions and very many small ones.
         height = round(SCALE * math.log(1 + count) / math.log(1 + most))
         parts = _stacked(["k-all"], [height], SCALE)
         bars.append(Bar(at * step, step, parts, title, count))
@@ -401,7 +401,7 @@ def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
     """Yield what people look for first: its name, its value, and the address of its page."""
     begin, counts = index.over_time.used()
     width = index.over_time.width
-    runs = empty_runs(counts.any(axis=0))
+    runs = empty_runs(counts)
     if runs:
         first, last = max(runs, key=lambda run: run[1] - run[0])
         at, end = begin + first * width, begin + last * width

@@ -147,7 +147,7 @@ class _TrailPages:
     def routes(self) -> list[Route]:
         """Return the routes of all pages, including SQL."""
         # What takes longest is kept from one request to the next.
-        kept = {
+        kept: dict[str, Page] = {
             "operations": partial(operations_page, summaries=self.summaries),
             "matches": partial(matches_part, summaries=self.summaries),
             "row": partial(history_page, lists=self.key_updates),
