@@ -9,8 +9,8 @@ from typing import Any, Final
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.file_header import FileHeader, ProducerInfo, TrailInfo, encode_header
 from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID, ByteOrder
-from trailgate.trail.records.metadata import encode_table_definition
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.records.table_metadata import encode_table_definition
 
 START: Final = 1_767_225_600_000_000  # 2026-01-01 UTC
 B, A = ord("B"), ord("A")
@@ -86,6 +86,13 @@ def damaged() -> bytes:
     records = [encode_record(record) for record in order_records()]
     header = encode_header(FileHeader(trail=TrailInfo(creation_time=START)))
     return header + b"".join(records[:5]) + b"\x00damage G\x47\x01" + b"".join(records[5:])
+
+
+def zeros() -> bytes:
+    """Return records of which one has zeros in place of its columns, and sound lengths."""
+    records = order_records()
+    records[4] = dml(5, bytes(18), 3, trans_ind=END, name="MY.NOTES")
+    return encode_header(FileHeader(trail=TrailInfo(creation_time=START))) + joined(records[:6])
 
 
 LITTLE: Final = ByteOrder.LITTLE
@@ -217,6 +224,7 @@ TRAILS: Final[Mapping[str, Callable[[], bytes]]] = MappingProxyType(
         "orders": orders,
         "level-0": level_0,
         "damaged": damaged,
+        "zeros": zeros,
         "partitioned": partitioned,
         "mysql": mysql,
         "release-21": release_21,

@@ -59,7 +59,7 @@ def _matching(
         if monotonic() > until:
             raise OptionError(f"the file took more than {FILE_SECONDS:g} s", hint="Add a filter")
         # A value that cannot be read would be NULL in the file, so it is an error here.
-        for part in read_span(index, span, replace(filters.wanted, lenient=False)):
+        for part in read_span(index, span, replace(filters.selection, lenient=False)):
             if not isinstance(part, UnreadOperations):
                 yield to_operations(_passed(part, filters))
             elif query.get("unread") != SKIP:
@@ -73,5 +73,5 @@ def _matching(
 def _passed(batch: ChangeBatch, filters: OperationFilters) -> ChangeBatch:
     keep = np.zeros(batch.rows, bool)
     for block in batch.blocks:
-        keep[block.order] = filters.passed(block)
+        keep[block.order] = filters.matching(block)
     return batch.where(keep)

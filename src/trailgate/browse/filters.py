@@ -1,7 +1,7 @@
 """The filters of operations: conditions of an address, tested on whole columns of operations.
 
 Two steps keep a search fast. ``may_be_in`` rules out whole spans of the trail by what the index
-knows about them; ``passed`` tests the operations of the other spans.
+knows about them; ``matching`` tests the operations of the other spans.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class OperationFilters:
         )
 
     @property
-    def wanted(self) -> ReadSelection:
+    def selection(self) -> ReadSelection:
         """The parts of operations that must be decoded for the filters and the page."""
         # A search for transactions shows no values, so no column is decoded.
         columns = frozenset[str]() if self.indicators else None
@@ -184,7 +184,7 @@ class OperationFilters:
             and not (self.to_csn and first and _is_true(above_csn, first, self.to_csn))
         )
 
-    def passed(self, block: ChangeBlock) -> Mask:
+    def matching(self, block: ChangeBlock) -> Mask:
         """Return the mask of a block's operations that match."""
         rows, keys, earliest, latest = len(block), self.keys, self.from_time, self.to_time
         # Each row: whether the filter is set, and its test. Values are the slowest, so they are last.

@@ -25,7 +25,7 @@ from trailgate.browse.operations import OperationSearch
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.trail.checking import EARLIEST, LATEST
+from trailgate.trail.record_checks import EARLIEST, LATEST
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -115,7 +115,7 @@ class MatchSummary:
             self._add(block)
 
     def _add(self, block: ChangeBlock) -> None:
-        passed = self.filters.passed(block)
+        passed = self.filters.matching(block)
         count = int(passed.sum())
         if not count:
             return

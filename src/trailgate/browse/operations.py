@@ -203,7 +203,7 @@ class OperationSearch:
     def _of_span(self, span: IndexSpan, rows: int) -> list[ShownOperation | UnreadOperations]:
         """Return the first (or last) matching operations of a span, in order."""
         matches: list[ShownOperation | UnreadOperations] = []
-        for part in read_span(self.index, span, self.filters.wanted):
+        for part in read_span(self.index, span, self.filters.selection):
             if isinstance(part, UnreadOperations):
                 if self.place is None or (part.place < self.place) == self.back:
                     matches.append(part)
@@ -217,7 +217,7 @@ class OperationSearch:
     def _shown(self, batch: ChangeBatch, rows: int) -> list[ShownOperation]:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
-            passed = self.filters.passed(block)
+            passed = self.filters.matching(block)
             if self.place:
                 compare = pc.less if self.back else pc.greater_equal
                 passed &= as_mask(compare(block.position, long_position(*self.place)))

@@ -24,8 +24,8 @@ from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import MetadataType
 from trailgate.trail.records.record import TrailRecord
+from trailgate.trail.records.table_metadata import MetadataType
 
 
 def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> ShownRecord:
@@ -35,7 +35,11 @@ def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> Shown
     session.current = record.offset
     # In reverse, the next record is the one that ends where this one starts.
     session.position = record.offset + record.length if forward else record.offset
-    return replace(_name(session, record), release=session.trail.release)
+    return replace(
+        _name(session, record),
+        damage=chunk.damage_at(row),
+        release=session.trail.release,
+    )
 
 
 def show_file_header(session: LogdumpSession) -> ShownHeader:

@@ -47,7 +47,6 @@ from trailgate.trail.format.tokens import (
     token,
     token_name,
 )
-from trailgate.trail.records.metadata import TDR_VERSION, MetadataType
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_header_area
 from trailgate.trail.records.record_data import (
     ColumnBytes,
@@ -55,6 +54,7 @@ from trailgate.trail.records.record_data import (
     read_record_images,
     read_record_piece,
 )
+from trailgate.trail.records.table_metadata import TDR_VERSION, MetadataType
 
 A_LINE: Final = 20  # bytes per line of a dump
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
@@ -242,6 +242,8 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
     if settings.user_tokens is not DisplayLevel.OFF and record.user is not None:
         yield ""
         yield from _user_lines(record.user, settings.user_tokens, settings.dump_charset)
+    if shown.damage:
+        yield from ("", f"Damaged: {shown.damage}")
     yield ""
 
 
@@ -451,6 +453,7 @@ def record_values(shown: ShownRecord) -> Values:
         **_piece(record),
         "ggs_tokens": [_token(one) for one in record.tokens or ()],
         **_user(record),
+        **({"damage": shown.damage} if shown.damage else {}),
     }
 
 

@@ -97,7 +97,7 @@ def test_blocks_are_as_full_as_they_can_be_whatever_batches_hold(
         )
 
 
-def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path, copybook: Path) -> None:
     path = tmp_path / "data"
     wrong = BATCH.set_column(0, "N", pa.array([2, 11]))
 
@@ -144,7 +144,7 @@ def test_a_column_that_is_not_an_item_is_refused_with_the_nearest_name(
         trailgate.write_records([more], tmp_path / "data", copybook, **options)
 
 
-def test_what_reading_adds_is_not_written(tmp_path: Path, copybook: Path) -> None:
+def test_columns_added_by_reading_are_not_written(tmp_path: Path, copybook: Path) -> None:
     path, options = tmp_path / "data", {"record_format": "rdw"}
     added: Any = {**options, "shape": "flat", "errors": "column", "raw": True}
     trailgate.write_records([BATCH], path, copybook, record_format="rdw")
@@ -199,3 +199,34 @@ def test_columns_that_arrow_cannot_convert_are_errors_with_their_field(
 
     assert raised.value.where.field == name
     assert not (tmp_path / "data").exists()
+
+
+# Of each usage with a picture of four digits: the numbers that fit two bytes, and those that warn.
+LIMITS = {
+    "PIC S9(4) COMP": ((-32768, -10000, 10000, 32767), (-9999, 0, 9999)),
+    "PIC 9(4) BINARY": ((10000, 65535), (0, 9999)),
+    "PIC S9(4) COMP-5": ((), (-32768, 32767)),
+}
+
+
+@pytest.mark.parametrize("usage", LIMITS)
+def test_a_binary_number_above_its_picture_is_written_with_a_warning(
+    usage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings(*values: int, **options: Any) -> list[str]:
+        caplog.clear()
+        text, path = f"01 R. 05 A {usage}.", tmp_path / "data"
+        path.unlink(missing_ok=True)
+        batch = pa.record_batch({"A": values})
+        trailgate.write_records([batch], path, copybook_text=text, **options)
+        read = trailgate.read_records(path, copybook_text=text, **options).read_all()
+        assert read["A"].to_pylist() == list(values)
+        return [record.getMessage() for record in caplog.records]
+
+    above, within = LIMITS[usage]
+    assert warnings(*within, *within) == []
+    for value in above:
+        (warning,) = warnings(0, value, *above)
+        assert warning.startswith(f"A: {value} has more than the 4 digits of its picture")
+        with pytest.raises(EncodeError, match="a number outside"):
+            warnings(value, signs="strict")

@@ -43,22 +43,22 @@ def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> Tr
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def count_bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
+def count_bytes_after(trail: TrailFiles, position: TrailPosition) -> int:
     """Return the number of bytes between a trail position and the end of the last complete transaction."""
-    if place >= trail.end:
+    if position >= trail.end:
         return 0
-    end = find_last_end(trail, trail.end, max(place, trail.begin))
-    if end is None or end <= place:
+    end = find_last_end(trail, trail.end, max(position, trail.begin))
+    if end is None or end <= position:
         return 0
     sizes = {
-        one.number: one.size for one in trail.files if place.number <= one.number <= end.number
+        one.number: one.size for one in trail.files if position.number <= one.number <= end.number
     }
     # All files from the position to the end, minus the last file's bytes after the end and the first
     # file's bytes before the position. A purged first file has no size here.
     return (
         sum(sizes.values())
         - (sizes[end.number] - end.offset)
-        - min(place.offset, sizes.get(place.number, 0))
+        - min(position.offset, sizes.get(position.number, 0))
     )
 
 
@@ -113,7 +113,7 @@ class ApplyStatistics:
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
-    def failed(self) -> Self:
+    def with_failure(self) -> Self:
         """Mark the run as ended by an error."""
         return replace(self, up=False)
 

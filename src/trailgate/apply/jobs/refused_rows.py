@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.exclusions import number_dependent_rows
 from trailgate.apply.effects.faults import DUPLICATE
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.nets import RowEffect, encode_keys
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetTable
@@ -70,7 +70,7 @@ def build_rows_error(
     joined.rows = RefusedRows(
         rows.keys.take(pa.array(chosen)), [rows.errors[row] for row in chosen], ()
     )
-    return joined.numbered(first.numbers)
+    return joined.with_numbers(first.numbers)
 
 
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges, build_key_table
 from trailgate.apply.effects.collisions import NAMES, CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
@@ -37,7 +38,6 @@ from trailgate.apply.effects.faults import (
     ErrorResponses,
     OperationErrors,
 )
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode, ComputeChanges
 from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operations import TargetOperations
@@ -209,7 +209,7 @@ class BoundedTarget(ApplyTarget, Protocol):
         """Return the position (20 digits) of the last operation that a table takes."""
         ...
 
-    def discarded(self, block: ChangeBlock) -> Collection[int]:
+    def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that were discarded before, and that no table takes."""
         ...
 
@@ -404,16 +404,16 @@ class TargetTables:
             one.makes_values_of(columns[one.name.casefold()]) for one in used.table.columns
         )
 
-    def _register_table(self, name: str, wanted: TargetTable) -> None:
+    def _register_table(self, name: str, expected: TargetTable) -> None:
         """Look up a table in the target when it is first used, and plan the columns that it lacks."""
         known = self._known.get(name)
         if known is None:
-            existing = self._target.find_table(wanted)
+            existing = self._target.find_table(expected)
             if existing is not None:
                 self._check_mode(existing)
             if existing is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = self._target.position(wanted if existing is None else existing)
+            at = self._target.position(expected if existing is None else existing)
             if existing is None and at is not None and self._bound is None:
                 problem = (
                     "the target's table no longer exists, but operations were applied to it before"
@@ -424,12 +424,12 @@ class TargetTables:
             done = max((one.position for one in (at, self.done) if one), default="")
             if not self.by_position:
                 self._table_positions[name], done = done, ""
-            until = "" if self._bound is None else self._bound(wanted)
-            target = self._target.plan_table(wanted) if existing is None else existing
+            until = "" if self._bound is None else self._bound(expected)
+            target = self._target.plan_table(expected) if existing is None else existing
             known = KnownTable(target, done, until)
             if existing is None:
                 self._changes[name] = _Change(is_new=True)
-        whole = add_missing_columns(known.table, wanted)
+        whole = add_missing_columns(known.table, expected)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
         change = self._changes.get(name, _Change())
         if added and not change.is_new:
@@ -634,7 +634,7 @@ class TargetTables:
                 )
                 hint, numbers = error.hint, error.numbers
                 placed = type(error)(f"{key}{error.problem}", where=where, hint=hint)
-                return placed.numbered(numbers)
+                return placed.with_numbers(numbers)
         return error
 
     def _find_refused(
@@ -728,14 +728,14 @@ class TargetTables:
     def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that were discarded before."""
         if self._bounded is not None:
-            return self._bounded.discarded(block)
+            return self._bounded.discarded_rows(block)
         # If any table is ahead of the position of all tables, a run was killed after it had committed
         # some tables. It had written the discard file before.
         done = self._table_positions or {name: one.done for name, one in self._known.items()}
         ahead = max(done.values(), default="")
         if not (self._target.commits_alone and ahead > self.done_before):
             return ()
-        return self._discard_file().listed(_up_to(block, ahead) if self.by_position else block)
+        return self._discard_file().find_listed(_up_to(block, ahead) if self.by_position else block)
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
@@ -775,7 +775,9 @@ class TargetTables:
                 self._discard(batch, faults, excluded)
             self._write_tables(effects, batch.last, find=find)
             for operations in batch.operations.values():
-                discarded = _unapplied(operations.order, operations.transaction, faults, excluded)
+                discarded = _unapplied_mask(
+                    operations.order, operations.transaction, faults, excluded
+                )
                 if discarded.any():
                     name = str(operations.table)
                     report = reports.get(name, TableReport())
@@ -881,7 +883,7 @@ class TargetTables:
             return
         file = self._discard_file()
         for block, transactions in batch.blocks:
-            unapplied = _unapplied(block.order, transactions, faults, excluded)
+            unapplied = _unapplied_mask(block.order, transactions, faults, excluded)
             # Ignored operations get no line, unless their whole transaction is discarded.
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(excluded))
             rows = np.flatnonzero(unapplied & ~kept)
@@ -912,14 +914,14 @@ def _count_reasons(
     """Count the operations that are not applied, by reason."""
     counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
-        int(_unapplied(block.order, transactions, faults, excluded).sum())
+        int(_unapplied_mask(block.order, transactions, faults, excluded).sum())
         for block, transactions in batch.blocks
     )
     others = unapplied - len(faults.errors)
     return counts + Counter({OTHERS: others} if others > 0 else {})
 
 
-def _unapplied(
+def _unapplied_mask(
     order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mask:
     """Return the mask of the operations that are not applied."""

@@ -28,9 +28,9 @@ from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
@@ -407,16 +407,14 @@ class PostgreSQLTarget:
         for column in table.columns:
             if column.name in names:
                 self._execute(
-                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
+                    f"ALTER TABLE {_quoted_name(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Widen integer columns to eight bytes."""
         self._lock()
         for name in names:
-            alter = (
-                f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
-            )
+            alter = f"ALTER TABLE {_quoted_name(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
             self._execute(alter, table=table)
             self._types.get(str(table), {}).pop(name, None)
 
@@ -484,19 +482,20 @@ class PostgreSQLTarget:
         for value, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
             text = mask_logins(" ".join(problem.split()))
             error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
-            errors[value] = error.numbered(REFUSALS.get(state, ()))
+            errors[value] = error.with_numbers(REFUSALS.get(state, ()))
         if not errors:
             return first
         joined = ValuesRefusedError(first.problem, where=first.where)
         joined.errors = errors
-        return joined.numbered(first.numbers)
+        return joined.with_numbers(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched 50,000 at a time."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
         self._try(
-            lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()), table
+            lambda: cursor.execute(f"SELECT {names} FROM {_quoted_name(table)} AS t".encode()),
+            table,
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -544,7 +543,7 @@ class PostgreSQLTarget:
         if not self._execute(HAS_PLPGSQL):
             return _name_rows(effects, {})
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{TRIES}")
-        self._execute(TRIES_OF.format(_quoted(table), DIALECT.match(table) or "false"))
+        self._execute(TRIES_OF.format(_quoted_name(table), DIALECT.match(table) or "false"))
         texts = []
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             if expected < 0:  # the statement that empties the table
@@ -578,7 +577,7 @@ class PostgreSQLTarget:
         others = {
             (child, name): parent if child_name == own else child_name
             for name, child, child_name, parent in self._execute(
-                TABLES_OF_KEY, [_quoted(table), _quoted(table)]
+                TABLES_OF_KEY, [_quoted_name(table), _quoted_name(table)]
             )
         }
         ((turns,),) = self._execute(f"SELECT coalesce(max(turn), 0) FROM {TRIES}")
@@ -606,13 +605,13 @@ class PostgreSQLTarget:
         columns = [one for one in table.columns if one.name in _identifying(table)]
         quoted = sql.quote_sql_name
         found, errors, related = [], [], []
-        for parent, name, key, own, theirs in self._execute(KEYS_TO, [_quoted(table)]):
+        for parent, name, key, own, theirs in self._execute(KEYS_TO, [_quoted_name(table)]):
             known = " AND ".join(f"t.{quoted(one)} IS NOT NULL" for one in own)
             pairs = zip(own, theirs, strict=True)
             same = " AND ".join(f"p.{quoted(that)} = t.{quoted(this)}" for this, that in pairs)
             values = ", ".join(f"t.{quoted(one)}" for one in own)
             lacking = self._execute(
-                f"SELECT {DIALECT.select_list(columns)}, concat_ws(', ', {values}) FROM {_quoted(table)} AS t "
+                f"SELECT {DIALECT.select_list(columns)}, concat_ws(', ', {values}) FROM {_quoted_name(table)} AS t "
                 f"WHERE {known} AND NOT EXISTS (SELECT FROM {parent} AS p WHERE {same})"
             )
             problem = f'insert or update on table "{_parts(table)[1]}" violates foreign key constraint "{key}"'
@@ -635,7 +634,7 @@ class PostgreSQLTarget:
         where = Where(source=self._shown, table=str(table), field=field or None)
         hint = DEFERRABLE if state.startswith("23") else ""
         error = RowRefusedError(text.rstrip("."), where=where, hint=hint)
-        return error.numbered(REFUSALS.get(state, ()))
+        return error.with_numbers(REFUSALS.get(state, ()))
 
     def _check_stored(self, table: TargetTable, triggers: str) -> None:
         """Raise RowRefusedError if triggers changed or removed a row that was just written."""
@@ -751,7 +750,7 @@ class PostgreSQLTarget:
         detail = mask_logins(error.diag.message_detail or "").strip()
         problem = f"PostgreSQL refuses: {_line(error)}" + (f". {detail}" if detail else "")
         refusal = kind(problem.rstrip("."), where=where, hint=hint)
-        return refusal.numbered(numbers)
+        return refusal.with_numbers(numbers)
 
 
 def open_tables(address: str, group: str) -> PostgreSQLTarget:
@@ -794,9 +793,9 @@ def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     return connection
 
 
-def group_positions(rest: str) -> list[GroupPosition]:
+def group_positions(path: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables of a database."""
-    address = f"postgresql:{rest}"
+    address = f"postgresql:{path}"
     with closing(_connect(address, "--status")) as connection:
         try:
             result = connection.execute(STATUS.encode())
@@ -899,17 +898,17 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.string())
 
 
-def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_string(kind):
-        return pa.array([None if one is None else str(one) for one in values], kind)
-    return pa.array(values, kind)
+def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_string(data_type):
+        return pa.array([None if one is None else str(one) for one in values], data_type)
+    return pa.array(values, data_type)
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
     return sql.schema_and_name(table, "public", "a database of PostgreSQL")
 
 
-def _quoted(table: TargetTable) -> str:
+def _quoted_name(table: TargetTable) -> str:
     return sql.quote_sql_name(*_parts(table))
 
 

@@ -28,18 +28,6 @@ from trailgate.cobol.copybook.source import (
 from trailgate.options import instance
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-class ConstantState(Enum):
-    """The state of a constant without a value."""
-
-    OFF = "OFF"  # not defined
-    DEFINED = "DEFINED"
-
-
-Value = Decimal | str | bool | ConstantState
-OFF: Final = ConstantState.OFF
-DEFINED: Final = ConstantState.DEFINED
 _WORD: Final = re.compile(
     r"""(?P<literal>[XNB]?(?:"(?:[^"]|"")*"|'(?:[^']|'')*'))|(?P<number>\d+(?:\.\d+)?(?![\w-]))|(?P<word>\w(?:[\w-]*\w)?)|(?P<mark><>|<=|>=|[-=<>()+*/])""",
     re.IGNORECASE,
@@ -95,6 +83,23 @@ _RELATIONS: Final[Mapping[str, Callable[[int], bool]]] = MappingProxyType(
     }
 )
 
+_ENDS_IF: Final = frozenset({"END-IF", "END"})
+_ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
+
+_FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like, with AND, OR, NOT and parentheses"
+
+
+class ConstantState(Enum):
+    """The state of a constant without a value."""
+
+    OFF = "OFF"  # not defined
+    DEFINED = "DEFINED"
+
+
+Value = Decimal | str | bool | ConstantState
+OFF: Final = ConstantState.OFF
+DEFINED: Final = ConstantState.DEFINED
+
 
 @dataclass(slots=True)
 class _Branches:
@@ -120,10 +125,15 @@ class _Branches:
 
 @dataclass(slots=True)
 class CompileConstants:
-    """The constants of conditional text: those ``given`` by an option, and those defined so far."""
+    """The constants of conditional text: those ``given`` by an option, and those defined so far.
+
+    ``named`` are those of ``$SET CONSTANT``, which pictures and OCCURS can name too. A constant
+    without an integer is None there.
+    """
 
     given: Mapping[str, Value]
     defined: dict[str, Value] = field(default_factory=dict)
+    named: dict[str, int | None] = field(default_factory=dict)
 
     def known(self, name: str) -> Value | None:
         """Return the value of a constant, or None if neither the text nor the option states it."""
@@ -312,7 +322,7 @@ class _Directives:
     def define(self, words: _Expression) -> None:
         if not self.active:
             return
-        words.skip("CONSTANT")
+        is_named = words.skip("CONSTANT")
         name = words.name()
         words.skip("AS")
         if words.skip("PARAMETER"):
@@ -321,6 +331,9 @@ class _Directives:
         override = words.skip("OVERRIDE")
         words.check_end()
         self._constants.define(name, value, override=override)
+        if is_named:
+            integer = int(value) if isinstance(value, Decimal) else None
+            self._constants.named[name.upper] = integer if integer == value else None
 
     def set(self, words: _Expression) -> None:
         if not self.active:
@@ -331,10 +344,6 @@ class _Directives:
             problem = f"{words.text.strip()} is not obeyed"
             hint = "Use the options compiler, binarySizes, signs, depending or codePage instead"
             _LOG.warning("%s", words.token.error(problem, hint))
-
-
-_ENDS_IF: Final = frozenset({"END-IF", "END"})
-_ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
 
 
 class _Expression:
@@ -581,7 +590,6 @@ def _hint(name: str) -> str:
     return f"Set it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
 
 
-_FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like, with AND, OR, NOT and parentheses"
 _OBEYED: Final[Mapping[str, Callable[[_Directives, _Expression], None]]] = MappingProxyType(
     {
         "IF": _Directives.begin_if,

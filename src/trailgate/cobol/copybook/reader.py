@@ -66,6 +66,9 @@ _STRINGS: Final[Mapping[PictureCategory, Usage]] = MappingProxyType(
         PictureCategory.UTF8: Usage.UTF8,
     }
 )
+NOTHING: Final = ParsedPicture("", PictureCategory.TEXT, 0)
+
+DIALECT = CobolDialect()
 
 
 def build_layouts(
@@ -198,9 +201,6 @@ class _Storage:
     size: int
     number: NumberFormat | None = None
     alignment: int = 1
-
-
-NOTHING: Final = ParsedPicture("", PictureCategory.TEXT, 0)
 
 
 def _states_size(entry: CopybookEntry) -> bool:
@@ -437,9 +437,6 @@ def _redefine(entry: CopybookEntry, earlier: list[CopybookField]) -> CopybookFie
     raise entry.token.error(f"{entry.name} redefines {entry.redefines}, which does not exist", hint)
 
 
-DIALECT = CobolDialect()
-
-
 def read_copybook(
     text: str,
     *,
@@ -471,7 +468,7 @@ def read_copybook(
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, parse_constants(dialect.constants))
     tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
-    entries = parse_entries(tokens, measure, comma=dialect.decimal_comma)
+    entries = parse_entries(tokens, measure, copybook.constants.named, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))
     return build_layouts(entries, dialect, stem)

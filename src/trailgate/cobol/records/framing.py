@@ -54,6 +54,11 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_NUMBER: "a field on which the record's length depends is not a valid number",
     }
 )
+HEADER_BYTES: Final = 128
+_WIDE_FROM: Final = 4095
+_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
+    {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
+)
 
 
 class FrameKind(Enum):
@@ -190,9 +195,17 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Reco
         raise TruncatedError(
             f"the file ends inside a record: {len(data) - frames.end} bytes are left over",
             where=Where(offset=frames.end, raw=data[frames.end : frames.end + 64].tobytes()),
-            hint="Is the record length or the framing wrong?",
+            hint=_framing_hint(framing),
         )
     return frames
+
+
+def _framing_hint(framing: Framing) -> str:
+    """Return the hint for a file that ends inside a record."""
+    if framing.kind is FrameKind.LENGTH_FIELD and framing.lengths is None:
+        place = f"{framing.field_width} bytes at offset {framing.field_offset} of each record"
+        return f"Its length was read from {place} (lengthWidth, lengthOffset). If an item of the copybook has it, set lengthField=ITEM"
+    return "Is the record length or the framing wrong?"
 
 
 def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None:
@@ -368,13 +381,6 @@ def encode_file_header(framing: Framing) -> bytes:
 def word_width(framing: Framing) -> int:
     """Return the width of the record words of a Micro Focus file with records of up to ``length`` bytes."""
     return 2 if framing.length < _WIDE_FROM else 4
-
-
-HEADER_BYTES: Final = 128
-_WIDE_FROM: Final = 4095
-_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
-    {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
-)
 
 
 def _find_computed(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001

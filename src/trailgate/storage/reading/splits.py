@@ -10,12 +10,13 @@ the rows go to the log, which is stderr unless a program handles it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
 from trailgate.errors import TruncatedError, Where, mask_logins
@@ -41,9 +42,10 @@ from trailgate.trail.format.file_header import ORACLE, FileHeader
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
+from trailgate.trail.record_checks import describe_damage
 from trailgate.trail.records.damage import MISNUMBERED, find_other_number
 from trailgate.trail.records.framing import wrap_trail_bytes
-from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.table_metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
 from trailgate.trail.writing.trail_format import RELEASES
 
@@ -70,6 +72,12 @@ NEWER: Final = (
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
+TRAIL_SPLIT_BYTES: Final = 64 << 20
+NOT_UNDERSTOOD: Final = (
+    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
+    "(--definitions FILE), columns are numbered and numbers are unscaled"
+)
+FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
 
 
 class NoticeLog:
@@ -111,14 +119,6 @@ def is_newer(header: FileHeader) -> bool:
     return header.trail.compatibility > HIGHEST_LEVEL
 
 
-SPLIT_BYTES: Final = 64 << 20
-NOT_UNDERSTOOD: Final = (
-    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
-    "(--definitions FILE), columns are numbered and numbers are unscaled"
-)
-FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
-
-
 @dataclass(frozen=True, slots=True)
 class TrailSplit:
     """The transactions that begin in [start, end).
@@ -134,7 +134,7 @@ class TrailSplit:
 
 def plan_splits(
     trail: TrailFiles,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = TRAIL_SPLIT_BYTES,
     bounds: tuple[TrailPosition, TrailPosition] | None = None,
 ) -> list[TrailSplit]:
     """Return splits that together contain every operation between two positions once, in order.
@@ -190,7 +190,7 @@ class SplitReader:
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        wanted: ReadSelection = EVERYTHING,
+        selection: ReadSelection = EVERYTHING,
         charset: str | None = None,
         *,
         give_open: bool = False,
@@ -198,7 +198,7 @@ class SplitReader:
     ) -> None:
         self._trail = trail
         self._split = split
-        self._state = ReaderState(wanted=wanted)
+        self._state = ReaderState(wanted=selection)
         self._charset, self._give_open = charset, give_open
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)
@@ -427,9 +427,18 @@ def _records(
         if not owned:
             return
         source = wrap_trail_bytes(data, offset, reader.order)
-        table_found = build_record_table(
-            source, view.take(slice(owned)), reader.file.number, tables, oracle=oracle
-        )
-        yield table_found.batch
+        records = view.take(slice(owned))
+        table_found = build_record_table(source, records, reader.file.number, tables, oracle=oracle)
+        yield _with_damage(table_found.batch, describe_damage(source, records))
         tables = table_found.tables
         offset += view.end
+
+
+def _with_damage(batch: pa.RecordBatch, damage: Mapping[int, str]) -> pa.RecordBatch:
+    """Describe damaged records in the column ``problem``, if it is still null."""
+    if not damage:
+        return batch
+    column = batch.schema.get_field_index("problem")
+    described = pa.array([damage.get(row) for row in range(batch.num_rows)], pa.string())
+    problems = pc.coalesce(batch.column(column), described)
+    return batch.set_column(column, batch.schema.field(column), problems)
