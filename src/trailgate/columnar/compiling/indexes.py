@@ -39,11 +39,11 @@ UNSIGNED: Final = intrinsic(_unsigned)
 
 
 class _Indexes(ast.NodeTransformer):
-    """Calls ``unsigned`` for each index that is not a constant."""
+    """Calls ``unsigned`` for each index that is not a constant: ``ends[-1]`` is the last element."""
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802  named by ast
         self.generic_visit(node)
-        if not isinstance(node.slice, ast.Constant | ast.Slice):
+        if not isinstance(node.slice, ast.Slice) and not _is_constant(node.slice):
             node.slice = ast.Call(ast.Name(_NAME, ast.Load()), [node.slice], [])
         return node
 
@@ -51,6 +51,10 @@ class _Indexes(ast.NodeTransformer):
         node.target = self.visit(node.target)
         node.value = node.value and self.visit(node.value)
         return node
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def with_unsigned_indexes(function: FunctionType, names: dict[str, Any]) -> FunctionType:

@@ -33,7 +33,8 @@ def is_instruction(function: Callable[..., Any]) -> bool:
 
 def called(function: FunctionType) -> dict[str, FunctionType]:
     """Return the inner functions that a function calls, by the names in its code."""
-    named = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
+    names, known = function.__code__.co_names, function.__globals__
+    named: Iterator[tuple[str, Any]] = ((name, known.get(name)) for name in names)
     return {name: value for name, value in named if hasattr(value, _MARK)}
 
 
